@@ -1,0 +1,243 @@
+"""The one path of every call: who → how often → what → run under a limit of time → record → answer.
+
+Nothing else runs a tool. Every call leaves one record on the log, whatever came of it; the records never hold bodies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import orjson
+
+from mcp_ingress import spans
+from mcp_ingress.arguments import check_texts
+from mcp_ingress.gateway import Call, Connection, Gateway
+from mcp_ingress.inventory import Inventory
+from mcp_ingress.invocations import BackgroundPublisher
+from mcp_ingress.limits import RATE, RateLimits
+from mcp_ingress.records import Invocation, session_of
+from mcp_ingress.tool import Tool
+from streams.errors import Refused, Unavailable
+from streams.ids import uuid7
+from streams.positions import Freshness
+from streams.redaction import redact_json
+
+REQUEST_ID_META = "thalweg/request_id"
+TOOL_USE_META = "claudecode/toolUseId"
+FRESHNESS_META = "thalweg/freshness"
+PULSE_META = "thalweg/cognitive_pulse"
+PULSE_FIELD = "_cognitive_pulse"
+MAX_REQUEST_ID = 256
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+DOOR_CODES: Mapping[str, str] = {
+    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit.",
+    "timeout": "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its request id.",
+    "internal_error": "A defect of the program: the node's log has the traceback under the exception's name.",
+}
+"""The codes that the door itself answers with, and what to do about each."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls: a name for limits, and the namespace that the credential (never an argument) gives."""
+
+    name: str
+    namespace: str
+
+
+@dataclass(slots=True)
+class Visitor:
+    """A principal on a connection."""
+
+    principal: Principal
+    connection: Connection = field(default_factory=Connection)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A tool call as it came in."""
+
+    tool: str
+    arguments: Any
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer's object, the same as JSON text, what goes into `_meta`, and whether MCP calls it an error."""
+
+    body: dict[str, Any]
+    text: str
+    meta: dict[str, Any] | None = None
+    is_error: bool = False
+
+
+class UnknownTool(Exception):
+    """No tool of that name is served; the message names the nearest."""
+
+
+class TimedOut(Exception):
+    """The handler did not answer within the tool's time."""
+
+
+class Door:
+    """The tools that are served, and what a call of one needs. `start` before the first call, `stop` after the last."""
+
+    def __init__(self, gateway: Gateway, inventory: Inventory, *, namespace: str = "default", rate_limit: float = RATE) -> None:
+        self.gateway = gateway
+        self.inventory = inventory
+        self.local = Principal("local", namespace)
+        self.limits = RateLimits(gateway.clock, rate_limit)
+        self.publisher = BackgroundPublisher(gateway.log)
+        self.calls = 0
+
+    def start(self) -> None:
+        """Begin to publish records of calls."""
+        self.publisher.start()
+
+    async def stop(self, timeout_s: float = 1.0) -> None:
+        """Publish the records that wait, at most so long."""
+        await self.publisher.stop(timeout_s)
+
+    def status(self) -> dict[str, Any]:
+        """Counts for `thalweg status`: calls, records published, waiting and dropped, bytes in the spool."""
+        return {
+            "tools": len(self.inventory),
+            "calls": self.calls,
+            "records_published": self.publisher.published,
+            "records_waiting": self.publisher.waiting,
+            "records_dropped": self.publisher.dropped,
+            "spool_bytes": self.gateway.spool.size_bytes,
+        }
+
+    async def call(self, visitor: Visitor, request: Request) -> Answer:
+        """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
+        self.calls += 1
+        tool = self.inventory.tools.get(request.tool)
+        record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
+        try:
+            answer = await self._answer(visitor, request, tool, record)
+            record.output_bytes = len(answer.text)
+            return answer
+        except UnknownTool:
+            record.failed("unknown_tool", "unknown_tool")
+            raise
+        except asyncio.CancelledError:
+            record.failed("cancelled", "cancelled")
+            raise
+        finally:
+            for topic, event in record.events():
+                self.publisher.put(topic, event)
+
+    async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
+        call: Call | None = None
+        try:
+            self.limits.take(visitor.principal.name)
+            if tool is None:
+                raise UnknownTool(self._unknown(request.tool))
+            call = self._call(visitor, request, tool, record)
+            body = await self._run(tool, call, self._arguments(tool, request.arguments))
+            text = _json(body)
+        except Refused as refused:
+            record.failed("rate_limited" if refused.error_code == "rate_limited" else "refused", refused.error_code)
+            body = error_body(refused.error_code, refused.message, refused.extra)
+        except Unavailable as absent:
+            record.failed("error", absent.code)
+            body = error_body(absent.code, absent.message, absent.extra, degraded=True)
+        except TimedOut as late:
+            record.failed("timeout", "timeout")
+            body = error_body("timeout", str(late), {})
+        except UnknownTool:
+            raise
+        except Exception as bug:
+            logger.exception("the tool %s failed", request.tool[:64])
+            record.failed("error", "internal_error")
+            message = f"The tool {request.tool} failed inside ({type(bug).__name__}); the node's log says more."
+            body = error_body("internal_error", message, {})
+        else:
+            if body.get("success") is False:
+                record.failed("error", str(body.get("error_code") or "degraded"))
+            return await self._complete(tool, call, body, text, is_error=False)
+        spans.describe_failure(str(body["error_code"]))
+        return await self._complete(tool, call, body, _json(body), is_error=True)
+
+    def _unknown(self, name: str) -> str:
+        near = self.inventory.nearest(name)
+        return f"There is no tool {name[:80]!r}." + (f" Did you mean {near!r}?" if near else " tools/list says which there are.")
+
+    def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
+        """Checked, with defaults; what a write would keep is freed of secrets first."""
+        arguments = self.inventory.checks[tool.name](given)
+        if tool.kind != "read":
+            raw = orjson.dumps(arguments)
+            clean = redact_json(raw)
+            if clean != raw:
+                return orjson.loads(clean)
+        return arguments
+
+    def _call(self, visitor: Visitor, request: Request, tool: Tool, record: Invocation) -> Call:
+        meta = request.meta
+        token = meta.get(FRESHNESS_META)
+        traceparent = meta.get("traceparent")
+        call = Call(
+            gateway=self.gateway,
+            connection=visitor.connection,
+            namespace=visitor.principal.namespace,
+            request_id=_request_id(meta),
+            asked=visitor.connection.last_writes if token is None else Freshness.from_json(token),
+            traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
+            session_id=session_of(request.arguments, visitor.connection),
+            deadline=self.gateway.clock.monotonic() + tool.timeout_s,
+        )
+        record.request_id = call.request_id
+        spans.describe_call(memory_operation=tool.memory_operation, toolset=tool.toolset, session_id=call.session_id)
+        return call
+
+    async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+        with anyio.move_on_after(tool.timeout_s):
+            return await tool.handler(call, arguments)
+        raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
+
+    async def _complete(self, tool: Tool | None, call: Call | None, body: dict[str, Any], text: str, *, is_error: bool) -> Answer:
+        """The answer with what goes around it: the freshness of a write, and the toolset's pulse."""
+        meta: dict[str, Any] = {}
+        if body.get("freshness"):
+            meta[FRESHNESS_META] = body["freshness"]
+        pulse = self.inventory.pulses.get(tool.toolset) if tool is not None else None
+        if pulse is not None and call is not None:
+            meta[PULSE_META] = beat = await pulse(call)
+            body = {**body, PULSE_FIELD: beat}
+            text = _json(body)
+        return Answer(body, text, meta or None, is_error)
+
+
+def error_body(code: str, message: str, extra: Mapping[str, Any], *, degraded: bool = False) -> dict[str, Any]:
+    """The one shape of an error's answer; extras never hide its own fields."""
+    return {**extra, "success": False, "degraded": degraded, "error_code": code, "message": message, "error": message}
+
+
+def _json(body: dict[str, Any]) -> str:
+    """As JSON text. Raises TypeError for what is no plain JSON, which is a defect of the tool."""
+    return orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS).decode()
+
+
+def _request_id(meta: Mapping[str, Any]) -> str:
+    """The caller's id of this request, else a new one. Raises Refused when it cannot be one."""
+    for name in (REQUEST_ID_META, TOOL_USE_META):
+        given = meta.get(name)
+        if given is None:
+            continue
+        if not isinstance(given, str) or not 0 < len(given) <= MAX_REQUEST_ID:
+            raise Refused(f'The request id in _meta["{name}"] is a text of 1 to {MAX_REQUEST_ID} characters.')
+        check_texts(given, f"_meta.{name}")
+        return given
+    return str(uuid7())

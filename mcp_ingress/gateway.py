@@ -1,0 +1,162 @@
+"""What a tool may do: publish events, wait for them, read and search. It never writes a table and never decides.
+
+`Gateway` is one for the node; `Call` is one for each tool call and carries who calls and what they have seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import duckdb
+import orjson
+from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.planner import Filter
+
+from mcp_ingress.spool import Spool
+from processors.embedding.model import Embedder
+from storage.applied import AppliedPositions
+from storage.reader import Outcome, Reader, find_outcome
+from streams.clock import Clock
+from streams.codec import encode
+from streams.errors import LogUnavailable
+from streams.events import Event, wire_type
+from streams.ids import derived_id
+from streams.log.base import Log, Outgoing
+from streams.positions import Freshness
+from streams.topics import MEMORY
+
+Result = TypeVar("Result")
+SOURCE = "thalweg:mcp"
+ANSWER_MARGIN_S = 0.3
+"""What a write that has published keeps of its time to answer `pending`, never `timeout`."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a call waits, in seconds."""
+
+    write_wait_s: float = 2.0
+    publish_timeout_s: float = 4.0
+    read_wait_s: float = 2.0
+
+
+@dataclass
+class Gateway:
+    """The parts of the node that the door uses."""
+
+    log: Log
+    applied: AppliedPositions
+    reader: Reader
+    indexes: SearchIndexes
+    embedder: Embedder | None
+    spool: Spool
+    clock: Clock
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass
+class Connection:
+    """One MCP connection: what it last wrote, and the session it opened last and has not closed."""
+
+    client: str | None = None
+    last_writes: Freshness = field(default_factory=Freshness)
+    open_session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Where a write went. `spooled`: the log was down, the events lie in the local spool and follow in order."""
+
+    freshness: Freshness
+    spooled: bool = False
+
+
+@dataclass
+class Call:
+    """One tool call. `asked` is the caller's freshness token, else the connection's last writes."""
+
+    gateway: Gateway
+    connection: Connection
+    namespace: str
+    request_id: str
+    asked: Freshness
+    traceparent: str | None = None
+    session_id: str | None = None
+    deadline: float = math.inf
+    """Monotonic time by which the tool has to have answered: no wait goes on beyond it."""
+
+    @property
+    def clock(self) -> Clock:
+        return self.gateway.clock
+
+    def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
+        """An event of this call: its id is a pure function of namespace, request id, type and content."""
+        kind = wire_type(short_type)
+        content = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
+        extensions = {"traceparent": self.traceparent} if self.traceparent else {}
+        identity = derived_id(self.namespace, self.request_id, kind, content)
+        return Event(identity, SOURCE, kind, self.namespace, self.clock.now(), data, subject, extensions)
+
+    async def publish(self, *events: tuple[str, Event]) -> Published:
+        """Put (topic, event) pairs on the log, in order; they are durable when this returns.
+
+        When the log is down the events go to the synced local spool. Raises LogUnavailable when that fails too.
+        """
+        records = [encode(topic, event) for topic, event in events]
+        published = await self._append(records)
+        self.connection.last_writes = self.connection.last_writes.merged(published.freshness)
+        return published
+
+    async def _append(self, records: Sequence[Outgoing]) -> Published:
+        spool = self.gateway.spool
+        if not spool.is_empty:  # what was spooled goes first, so that order holds
+            await spool.append(records)
+            return Published(Freshness(), spooled=True)
+        try:
+            positions = await self.gateway.log.publish(records, timeout_s=self.gateway.limits.publish_timeout_s)
+        except LogUnavailable:
+            await spool.append(records)
+            return Published(Freshness(), spooled=True)
+        return Published(Freshness.after(positions))
+
+    async def outcome(self, published: Published) -> Outcome | None:
+        """What was decided about this request; None when that was not known in `write_wait_s` (answer `pending`)."""
+        limit = min(self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S))
+        if published.spooled or not await self.applied(published.freshness, timeout_s=limit):
+            return None
+        return await self.read(functools.partial(find_outcome, namespace=self.namespace, request_id=self.request_id))
+
+    async def applied(self, freshness: Freshness, *, timeout_s: float, stage: str | None = None) -> bool:
+        """Wait until the token is applied (with `stage`: processed by that stage, and that applied)."""
+        return await self.gateway.applied.wait(freshness, timeout_s=timeout_s, stage=stage)
+
+    async def fresh(self, *stages: str) -> bool:
+        """Wait for what the caller asked to see; False means the answer must say `stale: true`.
+
+        With stages, the part of the token that lies on their source is waited for until they have processed it.
+        """
+        limit = self.gateway.limits.read_wait_s
+        reached = [await self.applied(self.asked, timeout_s=limit)]
+        for stage in stages:
+            reached.append(await self.applied(self._on_memory(), timeout_s=limit, stage=stage))
+        return all(reached)
+
+    def _on_memory(self) -> Freshness:
+        return Freshness({at: offset for at, offset in self.asked if at.topic == MEMORY.name})
+
+    async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        """Run a query on a reader thread. Raises Unavailable when the store is down."""
+        return await self.gateway.reader.run(query)
+
+    async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
+        """Hybrid search; without an embedder it is keywords only and the result says so."""
+        gateway = self.gateway
+        vector = None
+        if gateway.embedder is not None:
+            vector = (await asyncio.get_running_loop().run_in_executor(None, gateway.embedder.encode, [text]))[0]
+        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit))

@@ -1,0 +1,95 @@
+"""Records of calls, published in the background: an answer never waits for them, and the queue is bounded.
+
+A log that is down for a while loses none of them until the queue is full; then the newest are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+from streams.codec import encode
+from streams.errors import LogUnavailable
+from streams.events import Event
+from streams.log.base import Log
+
+CAPACITY = 10_000
+BATCH = 500
+RETRY_S = 0.5
+logger = logging.getLogger(__name__)
+
+
+class BackgroundPublisher:
+    """`put` from the event loop; `start` before and `stop` after. Order is kept."""
+
+    def __init__(self, log: Log, capacity: int = CAPACITY) -> None:
+        self._log = log
+        self._capacity = capacity
+        self._queue: deque[tuple[str, Event]] = deque()
+        self._filled = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._task: asyncio.Task[None] | None = None
+        self.dropped = 0
+        self.published = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many records are not on the log yet."""
+        return len(self._queue)
+
+    def put(self, topic: str, event: Event) -> None:
+        """Queue one record; counts it as dropped when the queue is full."""
+        if len(self._queue) >= self._capacity:
+            self.dropped += 1
+            return
+        self._queue.append((topic, event))
+        self._empty.clear()
+        self._filled.set()
+
+    def start(self) -> None:
+        """Begin to publish; idempotent."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="invocations")
+
+    async def stop(self, timeout_s: float = 1.0) -> None:
+        """Publish what waits, at most so long; what is left then is dropped and counted."""
+        if self._task is None:
+            return
+        try:
+            await asyncio.wait_for(self._empty.wait(), timeout_s)
+        except TimeoutError:
+            logger.warning("%d records of calls were not published: the log did not answer in time", len(self._queue))
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        self.dropped += len(self._queue)
+        self._queue.clear()
+
+    async def flushed(self, timeout_s: float) -> bool:
+        """Whether everything that was put is on the log within that time."""
+        try:
+            await asyncio.wait_for(self._empty.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _run(self) -> None:
+        while True:
+            await self._filled.wait()
+            batch = [self._queue[place] for place in range(min(BATCH, len(self._queue)))]
+            try:
+                await self._log.publish([encode(topic, event) for topic, event in batch])
+                self.published += len(batch)
+            except LogUnavailable:
+                await asyncio.sleep(RETRY_S)
+                continue
+            except Exception:
+                logger.exception("%d records of calls cannot be published", len(batch))
+                self.dropped += len(batch)
+            for _ in batch:
+                self._queue.popleft()
+            if not self._queue:
+                self._filled.clear()
+                self._empty.set()

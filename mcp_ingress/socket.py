@@ -1,0 +1,233 @@
+"""The node's unix socket: each connection speaks MCP in lines (as stdio does), or is a control connection of the command line.
+
+A first line `{"thalweg": "control", ...}` makes a control connection: every line is answered by `on_control`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp.types as types
+import orjson
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server import Server
+from mcp.shared.message import SessionMessage
+
+from streams.clock import Clock
+from streams.errors import Refused, StoreError, ThalwegError
+
+MAX_LINE = 16 * 1024 * 1024
+LAST_ANSWERS_S = 2.0
+STOP_S = 1.0
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+OnControl = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+logger = logging.getLogger(__name__)
+
+
+class SocketServer:
+    """Serves one MCP server, and control requests, on one path. `start`, then `stop`."""
+
+    def __init__(self, path: Path, server: Server[Any], on_control: OnControl, clock: Clock) -> None:
+        self.path = path
+        self._server = server
+        self._on_control = on_control
+        self._clock = clock
+        self._listener: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self.clients = 0
+        self._last_left = clock.monotonic()
+
+    @property
+    def idle_since(self) -> float | None:
+        """Monotonic time since when no MCP client is connected; None while one is."""
+        return None if self.clients else self._last_left
+
+    async def start(self) -> None:
+        """Listen. Raises StoreError when another node answers there."""
+        self._listener = await asyncio.start_unix_server(self._accept, sock=_bind(self.path), limit=MAX_LINE)
+
+    async def stop(self) -> None:
+        """Close the door, then the connections; bounded and idempotent."""
+        if self._listener is None:
+            return
+        self._listener.close()
+        self._listener = None
+        self.path.unlink(missing_ok=True)
+        for connection in self._connections:
+            connection.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=STOP_S)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            await self._serve(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the peer is gone, or the node stops
+        except Exception:
+            logger.exception("a connection failed")
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.clients += 1
+        is_client = True
+        try:
+            first = await _read_line(reader, writer)
+            control = _control(first)
+            if control is not None:
+                self.clients -= 1
+                is_client = False
+                await self._serve_control(control, reader, writer)
+            elif first:
+                await _McpLines(reader, writer).serve(self._server, first)
+        finally:
+            if is_client:
+                self.clients -= 1
+                self._last_left = self._clock.monotonic()
+
+    async def _serve_control(self, request: dict[str, Any] | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while request is not None:
+            try:
+                answer = await self._on_control(request)
+            except ThalwegError as error:
+                code = error.error_code if isinstance(error, Refused) else error.code
+                answer = {"error": {"code": code, "message": error.message, **error.extra}}
+            writer.write(orjson.dumps(answer, default=str) + b"\n")
+            await writer.drain()
+            request = _control(await _read_line(reader, writer))
+
+
+class _McpLines:
+    """One MCP connection in lines. It answers what is no message itself, and waits for last answers after the peer's EOF."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._unanswered: set[types.RequestId] = set()
+        self._settled = asyncio.Event()
+
+    async def serve(self, server: Server[Any], first: bytes) -> None:
+        """Until the peer is gone and what it asked is answered."""
+        incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._read, first, incoming)
+            group.start_soon(self._write, outgoing)
+            await server.run(read_stream, write_stream, server.create_initialization_options())
+            group.cancel_scope.cancel()
+
+    async def _read(self, line: bytes, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        async with incoming:
+            while line:
+                message = self._parse(line)
+                if message is not None:
+                    self._note(message)
+                    await incoming.send(SessionMessage(message))
+                line = await _read_line(self._reader, self._writer)
+            await self._last_answers()
+
+    async def _last_answers(self) -> None:
+        """A peer that closed its writing side still reads: what it asked is answered, for a bounded time."""
+        if self._unanswered:
+            self._settled.clear()
+            with anyio.move_on_after(LAST_ANSWERS_S):
+                await self._settled.wait()
+
+    def _parse(self, line: bytes) -> types.JSONRPCMessage | None:
+        if line.isspace():
+            return None
+        try:
+            return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            self._writer.write(_rejection(line))
+            return None
+
+    def _note(self, message: types.JSONRPCMessage) -> None:
+        if isinstance(message, types.JSONRPCRequest):
+            self._unanswered.add(message.id)
+        elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._settle((message.params or {}).get("requestId"))  # a cancelled request is never answered
+
+    def _settle(self, request_id: Any) -> None:
+        self._unanswered.discard(request_id)
+        if not self._unanswered:
+            self._settled.set()
+
+    async def _write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async with outgoing:
+            async for item in outgoing:
+                self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await self._writer.drain()
+                if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
+                    self._settle(item.message.id)
+
+
+async def _read_line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """The next line; empty at the end, and after a line that is too long to be read (which is answered)."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        writer.write(_error(None, PARSE_ERROR, f"Parse error: a message is longer than {MAX_LINE} bytes."))
+        await writer.drain()
+        return b""
+
+
+def _control(line: bytes) -> dict[str, Any] | None:
+    """The control request in the line, or None when it is something else."""
+    if b'"thalweg"' not in line[:64]:
+        return None
+    try:
+        request = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return request if isinstance(request, dict) and request.get("thalweg") == "control" else None
+
+
+def _rejection(line: bytes) -> bytes:
+    """The JSON-RPC error for a line that is no message: not JSON, or JSON of another shape."""
+    try:
+        body = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return _error(None, PARSE_ERROR, f"Parse error: {error}")
+    request_id = body.get("id") if isinstance(body, dict) else None
+    known = request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
+    return _error(known, INVALID_REQUEST, "Invalid request: a line is one JSON-RPC 2.0 message.")
+
+
+def _error(request_id: str | int | None, code: int, message: str) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}) + b"\n"
+
+
+def _bind(path: Path) -> socket.socket:
+    """A listening socket that only this user may open. A dead node's socket file is removed, a live one's is not."""
+    if path.exists():
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1.0)
+            try:
+                probe.connect(str(path))
+            except OSError:
+                path.unlink(missing_ok=True)
+            else:
+                raise StoreError("Another node answers on this data directory's socket; `thalweg stop` ends it.")
+    listener = socket.socket(socket.AF_UNIX)
+    mask = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    except OSError as error:
+        listener.close()
+        raise StoreError(f"The node's socket cannot be made: {error.strerror or error}.") from error
+    finally:
+        os.umask(mask)
+    return listener

@@ -1,0 +1,40 @@
+"""A tool: one self-describing value on one screen, found by the inventory in `toolsets/<toolset>/<tool>.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp_ingress.gateway import Call
+
+Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
+Kind = Literal["read", "write", "long"]
+Pulse = Callable[[Call], Awaitable[dict[str, Any]]]
+"""What a toolset adds to each of its answers, under `_cognitive_pulse`; its package names it `PULSE`."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Name, contract and handler. The module that defines one calls it `TOOL`.
+
+    The input schema is exact (`additionalProperties: false` is added by the inventory, defaults are filled in before
+    the handler sees the arguments). A handler returns the answer's object, or raises Refused (with the toolset's own
+    code and extras) or Unavailable.
+    """
+
+    name: str
+    toolset: str
+    title: str
+    description: str
+    input_schema: Mapping[str, Any]
+    output_schema: Mapping[str, Any]
+    kind: Kind
+    handler: Handler
+    timeout_s: float = 5.0
+    idempotent: bool = False
+    destructive: bool = False
+    open_world: bool = False
+    always_load: bool = False
+    memory_operation: str | None = None
+    """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""

@@ -1,0 +1,79 @@
+"""friction_log: note what made the work difficult, and say whether it did so before."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.talos import answers
+from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence
+from processors.talos.extraction import extract
+from streams.errors import Unavailable
+from streams.event_types.talos import FRICTION_CATEGORIES
+from streams.topics import MEMORY
+
+
+async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish, wait until the dedup stage has compared it, and answer its own place among those that say the same."""
+    description = answers.checked_text(arguments, "description")
+    session_id, blocking = answers.checked_session_id(arguments.get("session_id")), bool(arguments.get("blocking"))
+    fields = {"description": description, "category": arguments["category"], "session_id": session_id, "blocking": blocking}
+    event = answers.request(call, "talos.friction.logged", fields)
+    friction = extract(event).entities[0]
+    knowledge = {"id": friction.id, "category": arguments["category"], "confidence": friction.confidence}
+    published = await call.publish((MEMORY.name, event), answers.telemetry(call, "knowledge.friction", session_id, knowledge))
+    recurrence, problem = None, None
+    try:
+        if await answers.caught_up(call, published, "dedup"):
+            recurrence = await call.read(functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction.id))
+    except Unavailable as error:
+        problem = error
+    warnings = await answers.unknown_session_warnings(call, session_id)
+    if blocking and session_id is None:
+        warnings.append("Without a session_id there is nothing that the blocking friction could be linked to (BLOCKED_BY).")
+    answer = _recurrence(recurrence)
+    return answers.written(published, {"friction_id": friction.id}, answer, pending=recurrence is None, problem=problem, warnings=warnings)
+
+
+def _recurrence(found: Recurrence | None) -> dict[str, Any]:
+    if found is None:
+        return {"is_recurring": None, "recurrence_count": None, "similar_frictions": []}
+    return {"is_recurring": found.count >= 2, "recurrence_count": found.count, "similar_frictions": found.similar}
+
+
+TOOL = Tool(
+    name="friction_log",
+    toolset="talos",
+    title="Log a friction",
+    description="Log a friction point. Simpler than journal_write for quick capture during flow.",
+    kind="write",
+    handler=log_friction,
+    memory_operation="create_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "description": {"type": "string", "description": "Brief description of the friction"},
+            "category": {**answers.category_schema(FRICTION_CATEGORIES), "description": "Friction category"},
+            "session_id": {"type": "string", "description": "Associated session"},
+            "blocking": {"type": "boolean", "description": "Whether this friction is blocking progress", "default": False},
+        },
+        "required": ["description", "category"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "friction_id": {"type": "string"},
+            "is_recurring": {"type": ["boolean", "null"]},
+            "recurrence_count": answers.COUNT_SCHEMA,
+            "similar_frictions": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"id": {"type": "string"}, "description": {"type": "string"}},
+                    "required": ["id", "description"],
+                },
+            },
+        }
+    ),
+)

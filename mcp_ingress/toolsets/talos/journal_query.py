@@ -1,0 +1,99 @@
+"""journal_query: find entries and what was extracted from them, by meaning, words and neighbourhood."""
+
+from __future__ import annotations
+
+import functools
+from datetime import UTC
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.talos import answers
+from mcp_ingress.toolsets.talos.queries import find_related
+from mcp_ingress.toolsets.talos.search_arguments import checked_limit, search_filter
+from streams.clock import format_time
+
+
+async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Wait for what the caller has written, search, and add the neighbours of what was found."""
+    query = answers.checked_text(arguments, "query", code="empty_query")
+    limit = checked_limit(arguments.get("limit", 10))
+    chosen = search_filter(call.namespace, arguments)
+    is_fresh = await call.fresh("extract", "embed")
+    found = await call.search(query, chosen, limit)
+    ids = [hit.record_id for hit in found.hits]
+    related = await call.read(functools.partial(find_related, namespace=call.namespace, record_ids=ids))
+    results = [
+        {
+            "entity_type": hit.kind,
+            "id": hit.record_id,
+            "content": hit.text,
+            "score": round(hit.score, 6),
+            "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
+            "domain": hit.domain,
+            "related": related[hit.record_id],
+        }
+        for hit in found.hits
+    ]
+    return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
+
+
+def _notes(is_fresh: bool, lacking: str | None) -> dict[str, Any]:
+    """What the reader must know of the answer: that writes may be missing, or a side of the search."""
+    notes: dict[str, Any] = {} if is_fresh else {"stale": True}
+    return notes if lacking is None else notes | {"degraded": True, "message": lacking}
+
+
+_DAY = {"type": "string", "format": "date"}
+
+TOOL = Tool(
+    name="journal_query",
+    toolset="talos",
+    title="Search the journal",
+    description="Semantic search over journal entries and extracted entities. Uses hybrid retrieval (vector + keyword + graph).",
+    kind="read",
+    handler=query_journal,
+    timeout_s=10.0,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Natural language query"},
+            "entity_types": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Filter to specific entity types (Insight, Belief, Pattern, etc.)",
+            },
+            "domains": {"type": "array", "items": {"type": "string"}, "description": "Filter to specific domains"},
+            "time_range": {
+                "type": "object",
+                "properties": {"start": _DAY, "end": _DAY},
+                "description": "Filter to time range",
+                "x-error-code": "invalid_time_range",
+            },
+            "limit": {"type": "integer", "description": "Maximum results", "default": 10},
+        },
+        "required": ["query"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "entity_type": {"type": "string"},
+                        "id": {"type": "string"},
+                        "content": {"type": "string"},
+                        "score": {"type": "number", "minimum": 0, "maximum": 1},
+                        "created_at": {"type": "string"},
+                        "domain": {"type": ["string", "null"]},
+                        "related": answers.IDS_SCHEMA,
+                    },
+                    "required": ["entity_type", "id", "content", "score", "created_at", "domain", "related"],
+                },
+            },
+            "total_found": answers.COUNT_SCHEMA,
+        }
+    ),
+)

@@ -1,0 +1,78 @@
+"""journal_write: keep an entry, and say at once what is found in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.talos import answers
+from processors.talos.extraction import extract
+from processors.talos.identifiers import entry_id
+from streams.errors import Refused
+from streams.event_types.talos import CATEGORIES
+from streams.topics import MEMORY
+
+
+async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish the entry and answer from the same pure extraction that the `extract` stage runs."""
+    session_id = answers.checked_session_id(arguments.get("session_id"))
+    confidence = _checked_confidence(arguments.get("confidence"))
+    domain = (arguments.get("domain") or "").strip() or None
+    optional = {"session_id": session_id, "domain": domain, "confidence": confidence}
+    content, category = answers.checked_text(arguments, "content"), arguments["category"]
+    event = answers.request(call, "talos.journal.written", {"content": content, "category": category, **optional})
+    found = extract(event)
+    main = found.entities[0]
+    knowledge = {"id": main.id, "category": category, "domain": domain, "confidence": main.confidence}
+    published = await call.publish((MEMORY.name, event), answers.telemetry(call, f"knowledge.{category}", session_id, knowledge))
+    warnings = await answers.unknown_session_warnings(call, session_id)
+    relations = [relation for relation in found.relations if not (warnings and relation.from_id == session_id)]
+    fields = {
+        "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found.entities],
+        "extracted_relationships": [{"type": r.type, "from": r.from_id, "to": r.to_id} for r in relations],
+    }
+    return answers.written(published, {"entry_id": entry_id(event), **fields}, {}, warnings=warnings)
+
+
+def _checked_confidence(confidence: float | None) -> float | None:
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise Refused(f"The confidence {confidence} is outside 0.0 to 1.0.", code="invalid_confidence")
+    return None if confidence is None else float(confidence)
+
+
+TOOL = Tool(
+    name="journal_write",
+    toolset="talos",
+    title="Write a journal entry",
+    description="Write a journal entry. Graphiti extracts entities and relationships. "
+    "Use for insights, observations, friction, reflections.",
+    kind="write",
+    handler=write_entry,
+    memory_operation="create_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "content": {"type": "string", "description": "The journal entry text (natural language)"},
+            "category": {**answers.category_schema(CATEGORIES), "description": "Primary category hint for extraction"},
+            "session_id": {"type": "string", "description": "Associated session (for PRODUCED relationship)"},
+            "domain": {"type": "string", "description": "Domain classification hint"},
+            "confidence": {"type": "number", "description": "Confidence level for insights (0.0-1.0)"},
+        },
+        "required": ["content", "category"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "entry_id": {"type": "string"},
+            "extracted_entities": answers.IDS_SCHEMA,
+            "extracted_relationships": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"type": {"type": "string"}, "from": {"type": "string"}, "to": {"type": "string"}},
+                    "required": ["type", "from", "to"],
+                },
+            },
+        }
+    ),
+)

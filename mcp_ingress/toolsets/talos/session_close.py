@@ -1,0 +1,105 @@
+"""session_close: end a telemetry session and ask for the reflection."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.talos import answers
+from mcp_ingress.toolsets.talos.queries import Counters, count_session
+from streams.errors import Unavailable
+from streams.topics import MEMORY, TELEMETRY
+
+# The trailing spaces of the second question are the seed's.
+REFLECTION_PROMPT = """Session closing. Mandatory reflection:
+
+1. What friction points occurred? (will create Friction entities)
+2. What insights emerged? (will create Insight entities)  
+3. What patterns were noticed? (will update Pattern entities)
+4. What operational states were experienced? (will create EXPERIENCED_STATE relationships)
+
+Respond with natural language; Graphiti will extract entities."""
+
+
+async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish, await the decision, count what the session did."""
+    session_id = str(answers.checked_session_id(arguments["session_id"]))
+    seen = answers.on_topic(call.asked.merged(call.connection.last_writes), TELEMETRY.name)
+    stated = {name: arguments.get(name) for name in ("session_id", "goal_achieved", "summary", "skip_reflection")}
+    published = await call.publish((MEMORY.name, answers.request(call, "talos.session.closed", stated)))
+    result, counters, problem = None, None, None
+    try:
+        waits = (
+            call.applied(seen, timeout_s=answers.time_left(call, call.gateway.limits.write_wait_s)),
+            answers.caught_up(call, published, "extract"),
+        )
+        result, *_ = await asyncio.gather(answers.decided(call, published, session_id), *waits)
+        if result is not None:
+            counters = await call.read(functools.partial(count_session, namespace=call.namespace, session_id=session_id))
+    except Unavailable as error:
+        problem = error
+    if call.connection.open_session_id == session_id:
+        call.connection.open_session_id = None
+    published = await answers.emit(call, published, *_telemetry(call, session_id, stated["goal_achieved"], result, counters))
+    fields = _statistics(result, counters) | _reflection(bool(arguments.get("skip_reflection")))
+    return answers.written(published, {"session_id": session_id}, fields, pending=counters is None, problem=problem)
+
+
+def _statistics(result: Mapping[str, Any] | None, counters: Counters | None) -> dict[str, Any]:
+    return {
+        "duration_seconds": result["duration_seconds"] if result and counters else None,
+        "token_count": counters.token_count if counters else None,
+        "tool_calls": counters.tool_calls if counters else None,
+    }
+
+
+def _reflection(skip: bool) -> dict[str, Any]:
+    return {"requires_reflection": not skip, "reflection_prompt": None if skip else REFLECTION_PROMPT}
+
+
+def _telemetry(
+    call: Call, session_id: str, goal_achieved: bool | None, result: Mapping[str, Any] | None, counters: Counters | None
+) -> list[Any]:
+    ended = {"goal_achieved": goal_achieved, "duration_seconds": result["duration_seconds"] if result else None}
+    if counters is not None:
+        names = ("token_count", "insights_produced", "frictions_logged")
+        ended |= {name: getattr(counters, name) for name in names}
+    events = [answers.telemetry(call, "session.end", session_id, ended)]
+    if result is not None and goal_achieved is not None:
+        change = {"goal.id": result["goal_id"], "goal.from": "active", "goal.to": "achieved" if goal_achieved else "abandoned"}
+        events.append(answers.telemetry(call, "goal.status_change", session_id, change | {"goal.scope": "session"}))
+    return events
+
+
+TOOL = Tool(
+    name="session_close",
+    toolset="talos",
+    title="Close a session",
+    description="Finalize a telemetry session. Triggers mandatory reflection prompt, updates session metrics, emits session.end event.",
+    kind="write",
+    handler=close_session,
+    input_schema={
+        "type": "object",
+        "properties": {
+            "session_id": {"type": "string", "description": "Session identifier to close"},
+            "goal_achieved": {"type": "boolean", "description": "Whether session goal was achieved"},
+            "summary": {"type": "string", "description": "Brief session summary"},
+            "skip_reflection": {"type": "boolean", "description": "Skip mandatory reflection (use sparingly)", "default": False},
+        },
+        "required": ["session_id"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "session_id": {"type": "string"},
+            "duration_seconds": answers.COUNT_SCHEMA,
+            "token_count": answers.COUNT_SCHEMA,
+            "tool_calls": answers.COUNT_SCHEMA,
+            "requires_reflection": {"type": "boolean"},
+            "reflection_prompt": {"type": ["string", "null"]},
+        }
+    ),
+)

@@ -1,0 +1,78 @@
+"""session_open: start a telemetry session on what is known."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.talos import answers
+from mcp_ingress.toolsets.talos.queries import count_inherited
+from processors.talos.identifiers import goal_id
+from processors.talos.ontology import INHERITED_LABELS
+from streams.clock import parse_time
+from streams.errors import Unavailable
+from streams.topics import MEMORY
+
+_STATED = ("session_id", "goal", "persona", "protocol", "human")
+
+
+async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish, await the decision, count what the session inherits; of two opens with one id the first in the log wins."""
+    session_id = str(answers.checked_session_id(arguments["session_id"]))
+    goal = answers.checked_text(arguments, "goal").strip()
+    stated = {name: arguments.get(name) for name in _STATED} | {"goal": goal}
+    published = await call.publish((MEMORY.name, answers.request(call, "talos.session.opened", stated)))
+    counts, problem = None, None
+    try:
+        result, is_extracted = await asyncio.gather(
+            answers.decided(call, published, session_id), answers.caught_up(call, published, "extract")
+        )
+        if result is not None and is_extracted:
+            opened_at = parse_time(result["started_at"]).replace(tzinfo=None)
+            counts = await call.read(functools.partial(count_inherited, namespace=call.namespace, opened_at=opened_at))
+    except Unavailable as error:
+        problem = error
+    call.connection.open_session_id = session_id
+    total = None if counts is None else sum(counts.values())
+    published = await answers.emit(call, published, *_telemetry(call, stated, total))
+    fields = {"inherited_count": total, "inherited_summary": counts or dict.fromkeys(INHERITED_LABELS)}
+    return answers.written(published, {"session_id": session_id}, fields, pending=counts is None, problem=problem)
+
+
+def _telemetry(call: Call, stated: dict[str, Any], inherited_count: int | None) -> list[Any]:
+    session_id, goal = stated["session_id"], stated["goal"]
+    started = {name: stated[name] for name in ("goal", "persona", "protocol", "human")} | {"inherited_count": inherited_count}
+    created = {"goal.id": goal_id(goal), "goal.scope": "session", "goal.to": "active"}
+    return [answers.telemetry(call, "session.start", session_id, started), answers.telemetry(call, "goal.created", session_id, created)]
+
+
+TOOL = Tool(
+    name="session_open",
+    toolset="talos",
+    title="Open a session",
+    description="Initialize a telemetry session. Captures inherited knowledge state and emits session.start event. "
+    "Call after LBRP completion.",
+    kind="write",
+    handler=open_session,
+    input_schema={
+        "type": "object",
+        "properties": {
+            "session_id": {"type": "string", "description": "Unique session identifier (format: YYYY-MM-DD-slug)"},
+            "goal": {"type": "string", "description": "Declared session goal from LBRP"},
+            "persona": {"type": "string", "description": "Active persona (Talos, Sage, etc.)", "default": "Talos"},
+            "protocol": {"type": "string", "description": "Opening protocol used", "default": "LBRP"},
+            "human": {"type": "string", "description": "Human collaborator", "default": "Robbie"},
+        },
+        "required": ["session_id", "goal"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "session_id": {"type": "string"},
+            "inherited_count": answers.COUNT_SCHEMA,
+            "inherited_summary": {"type": "object", "properties": dict.fromkeys(INHERITED_LABELS, answers.COUNT_SCHEMA)},
+        }
+    ),
+)

@@ -1,0 +1,270 @@
+"""One batch of the log, reduced to changes: decode, skip what is known, fold the rest in log order. No I/O but reads.
+
+The order of reliability.md begins here: undecodable records become dead letters, everything else rows, outcomes and
+positions, which the materialiser then commits together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, reducers
+from storage.writer import Changes, Writer
+from streams.codec import decode
+from streams.dlq import DeadLetter, read_letter
+from streams.errors import Poison
+from streams.events import LoggedEvent
+from streams.failpoints import hit
+from streams.log.base import Record
+from streams.positions import Partition
+from streams.progress import read_progress
+from streams.topics import DLQ_SUFFIX, MEMORY
+
+STAGE = "materialise"
+
+
+@dataclass
+class Reduced:
+    """What a batch comes to."""
+
+    changes: Changes = field(default_factory=Changes)
+    indexed: Indexed = field(default_factory=Indexed)
+    buried: list[tuple[Record, DeadLetter]] = field(default_factory=list)
+    events: int = 0
+    duplicates: int = 0
+
+
+class Overlay:
+    """The state as of an event: what the batch has changed so far, over what is stored."""
+
+    def __init__(self, writer: Writer, changes: Changes) -> None:
+        self._writer = writer
+        self._changes = changes
+        self._stored: dict[str, dict[Key, Row | None]] = {}
+
+    def prefetch(self, wanted: Iterable[tuple[str, Key]]) -> None:
+        """Fetch the rows that the batch's reducers have named; one query a table."""
+        keys: dict[str, dict[Key, None]] = {}
+        for table, key in wanted:
+            keys.setdefault(table, {})[key] = None
+        for table, named in keys.items():
+            found = self._writer.find(table, named)
+            self._stored.setdefault(table, {}).update({key: found.get(key) for key in named})
+
+    def get(self, table: str, key: Key) -> Row | None:
+        changed = self._changes.state.get(table, {}).get(key)
+        if changed is not None:
+            return changed
+        if key not in self._stored.setdefault(table, {}):
+            self.prefetch([(table, key)])
+        return self._stored[table][key]
+
+    def insert(self, table: str, row: Row) -> None:
+        self._changes.appended.setdefault(table, []).append(row)
+
+    def put(self, table: str, row: Row) -> None:
+        key = self._writer.key_of(table, row)
+        if self.get(table, key) is None:
+            self._changes.fresh.add((table, key))
+        self._changes.state.setdefault(table, {})[key] = row
+
+    def key_of(self, table: str, row: Row) -> Key:
+        return self._writer.key_of(table, row)
+
+
+class EventState:
+    """What one event changes, kept apart until its reducer has returned: a reducer that raises changes nothing."""
+
+    def __init__(self, overlay: Overlay) -> None:
+        self._overlay = overlay
+        self._changed: dict[tuple[str, Key], Row] = {}
+        self._inserted: list[tuple[str, Row]] = []
+        self.indexed = Indexed()
+
+    def get(self, table: str, key: Key) -> Row | None:
+        return self._changed.get((table, key)) or self._overlay.get(table, key)
+
+    def insert(self, table: str, row: Row) -> None:
+        self._inserted.append((table, row))
+
+    def put(self, table: str, row: Row) -> None:
+        self._changed[table, self._overlay.key_of(table, row)] = row
+
+    def accept(self, indexed: Indexed) -> None:
+        """Make it part of the batch."""
+        for table, row in self._inserted:
+            self._overlay.insert(table, row)
+        for (table, _), row in self._changed.items():
+            self._overlay.put(table, row)
+        indexed.documents.extend(self.indexed.documents)
+        indexed.vectors.extend(self.indexed.vectors)
+
+
+def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime) -> Reduced:
+    """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record."""
+    reduced = Reduced()
+    overlay = Overlay(writer, reduced.changes)
+    decoded = [(record, _decode(record, reduced, now)) for record in records]
+    hit("decoded")
+    known = _known_events(writer, [logged for _, events in decoded for logged in events])
+    overlay.prefetch(_named_rows(writer, decoded, known))
+    for record, events in decoded:
+        _reduce_record(record, events, overlay, known, reduced, now)
+        reduced.changes.positions[Partition(record.topic, record.partition)] = record.offset + 1
+    return reduced
+
+
+def _decode(record: Record, reduced: Reduced, now: datetime) -> list[LoggedEvent]:
+    if record.topic.endswith(DLQ_SUFFIX):
+        return []
+    try:
+        progress = read_progress(record)
+        if progress is not None:
+            for source in progress.sources:
+                key = (progress.stage, source.at)
+                reduced.changes.stages[key] = max(source.offset, reduced.changes.stages.get(key, 0))
+        return decode(record)
+    except Poison as error:
+        reduced.buried.append((record, letter_for(record, error, now)))
+        return []
+
+
+def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = STAGE, attempt: int = 1) -> DeadLetter:
+    """The dead letter of a record that failed."""
+    return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now)
+
+
+Known = dict[Any, int]
+"""Digest of the body by event key, of what was applied before."""
+
+
+def _known_events(writer: Writer, events: Sequence[LoggedEvent]) -> Known:
+    rows = writer.find("events", {(logged.key,): None for logged in events}) if events else {}
+    return {key[0]: row["digest"] for key, row in rows.items()}
+
+
+def _named_rows(writer: Writer, decoded: Sequence[tuple[Record, Sequence[LoggedEvent]]], known: Known) -> Iterable[tuple[str, Key]]:
+    for _, events in decoded:
+        for logged in events:
+            if logged.key in known:
+                continue
+            namespace = logged.event.namespace
+            if logged.position.topic == MEMORY.name:
+                yield "outcomes", (namespace, _request_id(logged))
+            reducer = reducers().get(logged.event.type)
+            if reducer is None:
+                continue
+            for table, key in reducer.reads(logged):
+                yield table, (namespace, *key) if writer.tables[table].key[0] == "namespace" else key
+
+
+def _reduce_record(
+    record: Record, events: Sequence[LoggedEvent], overlay: Overlay, known: Known, reduced: Reduced, now: datetime
+) -> None:
+    if record.topic.endswith(DLQ_SUFFIX):
+        _keep_letter(record, overlay)
+        return
+    for logged in events:
+        try:
+            _reduce_event(logged, overlay, known, reduced, now)
+        except Exception as error:
+            # the record's other observations stand: each is an event of its own
+            reduced.buried.append((record, letter_for(record, error, now)))
+
+
+def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: Reduced, now: datetime) -> None:
+    if logged.key in known:
+        _count_duplicate(logged, overlay, known[logged.key] == logged.digest)
+        reduced.duplicates += 1
+        return
+    is_request = logged.position.topic == MEMORY.name
+    request = (logged.event.namespace, _request_id(logged))
+    if is_request and overlay.get("outcomes", request) is not None:
+        _count_duplicate(logged, overlay, same_body=False)  # the request id was used before: the first stands
+        reduced.duplicates += 1
+        return
+    reducer = reducers().get(logged.event.type)
+    state = EventState(overlay)
+    outcome = reducer.apply(logged, Rows(state, logged, state.indexed)) if reducer else None
+    state.accept(reduced.indexed)
+    known[logged.key] = logged.digest
+    overlay.insert("events", _event_row(logged))
+    if is_request:
+        overlay.put("outcomes", _outcome_row(logged, request, outcome or Outcome(), now))
+    reduced.events += 1
+
+
+def _request_id(logged: LoggedEvent) -> str:
+    return logged.event.data.get("request_id") or logged.event.id
+
+
+def _origin(logged: LoggedEvent) -> Row:
+    position = logged.position
+    return {
+        "namespace": logged.event.namespace,
+        "topic": position.topic,
+        "partition": position.partition,
+        "offset": position.offset,
+        "idx": logged.index,
+        "event_id": logged.event.id,
+        "event_key": logged.key,
+    }
+
+
+def _event_row(logged: LoggedEvent) -> Row:
+    event = logged.event
+    return _origin(logged) | {
+        "source": event.source,
+        "event_type": event.type,
+        "subject": event.subject,
+        "occurred_at": at(event.time),
+        "digest": logged.digest,
+        "traceparent": event.extensions.get("traceparent"),
+    }
+
+
+def _count_duplicate(logged: LoggedEvent, overlay: Overlay, same_body: bool) -> None:
+    overlay.insert("duplicates", _origin(logged) | {"same_body": same_body})
+
+
+def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome, now: datetime) -> Row:
+    return _origin(logged) | {
+        "request_id": request[1],
+        "status": outcome.status,
+        "code": outcome.code,
+        "message": outcome.message,
+        "result": dict(outcome.result),
+        "decided_at": at(logged.event.time),
+    }
+
+
+def _keep_letter(record: Record, overlay: Overlay) -> None:
+    """A row for each dead letter; a record in a dead-letter topic that is none of ours is passed over."""
+    try:
+        letter = read_letter(record)
+    except (KeyError, ValueError):
+        return
+    if overlay.get("dead_letters", (letter.id,)) is not None:
+        return
+    overlay.put(
+        "dead_letters",
+        {
+            "dead_letter_id": letter.id,
+            "topic": letter.position.topic,
+            "partition": letter.position.partition,
+            "offset": letter.position.offset,
+            "stage": letter.stage,
+            "attempt": letter.attempt,
+            "error_type": letter.error_type,
+            "error_message": letter.error_message,
+            "first_failed_at": at(letter.first_failed_at),
+            "record_key": None if record.key is None else record.key.decode("utf-8", "replace"),
+            "value_bytes": len(record.value or b""),
+            "dlq_topic": record.topic,
+            "dlq_partition": record.partition,
+            "dlq_offset": record.offset,
+        },
+    )

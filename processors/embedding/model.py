@@ -1,0 +1,38 @@
+"""What an embedder is: texts in, unit vectors out, and the name of the model under which they may be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Identity of a model. Vectors are comparable only within one `space`, which names the model.
+
+    `revision` is the start of the weights' sha256; `trained` is False for vectors that carry no learned meaning.
+    """
+
+    space: str
+    model_id: str
+    revision: str
+    dim: int
+    dtype: str
+    max_tokens: int
+    pooling: str
+    provider: str
+    trained: bool
+
+
+class Embedder(Protocol):
+    """Synchronous and thread-safe; call it off the event loop."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """(len(texts), dim) float32 rows of length 1, in the order given. Raises EmbedderUnavailable."""
+        ...

@@ -1,0 +1,168 @@
+"""The materialiser: reads every topic in order and makes the store follow, one transaction a batch.
+
+    poll → decode (undecodable → dead-letter topic, durable) → one transaction {rows, outcomes, positions} → commit
+         → indexes → applied positions advance
+
+On start the positions come from DuckDB, never from a consumer group. A storage error is not handled here: it ends
+the process, and a restart recovers (crash-only).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from storage.search.engine import SearchIndexes
+
+from processors.batch import Reduced, reduce_batch
+from storage.applied import AppliedPositions
+from storage.writer import Writer
+from streams.clock import Clock
+from streams.dlq import bury
+from streams.errors import StoreError
+from streams.failpoints import hit
+from streams.log.base import Log, Record
+from streams.positions import Partition
+from streams.topics import DLQ_SUFFIX
+
+MAX_RECORDS = 2000
+MAX_BYTES = 4 * 1024 * 1024
+CONSECUTIVE_FAILURES = 50
+IDLE_CHECKPOINT_S = 60.0
+
+
+@dataclass
+class Counters:
+    """What the materialiser has done since it started."""
+
+    batches: int = 0
+    records: int = 0
+    events: int = 0
+    duplicates: int = 0
+    buried: int = 0
+
+
+class TooManyFailures(RuntimeError):
+    """The code is bad, not the records: stop rather than divert everything."""
+
+
+class Materialiser:
+    """One for each store. `run` until cancelled; everything that touches the store is on one thread."""
+
+    def __init__(
+        self, log: Log, topics: Sequence[str], writer: Writer, indexes: SearchIndexes, applied: AppliedPositions, clock: Clock
+    ) -> None:
+        self._log, self._topics, self._writer = log, list(topics), writer
+        self._indexes, self._applied, self._clock = indexes, applied, clock
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self.counters = Counters()
+        self._stages: dict[tuple[str, Partition], int] = {}
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Apply the log for ever. Dead letters come first, so that a rebuild does not bury them again."""
+        loop = asyncio.get_running_loop()
+        positions = await loop.run_in_executor(self.thread, self._writer.positions)
+        self._stages = await loop.run_in_executor(self.thread, self._writer.stages)
+        ends = await self._log.end_offsets(self._topics)
+        self._check(positions, ends)
+        self._applied.advance(positions, self._stages)
+        letters = {at: positions.get(at, 0) for at in ends if at.topic.endswith(DLQ_SUFFIX)}
+        await self._catch_up(letters, ends)
+        start = {at: letters.get(at, positions.get(at, 0)) for at in ends}
+        reader = await self._log.reader(start)
+        try:
+            while True:
+                records = await reader.read(timeout_s=IDLE_CHECKPOINT_S, max_records=MAX_RECORDS)
+                for batch in _slices(records):
+                    await self.apply(batch)
+                if not records:
+                    await loop.run_in_executor(self.thread, self._writer.checkpoint)
+        finally:
+            await reader.close()
+
+    async def _catch_up(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
+        """Apply these partitions up to their ends; `positions` is advanced."""
+        reader = await self._log.reader(positions)
+        try:
+            while any(offset < ends[at] for at, offset in positions.items()):
+                for batch in _slices(await reader.read(timeout_s=5.0, max_records=MAX_RECORDS)):
+                    await self.apply(batch)
+                    for record in batch:
+                        positions[record.position.at] = record.offset + 1
+        finally:
+            await reader.close()
+
+    def _check(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
+        for at, offset in positions.items():
+            if at in ends and offset > ends[at]:
+                raise StoreError(
+                    f"The store has applied {at.topic}/{at.partition} up to {offset}, but that log ends at {ends[at]}: "
+                    "they do not belong together. Point at the right log, or run `thalweg rebuild --from-log`."
+                )
+
+    async def apply(self, records: Sequence[Record]) -> Reduced:
+        """One batch, one transaction; when this returns it is applied, indexed and visible."""
+        loop = asyncio.get_running_loop()
+        reduced = await loop.run_in_executor(self.thread, self._reduce, records)
+        if reduced.buried:
+            await self._bury(reduced)
+            await loop.run_in_executor(self.thread, self._commit, reduced)
+        self._count(records, reduced)
+        self._applied.advance(reduced.changes.positions, reduced.changes.stages)
+        return reduced
+
+    def _reduce(self, records: Sequence[Record]) -> Reduced:
+        """On the writer's thread; commits at once unless something must be buried first."""
+        reduced = reduce_batch(self._writer, records, self._clock.now())
+        marks = reduced.changes.stages
+        reduced.changes.stages = {key: offset for key, offset in marks.items() if offset > self._stages.get(key, -1)}
+        if not reduced.buried:
+            self._commit(reduced)
+        return reduced
+
+    def _commit(self, reduced: Reduced) -> None:
+        self._writer.commit(reduced.changes, self._clock.now())
+        self._stages.update(reduced.changes.stages)
+        covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
+        self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
+        hit("after_index")
+
+    async def _bury(self, reduced: Reduced) -> None:
+        """Dead letters go to their topics before the transaction; those that lie there already are not repeated."""
+        loop = asyncio.get_running_loop()
+        keys = {(letter.id,): None for _, letter in reduced.buried}
+        known = await loop.run_in_executor(self.thread, self._writer.find, "dead_letters", keys)
+        fresh = [bury(record, letter) for record, letter in reduced.buried if (letter.id,) not in known]
+        if fresh:
+            await self._log.publish(fresh, timeout_s=30.0)
+
+    def _count(self, records: Sequence[Record], reduced: Reduced) -> None:
+        counters = self.counters
+        counters.batches += 1
+        counters.records += len(records)
+        counters.events += reduced.events
+        counters.duplicates += reduced.duplicates
+        counters.buried += len(reduced.buried)
+        bugs = [letter for _, letter in reduced.buried if letter.error_type != "Poison"]
+        self._failures = self._failures + len(bugs) if not reduced.events else len(bugs)
+        if self._failures >= CONSECUTIVE_FAILURES:
+            raise TooManyFailures(
+                f"{self._failures} events in a row failed in their reducers (last: {bugs[-1].error_type}: {bugs[-1].error_message}); "
+                "stopped before more is diverted to the dead-letter topic."
+            )
+
+
+def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:
+    """The records in order, at most MAX_BYTES together."""
+    slices: list[list[Record]] = []
+    size = MAX_BYTES
+    for record in records:
+        size += len(record.value or b"")
+        if size > MAX_BYTES or not slices:
+            slices.append([])
+            size = len(record.value or b"")
+        slices[-1].append(record)
+    return slices  # type: ignore[return-value]

@@ -1,0 +1,157 @@
+"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+
+import numpy as np
+
+from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
+from processors.talos.canonical import canonical_form
+from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, PATTERN_SIGNALLED, SIMILAR_FOUND
+from streams.events import LoggedEvent
+from streams.ids import derived_id
+
+
+def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    for entity in logged.event.data["entities"]:
+        yield "entities", (entity["id"],)
+        yield "documents", (document_label(logged.event.namespace, entity["id"]),)
+    for relation in logged.event.data["relations"]:
+        yield "relations", (_relation_id(relation),)
+
+
+def _relation_id(relation: dict[str, str]) -> str:
+    return derived_id("relation", relation["type"], relation["from"], relation["to"])
+
+
+def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    data, moment = logged.event.data, at(logged.event.time)
+    source = data["source_event_id"]
+    for entity in data["entities"]:
+        if rows.get("entities", entity["id"]) is not None:
+            continue  # a statement made again is the same entity
+        properties = dict(entity.get("properties") or {})
+        session_id, domain = data.get("session_id"), properties.get("domain")
+        rows.put(
+            "entities",
+            {
+                "entity_id": entity["id"],
+                "label": entity["label"],
+                "text": entity["text"],
+                "canonical_form": canonical_form(entity["text"]),
+                "category": properties.get("category"),
+                "session_id": session_id,
+                "domain": domain,
+                "confidence": entity.get("confidence"),
+                "is_blocking": properties.get("blocking"),
+                "properties": properties,
+                "created_at": moment,
+                "source_event_id": source,
+            },
+        )
+        rows.document(entity["id"], "talos", entity["label"], entity["text"], created_at=moment, session_id=session_id, domain=domain)
+    for relation in data["relations"]:
+        if rows.get("relations", _relation_id(relation)) is None:
+            row = {"relation_id": _relation_id(relation), "relation_type": relation["type"]}
+            row |= {"from_id": relation["from"], "to_id": relation["to"], "properties": relation.get("properties") or {}}
+            rows.put("relations", row | {"created_at": moment, "source_event_id": source})
+    return None
+
+
+def encode_vector(vector: np.ndarray) -> str:
+    """A vector as it travels: base64 of little-endian float32."""
+    return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
+
+
+def decode_vector(text: str) -> np.ndarray:
+    """The inverse of `encode_vector`. Raises ValueError."""
+    return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
+
+
+def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    for item in logged.event.data["vectors"]:
+        yield "embeddings", (document_label(logged.event.namespace, item["record_id"]), logged.event.data["space"])
+
+
+def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    data = logged.event.data
+    for item in data["vectors"]:
+        vector = decode_vector(item["vector"])
+        if vector.shape != (data["dim"],) or not np.isfinite(vector).all():
+            raise ValueError(f"the vector of {item['record_id']} is not {data['dim']} finite numbers")
+        rows.embed(
+            {
+                "label": document_label(logged.event.namespace, item["record_id"]),
+                "space": data["space"],
+                "record_id": item["record_id"],
+                "model_id": data["model_id"],
+                "dtype": "float32",
+                "dim": data["dim"],
+                "is_trained": data["trained"],
+                "vector": vector,
+            }
+        )
+    return None
+
+
+def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "merges", (logged.event.data["record_id"],)
+    for candidate in logged.event.data["similar"]:
+        yield "merges", (candidate["record_id"],)
+        yield "clusters", (candidate["record_id"],)
+
+
+def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """Merge the record into the oldest cluster among those it resembles; each merge counts one occurrence more.
+
+    A head is never merged itself (it was looked at before it had members), so following one link is enough.
+    """
+    data = logged.event.data
+    record_id = data["record_id"]
+    if not data["similar"] or rows.get("merges", record_id) is not None or rows.get("clusters", record_id) is not None:
+        return None
+    best = data["similar"][0]
+    merged = rows.get("merges", best["record_id"])
+    head = merged["into_id"] if merged else best["record_id"]
+    if head == record_id:
+        return None
+    cluster = rows.get("clusters", head)
+    count = (cluster["record_count"] if cluster else 1) + 1
+    moment = at(logged.event.time)
+    rows.put("clusters", {"canonical_id": head, "label": data["label"], "record_count": count, "last_merged_at": moment})
+    rows.put(
+        "merges",
+        {
+            "record_id": record_id,
+            "into_id": head,
+            "label": data["label"],
+            "category": data.get("category"),
+            "how": best["how"],
+            "cosine": best.get("cosine"),
+            "merge_count": count,
+            "merged_at": moment,
+        },
+    )
+    return None
+
+
+def _signal_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "pattern_signals", (logged.event.data["signal_id"], logged.event.data["session_id"])
+
+
+def _signalled(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    data = logged.event.data
+    if rows.get("pattern_signals", data["signal_id"], data["session_id"]) is None:
+        row = {name: data[name] for name in ("signal_id", "session_id", "description")}
+        rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": at(logged.event.time)})
+    return None
+
+
+REDUCERS = {
+    ENTITIES_EXTRACTED: Reducer(_extracted, _extracted_reads),
+    EMBEDDED: Reducer(_embedded, _embedded_reads),
+    SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
+    PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
+}

@@ -1,0 +1,152 @@
+"""The frame of every reducer: `(rows it names, event) -> (row changes, outcome)`.
+
+A reducer sees the state as of its event: what is stored, overlaid with what earlier events of the same batch
+changed. It reads only tables that its own topic feeds, so that the result does not depend on how topics interleave.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from streams.events import LoggedEvent
+from streams.ids import record_label
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request; `result` is what its tool answers from."""
+
+    status: Literal["applied", "refused", "duplicate"] = "applied"
+    code: str | None = None
+    message: str | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+class State(Protocol):
+    """Where the frame's rows live: the overlay of a batch over the store."""
+
+    def get(self, table: str, key: Key) -> Row | None: ...
+
+    def insert(self, table: str, row: Row) -> None: ...
+
+    def put(self, table: str, row: Row) -> None: ...
+
+
+@dataclass
+class Indexed:
+    """What a batch adds to the indexes: (label, namespace, text) and (label, unit vector)."""
+
+    documents: list[tuple[int, str, str]] = field(default_factory=list)
+    vectors: list[tuple[int, np.ndarray]] = field(default_factory=list)
+
+
+class Rows:
+    """What one event may read and change."""
+
+    def __init__(self, state: State, logged: LoggedEvent, indexed: Indexed) -> None:
+        self._state = state
+        self._logged = logged
+        self._indexed = indexed
+        self._origin = {
+            "namespace": logged.event.namespace,
+            "topic": logged.position.topic,
+            "partition": logged.position.partition,
+            "offset": logged.position.offset,
+            "idx": logged.index,
+        }
+
+    def get(self, table: str, *key: Any) -> Row | None:
+        """The row with this primary key (after the namespace). Quick when `reads` named it."""
+        return self._state.get(table, (self._logged.event.namespace, *key))
+
+    def insert(self, table: str, row: Row) -> None:
+        """Append a row; where it comes from is filled in."""
+        self._state.insert(table, self._with_origin(row))
+
+    def put(self, table: str, row: Row) -> None:
+        """Insert, or replace the row with the same primary key."""
+        self._state.put(table, self._with_origin(row))
+
+    def _with_origin(self, row: Row) -> Row:
+        return {"event_id": self._logged.event.id, **row, **self._origin}
+
+    def document(
+        self,
+        record_id: str,
+        toolset: str,
+        kind: str,
+        text: str,
+        *,
+        created_at: datetime,
+        session_id: str | None = None,
+        domain: str | None = None,
+    ) -> None:
+        """Make a text searchable under its record id. The first text of a record stays."""
+        label = document_label(self._logged.event.namespace, record_id)
+        if self._state.get("documents", (label,)) is not None:
+            return
+        self._state.put(
+            "documents",
+            self._with_origin(
+                {
+                    "label": label,
+                    "record_id": record_id,
+                    "toolset": toolset,
+                    "kind": kind,
+                    "session_id": session_id,
+                    "domain": domain,
+                    "text": text,
+                    "created_at": created_at,
+                }
+            ),
+        )
+        self._indexed.documents.append((label, self._logged.event.namespace, text))
+
+    def embed(self, row: Row) -> None:
+        """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays."""
+        if self._state.get("embeddings", (row["label"], row["space"])) is None:
+            self._state.put("embeddings", self._with_origin(row))
+            self._indexed.vectors.append((row["label"], row["vector"]))
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """`reads` names the rows that `apply` gets, so that they are fetched a batch at a time: (table, primary key),
+    the key without its namespace where it has one."""
+
+    apply: Callable[[LoggedEvent, Rows], Outcome | None]
+    reads: Callable[[LoggedEvent], Iterable[tuple[str, Key]]] = lambda logged: ()
+
+
+@cache
+def reducers() -> Mapping[str, Reducer]:
+    """Every reducer by event type, found in the modules of this package."""
+    package = importlib.import_module("processors.reducers")
+    found: dict[str, Reducer] = {}
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for event_type, reducer in getattr(importlib.import_module(module.name), "REDUCERS", {}).items():
+            if event_type in found:
+                raise AssertionError(f"two reducers for {event_type}")
+            found[event_type] = reducer
+    return found
+
+
+def document_label(namespace: str, record_id: str) -> int:
+    """The number of a record in every index."""
+    return record_label(f"{namespace}\0{record_id}")
+
+
+def at(moment: datetime) -> datetime:
+    """The UTC time of an event as the tables keep it."""
+    return moment.replace(tzinfo=None)

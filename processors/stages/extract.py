@@ -1,0 +1,41 @@
+"""extract: entities and relations in a memory, by the toolset's own pure rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from processors.stages.stage import Stage
+from processors.talos.extraction import extract
+from streams.event_types.derived import ENTITIES_EXTRACTED
+from streams.events import Event, LoggedEvent, wire_type
+from streams.topics import MEMORY
+
+
+class Extract(Stage):
+    """A journal entry or friction -> its entities and relations. Without state: runs anywhere."""
+
+    name = "extract"
+    source = MEMORY
+    accepts = frozenset({wire_type("talos.journal.written"), wire_type("talos.friction.logged")})
+    batch_size = 100
+
+    async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
+        return [[self._extracted(logged)] for logged in events]
+
+    def _extracted(self, logged: LoggedEvent) -> Event:
+        extraction = extract(logged.event)
+        return self.fact(
+            logged,
+            ENTITIES_EXTRACTED,
+            {
+                "source_event_id": logged.event.id,
+                "session_id": logged.event.data.get("session_id"),
+                "entities": [
+                    {"id": e.id, "label": e.label, "text": e.text, "properties": dict(e.properties), "confidence": e.confidence}
+                    for e in extraction.entities
+                ],
+                "relations": [
+                    {"type": r.type, "from": r.from_id, "to": r.to_id, "properties": dict(r.properties)} for r in extraction.relations
+                ],
+            },
+        )

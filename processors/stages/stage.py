@@ -1,0 +1,187 @@
+"""The frame of every stage: decode, derive, publish the facts and a progress mark, then acknowledge.
+
+A stage's facts are a pure function of its input event (and, for those that need it, of what is stored), and each
+fact's id is a pure function of the input's id: a redelivery publishes the same facts, and they are applied once.
+A record that always fails is retried, then buried; too many failures in a row stop the stage, because then the code
+is bad and not the records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from streams.clock import Clock
+from streams.codec import decode, encode_batch
+from streams.dlq import DeadLetter, bury
+from streams.errors import Poison, ThalwegError
+from streams.event_types.derived import PROGRESS
+from streams.events import Event, LoggedEvent
+from streams.ids import derived_id
+from streams.log.base import Log, Outgoing, Record
+from streams.positions import Partition, Position
+from streams.progress import mark, read_progress
+from streams.topics import DERIVED, Topic
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+RETRY_DELAY_S = 0.2
+CONSECUTIVE_FAILURES = 20
+PUBLISH_TIMEOUT_S = 30.0
+
+
+class Stage(ABC):
+    """What a stage derives. `needs_store`: it runs only in the node that owns the store."""
+
+    name: ClassVar[str]
+    source: ClassVar[Topic]
+    accepts: ClassVar[frozenset[str]]
+    needs_store: ClassVar[bool] = False
+    batch_size: ClassVar[int] = 16
+    follows: ClassVar[str | None] = None
+    """A stage whose facts this one reads: its progress is then told on that stage's source."""
+
+    @abstractmethod
+    async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
+        """For each event what follows from it, in the order given. Whatever it raises is retried, then buried."""
+
+    def fact(self, logged: LoggedEvent, event_type: str, data: dict[str, object]) -> Event:
+        """A fact about this event: its id and time are functions of the event."""
+        event = logged.event
+        identity = derived_id(self.name, event.source, event.id, event_type)
+        return Event(identity, f"thalweg:stage/{self.name}", event_type, event.namespace, event.time, data)
+
+
+class StageStopped(ThalwegError):
+    """The stage failed on too many records in a row."""
+
+    code = "stage_stopped"
+    remedy = "Mend what the message names, then start the node again; nothing is lost, the records are still on the log."
+
+
+@dataclass
+class StageRunner:
+    """Runs a stage over records. `status` reads the counters; `failure` is set when it has stopped."""
+
+    stage: Stage
+    log: Log
+    clock: Clock
+    processed: int = 0
+    buried: int = 0
+    busy_s: float = 0.0
+    failure: str | None = None
+    _failures: int = field(default=0, repr=False)
+
+    async def run(self, records: Sequence[Record]) -> None:
+        """Derive and publish; when this returns, the facts are durable and the records may be acknowledged."""
+        started = self.clock.monotonic()
+        outputs: list[Outgoing] = []
+        for at, chunk in _by_partition(records):
+            outputs.extend(await self._partition(at, chunk))
+        if outputs:
+            await self.log.publish(outputs, timeout_s=PUBLISH_TIMEOUT_S)
+        self.processed += len(records)
+        self.busy_s += self.clock.monotonic() - started
+
+    async def _partition(self, at: Partition, records: Sequence[Record]) -> list[Outgoing]:
+        events = [logged for record in records for logged in self._decoded(record)]
+        by_position = {record.position: record for record in records}
+        facts, letters = await self._derive(events, by_position)
+        return letters + self._envelopes(at, facts, self._reached(at, records))
+
+    def _decoded(self, record: Record) -> list[LoggedEvent]:
+        try:
+            return [logged for logged in decode(record) if logged.event.type in self.stage.accepts]
+        except Poison:
+            return []  # the materialiser buries it; one dead letter a record is enough
+
+    async def _derive(
+        self, events: Sequence[LoggedEvent], records: dict[Position, Record]
+    ) -> tuple[list[Event], list[Outgoing]]:
+        """All facts of the events; when that fails, one event at a time, so that one bad event stays alone."""
+        if not events:
+            return [], []
+        try:
+            derived = await self.stage.facts(events)
+            self._failures = 0
+            return [fact for facts in derived for fact in facts], []
+        except Exception:
+            logger.warning("stage %s: a batch of %d failed; trying its events one by one", self.stage.name, len(events), exc_info=True)
+        facts: list[Event] = []
+        letters: list[Outgoing] = []
+        for logged in events:
+            try:
+                facts.extend(await self._retried(logged))
+                self._failures = 0
+            except Exception as error:
+                letters.append(bury(records[logged.position], self._letter(logged, error)))
+                self._fail(error)
+        return facts, letters
+
+    async def _retried(self, logged: LoggedEvent) -> Sequence[Event]:
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return (await self.stage.facts([logged]))[0]
+            except Exception:
+                await asyncio.sleep(RETRY_DELAY_S * attempt)
+        return (await self.stage.facts([logged]))[0]
+
+    def _letter(self, logged: LoggedEvent, error: Exception) -> DeadLetter:
+        return DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, type(error).__name__, str(error), self.clock.now())
+
+    def _fail(self, error: Exception) -> None:
+        self.buried += 1
+        self._failures += 1
+        if self._failures >= CONSECUTIVE_FAILURES:
+            self.failure = f"{type(error).__name__}: {error}"
+            raise StageStopped(f"The stage {self.stage.name} failed on {self._failures} records in a row; last: {self.failure}.")
+
+    def _reached(self, at: Partition, records: Sequence[Record]) -> list[Position]:
+        """How far this batch brings the stage: on its source, or where the stage it follows has come."""
+        if self.stage.follows is None:
+            return [Position(at.topic, at.partition, records[-1].offset + 1)]
+        furthest: dict[Partition, int] = {}
+        for record in records:
+            progress = read_progress(record)
+            if progress is not None and progress.stage == self.stage.follows:
+                for source in progress.sources:
+                    furthest[source.at] = max(source.offset, furthest.get(source.at, 0))
+        return [Position(at.topic, at.partition, offset) for at, offset in furthest.items()]
+
+    def _envelopes(self, at: Partition, facts: Sequence[Event], sources: Sequence[Position]) -> list[Outgoing]:
+        """One record a namespace; the last carries the mark, and lies on the partition of the source behind the others."""
+        if not facts and not sources:
+            return []  # nothing to say: its own marks come back to a stage that reads the derived topic
+        by_namespace: dict[str, list[Event]] = {}
+        for fact in facts:
+            by_namespace.setdefault(fact.namespace, []).append(fact)
+        groups = list(by_namespace.items()) or [("thalweg", [])]
+        extensions = mark(self.stage.name, sources) if sources else {}
+        records = []
+        for number, (namespace, group) in enumerate(groups, 1):
+            is_last = number == len(groups)
+            identity = derived_id(self.stage.name, *extensions.values(), *(fact.id for fact in group))
+            kind = group[0].type if group else PROGRESS
+            envelope = Event(
+                identity,
+                f"thalweg:stage/{self.stage.name}",
+                kind,
+                namespace,
+                group[0].time if group else self.clock.now(),
+                {},
+                extensions=extensions if is_last else {},
+            )
+            records.append(encode_batch(DERIVED.name, envelope, group, partition=at.partition))
+        return records
+
+
+def _by_partition(records: Sequence[Record]) -> Iterable[tuple[Partition, list[Record]]]:
+    chunks: dict[Partition, list[Record]] = {}
+    for record in records:
+        chunks.setdefault(record.position.at, []).append(record)
+    return chunks.items()

@@ -1,0 +1,27 @@
+"""When two statements are the same statement: the canonical form of a text, and whether it is negated."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# fmt: off
+_NEGATIONS = frozenset((
+    "no", "not", "never", "none", "nothing", "nobody", "nowhere", "neither", "nor", "without", "cannot",
+    "aint", "arent", "cant", "couldnt", "didnt", "doesnt", "dont", "hadnt", "hasnt", "havent", "isnt", "mustnt", "neednt", "shant",
+    "shouldnt", "wasnt", "werent", "wont", "wouldnt",
+))
+# fmt: on
+
+
+def canonical_form(text: str) -> str:
+    """NFKC, casefold, punctuation removed, whitespace collapsed. May be empty.
+
+    Only Unicode punctuation goes: symbols such as `<` and `+` stay, as "a < b" and "a > b" are two statements.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join("".join(character for character in folded if not unicodedata.category(character).startswith("P")).split())
+
+
+def is_negated(text: str) -> bool:
+    """Whether a negation stands in the text: "the cache is not stale", "it doesn't hold", "without a lock"."""
+    return not _NEGATIONS.isdisjoint(canonical_form(text).split())

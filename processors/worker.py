@@ -1,0 +1,96 @@
+"""The Faust app: one agent a stage, crash-only. Faust assigns partitions and feeds the agents; it is trusted with no more.
+
+An agent takes records without acknowledging them, runs its stage, and acknowledges once the facts are durable. When a
+stage raises, the CrashingSupervisor ends the worker: a restart goes on from the last acknowledged record, and
+deterministic ids make the repeats harmless (docs/adr/0001).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import faust
+
+from processors.stages.stage import StageRunner
+from streams.failpoints import hit
+from streams.log.base import Record
+
+GATHER_S = 0.001
+APP_ID = "thalweg"
+
+
+def make_app(broker: str, runners: Sequence[StageRunner], *, instance_id: str | None = None) -> faust.App:
+    """The app with an agent for each runner. `broker`: `sqlite:///path` or `kafka://host:port`.
+
+    `instance_id` (stable per worker) lets a restarted worker take its partitions back at once.
+    """
+    app = faust.App(
+        APP_ID,
+        broker=broker.replace("kafka://", "aiokafka://"),
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        web_enabled=False,
+        stream_wait_empty=False,
+        stream_recovery_delay=0,
+        stream_buffer_maxsize=4096,
+        broker_max_poll_records=500,
+        broker_session_timeout=6,
+        broker_heartbeat_interval=1,
+        broker_request_timeout=20,
+        broker_commit_interval=1.0,
+        producer_linger=0,
+        producer_acks=-1,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=instance_id or "",
+        agent_supervisor="mode.supervisors:CrashingSupervisor",
+        key_serializer="raw",
+        value_serializer="raw",
+    )
+    for runner in runners:
+        _add_agent(app, runner)
+    return app
+
+
+def _add_agent(app: faust.App, runner: StageRunner) -> None:
+    stage = runner.stage
+    topic = app.topic(stage.source.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
+
+    async def agent(stream: Any) -> None:
+        async for batch in take(stream, stage.batch_size):
+            await runner.run([to_record(event.message) for event in batch])
+            for event in batch:
+                event.ack()
+            hit("after_ack")
+
+    app.agent(topic, name=stage.name)(agent)
+
+
+async def take(stream: Any, size: int) -> AsyncIterator[Sequence[Any]]:
+    """Unacknowledged events in batches: what is there within a millisecond, at most `size`."""
+    async for batch in stream.noack_take(size, within=GATHER_S):
+        yield batch
+
+
+def to_record(message: Any) -> Record:
+    """A Faust message as the record it is."""
+    headers = message.headers or ()
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return Record(
+        message.topic,
+        message.partition,
+        message.offset,
+        int((message.timestamp or 0) * 1000),
+        message.key,
+        message.value,
+        tuple((name, value) for name, value in pairs),
+    )
+
+
+async def watch(app: faust.App) -> None:
+    """Return never while the app is well; raise what made it crash, so that the process can end."""
+    while not app.should_stop:
+        await asyncio.sleep(0.1)
+    reason = app._crash_reason if getattr(app, "_crash_reason", None) else RuntimeError("the Faust app stopped")
+    raise reason

@@ -1,0 +1,141 @@
+"""The one DuckDB file of a data directory: owned by one process, opened with known settings, moved aside when damaged.
+
+The file is a view of the log, so a damaged one is never repaired: it is kept under another name and rebuilt.
+DuckDB's own file lock is not enough (any open and close of the file in this process drops it), hence `store.lock`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import duckdb
+
+from streams.clock import Clock, SystemClock
+from streams.errors import StoreError
+
+FILE_NAME = "thalweg.duckdb"
+LOCK_NAME = "store.lock"
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+    "dynamic_or_filter_threshold": 5000,
+    "checkpoint_threshold": "256MB",
+}
+DAMAGE = ("not a valid DuckDB database", "Could not read enough bytes", "orrupt", "checksum", "WAL file", "deserialize")
+
+
+class Database:
+    """An open store. `recovered` is where a damaged file was moved to on opening, else None.
+
+    `home=None` is a database in memory. Use one `cursor()` per thread: a connection shared by threads gives wrong rows.
+    Raises StoreError when another process owns the directory or the file cannot be opened for a reason outside it.
+    """
+
+    def __init__(self, home: Path | None, *, clock: Clock | None = None) -> None:
+        self.path = None if home is None else home / FILE_NAME
+        self.recovered: Path | None = None
+        self._clock = clock or SystemClock()
+        self._lock: int | None = None
+        if self.path is None:
+            self._connection = duckdb.connect(":memory:", config=SETTINGS)
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock, ended_cleanly = _own(self.path.parent / LOCK_NAME)
+        try:
+            self._connection = self._open(self.path, verify=not ended_cleanly)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own to the same database, for one thread."""
+        return self._connection.cursor()
+
+    def condemn(self) -> None:
+        """Have the file moved aside at the next start: call it when a query met damage (`is_damage`), then exit."""
+        if self.path is not None:
+            _condemned(self.path).touch()
+
+    def close(self) -> None:
+        """Close the file and give the directory up. The lock file stays, empty: the next start knows that all is well."""
+        self._connection.close()
+        if self._lock is not None:
+            os.ftruncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = None
+
+    def _open(self, path: Path, *, verify: bool) -> duckdb.DuckDBPyConnection:
+        if not _condemned(path).exists():
+            try:
+                return _connect(path, verify=verify)
+            except duckdb.Error as error:
+                if not is_damage(error):
+                    raise StoreError(f"The store {path.name} cannot be opened: {_first_line(error)}") from error
+        self.recovered = self._move_aside(path)
+        return _connect(path, verify=False)
+
+    def _move_aside(self, path: Path) -> Path:
+        """Keep the damaged file and its write-ahead log under a name that says when."""
+        stamp = f"{self._clock.now():%Y%m%dT%H%M%S.%fZ}"
+        aside = path.with_name(f"{path.name}.damaged-{stamp}")
+        for suffix in ("", ".wal"):
+            source = path.with_name(path.name + suffix)
+            if source.exists():
+                source.rename(aside.with_name(aside.name + suffix))
+        _condemned(path).unlink(missing_ok=True)
+        return aside
+
+
+def is_damage(error: duckdb.Error) -> bool:
+    """Whether DuckDB says that the file itself is bad, rather than its surroundings (disk full, rights, another owner)."""
+    if isinstance(error, (duckdb.InternalException, duckdb.SerializationException)):
+        return True
+    return any(sign in str(error) for sign in DAMAGE)
+
+
+def _condemned(path: Path) -> Path:
+    return path.with_name(path.name + ".condemned")
+
+
+def _connect(path: Path, *, verify: bool) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(path, config=SETTINGS)
+    try:
+        if verify:
+            _read_everything(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB checks a block only when it reads it: after an unclean end every column is read once, before anyone relies on it."""
+    tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall()
+    for (name,) in tables:
+        connection.execute(f'SELECT bit_xor(hash(t)) FROM "{name}" t').fetchall()
+
+
+def _own(lock_file: Path) -> tuple[int, bool]:
+    """The held lock, and whether the previous owner ended cleanly. Raises StoreError naming the owner when there is one."""
+    handle = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        owner = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+        os.close(handle)
+        raise StoreError(
+            f"The data directory is in use by the process with pid {owner}: stop that one (`thalweg stop`) or choose another "
+            "directory with THALWEG_HOME.",
+            owner_pid=owner,
+        ) from error
+    ended_cleanly = os.fstat(handle).st_size == 0
+    os.ftruncate(handle, 0)
+    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    return handle, ended_cleanly
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0]

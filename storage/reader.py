@@ -1,0 +1,74 @@
+"""Reading what is known: a small pool of threads, a DuckDB cursor each, never the writer's.
+
+A read never blocks on the writer: it sees the last committed state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import duckdb
+import orjson
+
+from storage.database import Database
+from streams.errors import Unavailable
+from streams.positions import Position
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a reducer decided about one request. `result` holds what its tool answers with."""
+
+    request_id: str
+    status: str
+    code: str | None
+    message: str | None
+    result: dict[str, Any]
+    position: Position
+
+
+class Reader:
+    """Runs functions of a cursor on reader threads."""
+
+    def __init__(self, database: Database, threads: int = 4) -> None:
+        self._database = database
+        self._local = threading.local()
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
+
+    async def run(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        """The query's result. It must fetch what it returns: an open result owns its cursor.
+
+        Raises Unavailable when the database cannot answer; what `query` raises itself passes through.
+        """
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, self._call, query)
+        except (duckdb.FatalException, duckdb.ConnectionException, duckdb.IOException) as error:
+            raise Unavailable(f"The store does not answer: {type(error).__name__}.") from error
+
+    def _call(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        cursor = getattr(self._local, "cursor", None)
+        if cursor is None:
+            cursor = self._local.cursor = self._database.cursor()
+        return query(cursor)
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> Outcome | None:
+    """The outcome of a request, or None while none is decided."""
+    row = cursor.execute(
+        'SELECT status, code, message, result, topic, partition, "offset" FROM outcomes WHERE namespace = ? AND request_id = ?',
+        [namespace, request_id],
+    ).fetchone()
+    if row is None:
+        return None
+    status, code, message, result, topic, partition, offset = row
+    return Outcome(request_id, status, code, message, orjson.loads(result or "{}"), Position(topic, partition, offset))

@@ -1,0 +1,1 @@
+"""Finding what is known: vectors, keywords, graph neighbours, and their fusion. An index is never truth: the table is."""

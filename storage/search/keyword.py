@@ -1,0 +1,335 @@
+"""Full-text search: BM25 over tantivy, and over a small overlay of what tantivy has not committed yet.
+
+A tantivy commit takes milliseconds, so it happens off any path that somebody waits for; until then a document is
+found in the overlay, which analyses and scores it alike: BM25 (k1 1.2, b .75), document counts of index and overlay
+together, the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds
+lengths to a byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
+Scores compare all namespaces' documents; matches never leave the namespace.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from storage.search.sealed import open_sealed, seal
+from storage.search.terms import document_terms, query_terms
+
+if TYPE_CHECKING:
+    import tantivy
+
+K1, B = 1.2, 0.75
+MAX_QUERY_TERMS = 64
+TERM_SET_LABELS = 1_000
+"""Up to this many allowed labels are part of the query; more are looked up in what the query finds."""
+_HEAP_BYTES = 20_000_000
+_LIVE = "live"
+_SNAPSHOT_TRIES = 5
+_RESTING = ("meta.json", ".managed.json")
+Scores = list[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A document of the overlay."""
+
+    namespace: str
+    terms: Counter[str]
+    length: int
+    text: str
+
+
+class KeywordIndex:
+    """Documents by label. `directory` holds the sealed snapshot and, in `live/`, what tantivy works on."""
+
+    def __init__(self, directory: Path) -> None:
+        """An empty index; whatever lies in `live/` is discarded. `load` opens a snapshot."""
+        self._directory = directory
+        self._live = directory / _LIVE
+        shutil.rmtree(self._live, ignore_errors=True)
+        self._live.mkdir(parents=True)
+        self._start()
+
+    def _start(self) -> None:
+        import tantivy
+
+        self._schema = _schema()
+        self._index = tantivy.Index(self._schema, path=str(self._live))
+        self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        self._waiting: dict[int, _Waiting] = {}
+        self._postings: dict[str, set[int]] = {}
+        self._overlay = threading.Lock()
+        self._committing = threading.Lock()
+        self._seen_documents, self._seen_terms = 0, 0
+
+    def __len__(self) -> int:
+        return int(self._index.searcher().num_docs) + len(self._waiting)
+
+    @property
+    def waiting(self) -> int:
+        """Documents that only the overlay finds so far."""
+        return len(self._waiting)
+
+    def add(self, documents: Iterable[tuple[int, str, str]]) -> None:
+        """Make (label, namespace, text) findable at once. A label that is there already keeps its text."""
+        for label, namespace, text in documents:
+            if label in self._waiting or self._is_committed(label):  # in this order: see commit
+                continue
+            terms = document_terms(text)
+            waiting = _Waiting(namespace, Counter(terms), len(terms), " ".join(terms))
+            with self._overlay:
+                self._waiting[label] = waiting
+                for term in waiting.terms:
+                    self._postings.setdefault(term, set()).add(label)
+                self._seen_documents += 1
+                self._seen_terms += waiting.length
+
+    def _is_committed(self, label: int) -> bool:
+        from tantivy import Query
+
+        searcher = self._index.searcher()
+        if not searcher.doc_freq("label", label):
+            return False  # the usual case, and quick; the frequency counts removed documents as well
+        return bool(searcher.search(Query.term_query(self._schema, "label", label, "basic"), 1, count=False).hits)
+
+    def commit(self) -> int:
+        """Move the overlay into tantivy; the number moved. Milliseconds to seconds: call it off the waited path."""
+        with self._committing:
+            with self._overlay:
+                batch = dict(self._waiting)
+            if not batch:
+                return 0
+            for label, waiting in batch.items():
+                self._writer.add_document(_document(label, waiting.namespace, waiting.text))
+            self._writer.commit()
+            self._index.reload()
+            with self._overlay:  # only now: a searcher looks at the overlay first, so it misses nothing
+                for label in batch:
+                    self._forget(label)
+            return len(batch)
+
+    def _forget(self, label: int) -> None:
+        waiting = self._waiting.pop(label, None)
+        for term in waiting.terms if waiting else ():
+            holders = self._postings[term]
+            holders.discard(label)
+            if not holders:
+                del self._postings[term]
+
+    def remove(self, labels: Sequence[int]) -> None:
+        """Labels that are not found any more, after this returns."""
+        with self._committing:
+            with self._overlay:
+                for label in labels:
+                    self._forget(label)
+            for label in labels:
+                self._writer.delete_documents_by_term("label", label)
+            self._writer.commit()
+            self._index.reload()
+
+    def labels(self) -> np.ndarray:
+        """Every label that can be found, sorted, int64."""
+        with self._overlay:
+            waiting = list(self._waiting)
+        return np.unique(np.concatenate([np.array(waiting, np.int64), _labels(self._index.searcher())]))
+
+    def search(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> Scores:
+        """The k best as (label, BM25), best first. `allowed`: sorted int64 labels, None for the whole namespace.
+
+        Every word counts as an alternative; nothing in `text` is syntax.
+        """
+        terms = query_terms(text)[:MAX_QUERY_TERMS]
+        if not terms or k < 1 or (allowed is not None and len(allowed) == 0):
+            return []
+        found = self._search_overlay(terms, namespace, allowed)  # before tantivy: see commit
+        for label, score in self._search_tantivy(terms, namespace, k, allowed):
+            found.setdefault(label, score)
+        return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
+
+    def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None) -> dict[int, float]:
+        with self._overlay:
+            holders = {term: [(label, self._waiting[label]) for label in self._postings.get(term, ())] for term in terms}
+        usable = {label for holding in holders.values() for label, waiting in holding if waiting.namespace == namespace}
+        if allowed is not None and usable:
+            labels = np.array(list(usable), np.int64)
+            usable = set(labels[_contains(allowed, labels)].tolist())
+        if not usable:
+            return {}
+        searcher = self._index.searcher()
+        documents = int(searcher.num_docs) + len(self._waiting)
+        mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
+        scores: dict[int, float] = {}
+        for term, holding in holders.items():
+            frequency = searcher.doc_freq("text", term) + len(holding)
+            for label, waiting in holding:
+                if label in usable:
+                    score = _bm25(waiting.terms[term], waiting.length, mean, documents, frequency)
+                    scores[label] = scores.get(label, 0.0) + score
+        return scores
+
+    def _search_tantivy(self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None) -> Scores:
+        searcher = self._index.searcher()
+        if allowed is not None and len(allowed) <= TERM_SET_LABELS:
+            return _hits(searcher, _query(self._schema, terms, namespace, allowed.tolist()), k)
+        query = _query(self._schema, terms, namespace, None)
+        if allowed is None:
+            return _hits(searcher, query, k)
+        # as many as the filter should leave k of, then more, until enough are left or there are no more
+        limit = min(searcher.num_docs, 64 + 2 * k * max(1, searcher.num_docs // len(allowed)))
+        while True:
+            hits = _hits(searcher, query, limit)
+            kept = _contains(allowed, np.array([label for label, _ in hits], np.int64))
+            if len(hits) < limit or int(kept.sum()) >= k or limit >= searcher.num_docs:
+                return [hit for hit, keep in zip(hits, kept.tolist(), strict=True) if keep][:k]
+            limit = min(limit * 8, searcher.num_docs)
+
+    def save(self, covered: Mapping[str, int]) -> None:
+        """Commit, then seal a snapshot of hard links. `covered`: next offset by "topic/partition"."""
+        self.commit()
+        with self._committing:
+            for attempt in range(_SNAPSHOT_TRIES):
+                try:
+                    writers, names = self._snapshot()
+                    facts = {
+                        "covered": dict(covered),
+                        "names": names,
+                        "documents": self._seen_documents,
+                        "terms": self._seen_terms,
+                    }
+                    seal(self._directory, writers, facts)
+                    return
+                except FileNotFoundError:  # a background merge has replaced segments since their list was read
+                    if attempt == _SNAPSHOT_TRIES - 1:
+                        raise
+
+    def _snapshot(self) -> tuple[dict[str, Callable[[Path], None]], dict[str, str]]:
+        """What to write for the segments that the list in meta.json names now; segment files never change."""
+        bodies = {name: (self._live / name).read_bytes() for name in _RESTING}
+        segments = {segment["segment_id"].replace("-", "") for segment in orjson.loads(bodies["meta.json"])["segments"]}
+        writers: dict[str, Callable[[Path], None]] = {}
+        for source in sorted(self._live.iterdir()):
+            if source.name.split(".", 1)[0] in segments:
+                writers[source.name] = _linker(source)
+        for name, body in bodies.items():
+            writers[name.lstrip(".")] = _copier(self._live / name, body)
+        return writers, {name.lstrip("."): name for name in _RESTING}
+
+    @classmethod
+    def load(cls, directory: Path) -> KeywordIndex | None:
+        """The sealed snapshot as a working index; None when there is none, or it is damaged in any way."""
+        sealed = open_sealed(directory)
+        if sealed is None:
+            return None
+        index = cls.__new__(cls)
+        index._directory, index._live = directory, directory / _LIVE
+        shutil.rmtree(index._live, ignore_errors=True)
+        index._live.mkdir(parents=True)
+        for name, path in sealed.files.items():
+            target = index._live / sealed.facts["names"].get(name, name)
+            if name in sealed.facts["names"]:
+                shutil.copyfile(path, target)
+            else:
+                _link(path, target)
+        try:
+            index._start()
+        except ValueError:  # another version of tantivy wrote it
+            return None
+        index._seen_documents, index._seen_terms = int(sealed.facts["documents"]), int(sealed.facts["terms"])
+        return index
+
+    def close(self) -> None:
+        """Give up tantivy's writer and its lock. What is in the overlay is in the table."""
+        with self._committing:
+            self._writer.rollback()
+            del self._writer
+
+
+def _schema() -> tantivy.Schema:
+    """Terms are made by `terms.py`; tantivy only cuts them at spaces, so that overlay and index agree exactly."""
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("label", indexed=True, fast=True)
+    builder.add_text_field("namespace", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+    return builder.build()
+
+
+def _document(label: int, namespace: str, terms: str) -> tantivy.Document:
+    import tantivy
+
+    document = tantivy.Document()
+    document.add_integer("label", label)
+    document.add_text("namespace", namespace)
+    document.add_text("text", terms)
+    return document
+
+
+def _query(schema: tantivy.Schema, terms: Sequence[str], namespace: str, labels: list[int] | None) -> tantivy.Query:
+    """Any of the terms, all of the restrictions; only the terms score."""
+    from tantivy import Occur, Query
+
+    words = Query.boolean_query([(Occur.Should, Query.term_query(schema, "text", term, "freq")) for term in terms])
+    parts = [(Occur.Must, words), (Occur.Must, Query.const_score_query(Query.term_query(schema, "namespace", namespace, "basic"), 0.0))]
+    if labels is not None:
+        parts.append((Occur.Must, Query.const_score_query(Query.term_set_query(schema, "label", labels), 0.0)))
+    return Query.boolean_query(parts)
+
+
+def _hits(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Scores:
+    hits = searcher.search(query, max(1, limit), count=False).hits
+    labels: list[Any] = searcher.fast_field_values("label", [address for _, address in hits])
+    return [(int(label), float(score)) for label, (score, _) in zip(labels, hits, strict=True)]
+
+
+def _labels(searcher: tantivy.Searcher) -> np.ndarray:
+    from tantivy import Query
+
+    return np.array([label for label, _ in _hits(searcher, Query.all_query(), searcher.num_docs)], np.int64)
+
+
+def _contains(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Which of the labels are among the sorted, non-empty `allowed`."""
+    found: np.ndarray = allowed[np.minimum(np.searchsorted(allowed, labels), len(allowed) - 1)] == labels
+    return found
+
+
+def _bm25(frequency: int, length: int, mean: float, documents: int, holding: int) -> float:
+    """One term's share of a document's score (Robertson & Zaragoza 2009, as Lucene and tantivy compute it)."""
+    rarity = math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
+    return rarity * frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
+
+
+def _linker(source: Path) -> Callable[[Path], None]:
+    return lambda path: _link(source, path)
+
+
+def _copier(source: Path, body: bytes) -> Callable[[Path], None]:
+    """Writes the body, which must still be what the source says: only then the segments linked before are all of them."""
+
+    def copy(path: Path) -> None:
+        if source.name == "meta.json" and source.read_bytes() != body:
+            raise FileNotFoundError(source)
+        path.write_bytes(body)
+
+    return copy
+
+
+def _link(source: Path, target: Path) -> None:
+    """A hard link where the file system has them, else a copy."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(source, target)

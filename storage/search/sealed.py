@@ -1,0 +1,115 @@
+"""A sealed directory: index files and a manifest that proves they are whole. Anything else reads as absent.
+
+    write each file under a new name, fsync → manifest.json (tmp, fsync, rename) → delete what it does not name
+
+The rename is the only moment at which the directory changes meaning; a crash before it leaves the old content valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams.failpoints import hit
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """What was sealed: file paths by logical name, and the facts that were stored with them."""
+
+    files: Mapping[str, Path]
+    facts: Mapping[str, Any]
+
+
+def seal(directory: Path, writers: Mapping[str, Callable[[Path], None]], facts: Mapping[str, Any]) -> None:
+    """Write every file by its writer (given the path to write) and make them the directory's content.
+
+    An OSError (disk full) passes through; the former content stays valid.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    generation = _generation(directory) + 1
+    entries: dict[str, dict[str, Any]] = {}
+    for name, write in writers.items():
+        path = directory / f"{generation}-{name}"
+        path.unlink(missing_ok=True)
+        write(path)
+        hit("mid_index_save")
+        _sync(path)
+        entries[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
+    body = orjson.dumps({"format": FORMAT, "generation": generation, "facts": dict(facts), "files": entries}, option=orjson.OPT_SORT_KEYS)
+    temporary = directory / f"{MANIFEST}.tmp"
+    temporary.write_bytes(orjson.dumps({"sha256": hashlib.sha256(body).hexdigest(), "body": body.decode()}))
+    _sync(temporary)
+    temporary.replace(directory / MANIFEST)
+    hit("after_rename")
+    _sync(directory)
+    _delete_others(directory, {entry["file"] for entry in entries.values()} | {MANIFEST})
+
+
+def open_sealed(directory: Path) -> Sealed | None:
+    """The content, when the manifest is whole and every file is exactly what was sealed; else None. Never raises."""
+    try:
+        manifest = _manifest(directory)
+        files = {}
+        for name, entry in manifest["files"].items():
+            path = directory / entry["file"]
+            if path.stat().st_size != entry["bytes"] or _sha256(path) != entry["sha256"]:
+                return None
+            files[name] = path
+        return Sealed(files, manifest["facts"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def sealed_facts(directory: Path) -> Mapping[str, Any] | None:
+    """The facts alone, without looking into the files; None when there is no whole manifest."""
+    try:
+        facts: Mapping[str, Any] = _manifest(directory)["facts"]
+        return facts
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _manifest(directory: Path) -> dict[str, Any]:
+    envelope = orjson.loads((directory / MANIFEST).read_bytes())
+    body = envelope["body"].encode()
+    if hashlib.sha256(body).hexdigest() != envelope["sha256"]:
+        raise ValueError("the manifest is damaged")
+    manifest: dict[str, Any] = orjson.loads(body)
+    if manifest["format"] != FORMAT:
+        raise ValueError("another format")
+    return manifest
+
+
+def _generation(directory: Path) -> int:
+    """The highest number that any file bears, so that a half-written file is never taken for a new one."""
+    numbers = [path.name.split("-", 1)[0] for path in directory.iterdir()]
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+
+def _delete_others(directory: Path, kept: set[str]) -> None:
+    for path in directory.iterdir():
+        if path.is_file() and path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,88 @@
+"""The analysis of text into search terms, the same for what is stored, what is asked and what is still in memory.
+
+Case, accents and compatibility forms are folded, words are stemmed as English (which changes no other script), and
+runs of scripts that put no spaces between words (Han, kana, Thai, Lao, Khmer, Myanmar) become characters and pairs
+of characters. A text without any word is indexed by its symbols, so that whatever is stored can be found.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tantivy
+
+MAX_TERM_CHARS = 200
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]+"
+)
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_WORDS = r"[\w--_]+"
+"""tantivy's (Rust's) word characters, which unlike Python's include combining marks; `snake_case` is two words."""
+_local = threading.local()
+
+
+def document_terms(text: str) -> list[str]:
+    """Every term under which the text is found, in order, with repetitions."""
+    return _terms(text, asked=False)
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms that are looked for. Nothing in the text is syntax."""
+    return list(dict.fromkeys(_terms(text, asked=True)))
+
+
+def _terms(text: str, *, asked: bool) -> list[str]:
+    folded = fold(text)
+    split, stem = _analyzers()
+    words: list[str] = []
+    for word in split.analyze(folded):
+        if _UNSPACED.search(word):
+            words.extend(_unspaced(word, asked=asked))
+        else:
+            words.append(word[:MAX_TERM_CHARS])
+    # without a word its symbols stand for it; text of accents alone folds to nothing
+    words = words or [character for character in folded.strip() or text if not character.isspace()]
+    found: list[str] = stem.analyze("\n".join(words))
+    return found
+
+
+def _unspaced(word: str, *, asked: bool) -> Iterator[str]:
+    """A word, cut where it changes between scripts with and without spaces; what is asked for by pairs need not match singly."""
+    start = 0
+    for run in _UNSPACED.finditer(word):
+        if run.start() > start:
+            yield word[start : run.start()][:MAX_TERM_CHARS]
+        characters = run.group()
+        if not asked or len(characters) == 1:
+            yield from characters
+        for first, second in pairwise(characters):
+            yield first + second
+        start = run.end()
+    if start < len(word):
+        yield word[start:][:MAX_TERM_CHARS]
+
+
+def fold(text: str) -> str:
+    """Case, compatibility forms and the accents of Latin, Greek and Cyrillic removed."""
+    if text.isascii():
+        return text.lower()
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFKC", bare)
+
+
+def _analyzers() -> tuple[tantivy.TextAnalyzer, tantivy.TextAnalyzer]:
+    """One pair a thread: an analyzer keeps the state of the text at hand."""
+    if not hasattr(_local, "analyzers"):
+        from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+        split = TextAnalyzerBuilder(Tokenizer.regex(_WORDS)).build()
+        stem = TextAnalyzerBuilder(Tokenizer.regex("[^\n]+")).filter(Filter.stemmer("english")).build()
+        _local.analyzers = split, stem
+    found: tuple[tantivy.TextAnalyzer, tantivy.TextAnalyzer] = _local.analyzers
+    return found

@@ -1,0 +1,47 @@
+"""Everything that is known as Parquet: one file for each public table and view, for whatever else reads Parquet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+
+from streams.errors import Refused
+
+
+def export_parquet(cursor: duckdb.DuckDBPyConnection, directory: Path) -> dict[str, int]:
+    """Write `<table>.parquet` (zstd) for each table and view, all of one moment. Returns rows by name.
+
+    A file appears whole or not at all; one of an earlier export is replaced. Raises Refused when the directory is a file.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise Refused(f"{directory.name} is a file: name a directory to export into.")
+    directory.mkdir(parents=True, exist_ok=True)
+    cursor.execute("BEGIN TRANSACTION READ ONLY")
+    try:
+        return {name: _export(cursor, name, directory) for name in public_tables(cursor)}
+    finally:
+        cursor.execute("ROLLBACK")
+
+
+def public_tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:
+    """Names of the tables and views that are the interface for analysts, in alphabetical order."""
+    rows = cursor.execute(
+        "SELECT table_name FROM information_schema.tables "
+        "WHERE table_catalog = current_database() AND table_schema = 'main' AND table_name <> 'schema_migrations' ORDER BY table_name"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def _export(cursor: duckdb.DuckDBPyConnection, name: str, directory: Path) -> int:
+    partial = directory / f".{name}.parquet.{os.getpid()}.tmp"
+    quoted = str(partial).replace("'", "''")
+    try:
+        (rows,) = cursor.execute(f"COPY (FROM \"{name}\") TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)").fetchall()[0]
+        with partial.open("rb") as handle:
+            os.fsync(handle.fileno())
+        partial.rename(directory / f"{name}.parquet")
+    finally:
+        partial.unlink(missing_ok=True)
+    return int(rows)

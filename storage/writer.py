@@ -1,0 +1,153 @@
+"""The single writer: one batch of the log is one DuckDB transaction, rows and positions together.
+
+Runs on one thread (the materialiser's); owns the only cursor that writes. Rows go in as one JSON array a table, very
+few as parameters: together as quick as any other way for one row, a hundred, and vectors (docs/adr/0006).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import orjson
+
+from storage.database import Database
+from storage.tables import Table, read_tables
+from streams.failpoints import hit
+from streams.positions import Partition
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+CACHED_ROWS = 20_000
+FEW = 3
+
+
+@dataclass
+class Changes:
+    """What one batch changes. `state[table][key]` is a whole row; `fresh` names the keys that did not exist before."""
+
+    appended: dict[str, list[Row]] = field(default_factory=dict)
+    state: dict[str, dict[Key, Row]] = field(default_factory=dict)
+    fresh: set[tuple[str, Key]] = field(default_factory=set)
+    positions: dict[Partition, int] = field(default_factory=dict)
+    stages: dict[tuple[str, Partition], int] = field(default_factory=dict)
+
+
+class Writer:
+    """Reads rows by key for the reducers and commits what they decided."""
+
+    def __init__(self, database: Database) -> None:
+        self._cursor = database.cursor()
+        self.tables = read_tables(self._cursor)
+        self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
+
+    def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
+        return tuple(row[name] for name in self.tables[table].key)
+
+    def find(self, table: str, keys: Iterable[Key]) -> dict[Key, Row]:
+        """The stored rows with these primary keys; one query at most."""
+        spec = self.tables[table]
+        found: dict[Key, Row] = {}
+        missing: list[Key] = []
+        for key in keys:
+            if (table, key) in self._recent:
+                row = self._recent[table, key]
+                if row is not None:
+                    found[key] = row
+            else:
+                missing.append(key)
+        if missing:
+            result = self._query(spec, missing)
+            names = [column[0] for column in result.description or ()]
+            for values in result.fetchall():
+                row = dict(zip(names, values, strict=True))
+                for name in spec.json_columns:
+                    row[name] = None if row[name] is None else orjson.loads(row[name])
+                found[self.key_of(table, row)] = row
+        return found
+
+    def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
+        if len(keys) == 1:
+            return self._cursor.execute(spec.find_one, list(keys[0]))
+        named = [dict(zip(spec.key, key, strict=True)) for key in keys]
+        return self._cursor.execute(spec.find, [orjson.dumps(named, default=str).decode()])
+
+    def commit(self, changes: Changes, decided_at: datetime) -> None:
+        """Everything in one transaction. A storage error is not handled: it ends the process, a restart recovers."""
+        cursor = self._cursor
+        cursor.execute("BEGIN")
+        try:
+            hit("txn_open")
+            for name, rows in changes.appended.items():
+                self._insert(self.tables[name], rows)
+            hit("txn_half")
+            for name, keyed in changes.state.items():
+                fresh = [row for key, row in keyed.items() if (name, key) in changes.fresh]
+                changed = [row for key, row in keyed.items() if (name, key) not in changes.fresh]
+                self._insert(self.tables[name], fresh)
+                self._insert(self.tables[name], changed, replace=True)
+            self._put_positions(changes)
+            hit("before_commit")
+            cursor.execute("COMMIT")
+        except BaseException:
+            _rollback(cursor)
+            self._recent.clear()
+            raise
+        hit("after_commit")
+        self._remember(changes)
+
+    def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
+        if 0 < len(rows) <= FEW and not replace and "vector" not in table.columns:
+            self._cursor.execute(table.values(len(rows)), [value for row in rows for value in table.parameters(row)])
+        elif rows:
+            body = orjson.dumps(rows, default=str, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+            self._cursor.execute(table.replace if replace else table.insert, [body])
+
+    def _put_positions(self, changes: Changes) -> None:
+        for at, offset in changes.positions.items():
+            self._move("positions", {"topic": at.topic, "partition": at.partition}, offset)
+        for (stage, at), offset in changes.stages.items():
+            self._move("stage_positions", {"stage": stage, "topic": at.topic, "partition": at.partition}, offset)
+
+    def _move(self, table: str, key: dict[str, Any], offset: int) -> None:
+        """Positions are few and move with every batch: an UPDATE is the quickest way, an INSERT the rare first time."""
+        where = " AND ".join(f"{name} = ?" for name in key)
+        moved = self._cursor.execute(f"UPDATE {table} SET next_offset = ? WHERE {where}", [offset, *key.values()]).fetchone()
+        if moved is None or moved[0] == 0:
+            self._cursor.execute(f"INSERT INTO {table} VALUES ({', '.join('?' for _ in key)}, ?)", [*key.values(), offset])
+
+    def _remember(self, changes: Changes) -> None:
+        for name, keyed in changes.state.items():
+            for key, row in keyed.items():
+                self._recent[name, key] = row
+                self._recent.move_to_end((name, key))
+        while len(self._recent) > CACHED_ROWS:
+            self._recent.popitem(last=False)
+
+    def positions(self) -> dict[Partition, int]:
+        """How far each partition is applied, as of the last commit."""
+        rows = self._cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()
+        return {Partition(topic, partition): offset for topic, partition, offset in rows}
+
+    def stages(self) -> dict[tuple[str, Partition], int]:
+        """How far each stage has processed each of its sources."""
+        rows = self._cursor.execute("SELECT stage, topic, partition, next_offset FROM stage_positions").fetchall()
+        return {(stage, Partition(topic, partition)): offset for stage, topic, partition, offset in rows}
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file; called when idle."""
+        self._cursor.execute("CHECKPOINT")
+
+    def close(self) -> None:
+        self._cursor.close()
+
+
+def _rollback(cursor: duckdb.DuckDBPyConnection) -> None:
+    try:
+        cursor.execute("ROLLBACK")
+    except duckdb.Error:
+        pass  # the transaction is gone already: what matters is the error that brought us here

@@ -1,0 +1,1 @@
+"""What happened: events, their envelope and topics, and the log that keeps them."""

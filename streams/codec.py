@@ -1,0 +1,214 @@
+"""Bytes to records and back, refusing what can never be applied.
+
+CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data) and structured mode
+(`content-type: application/cloudevents+json`). The data may be an array of observations, each
+`{"id", "time"?, "subject"?, "type"?, "data"}`, which take what they leave out from the record's envelope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from streams.clock import format_time, parse_time
+from streams.errors import Poison
+from streams.events import Event, LoggedEvent, event_types
+from streams.ids import digest
+from streams.log.base import Headers, Outgoing, Record
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_NAMESPACE = 128
+MAX_ID = 512
+STRUCTURED = "application/cloudevents+json"
+_ATTRIBUTES = ("id", "source", "type", "specversion", "time", "subject", "datacontenttype", "dataschema")
+
+
+def encode(topic: str, event: Event, *, partition: int | None = None) -> Outgoing:
+    """One event as one record, binary mode."""
+    return Outgoing(topic, event.namespace.encode(), orjson.dumps(event.data), _headers(event), partition)
+
+
+def encode_batch(topic: str, envelope: Event, observations: Sequence[Event], *, partition: int | None = None) -> Outgoing:
+    """Many observations as one record; `envelope` gives the record's own id and what they have in common."""
+    items = []
+    for event in observations:
+        item: dict[str, Any] = {"id": event.id, "time": format_time(event.time), "data": event.data}
+        if event.type != envelope.type:
+            item["type"] = event.type
+        if event.subject is not None:
+            item["subject"] = event.subject
+        items.append(item)
+    return Outgoing(topic, envelope.namespace.encode(), orjson.dumps(items), _headers(envelope), partition)
+
+
+def _headers(event: Event) -> Headers:
+    headers = [
+        ("content-type", b"application/json"),
+        ("ce_specversion", b"1.0"),
+        ("ce_id", event.id.encode()),
+        ("ce_source", event.source.encode()),
+        ("ce_type", event.type.encode()),
+        ("ce_time", format_time(event.time).encode()),
+    ]
+    if event.subject is not None:
+        headers.append(("ce_subject", event.subject.encode()))
+    headers.extend(("traceparent" if name == "traceparent" else f"ce_{name}", value.encode()) for name, value in event.extensions.items())
+    return tuple(headers)
+
+
+def decode(record: Record) -> list[LoggedEvent]:
+    """The events of a record, each checked against its type's schema. Raises Poison with the reason."""
+    namespace = _namespace(record.key)
+    if record.value is None:
+        raise Poison("The record has no value; a CloudEvent's data is expected.")
+    if len(record.value) > MAX_BYTES:
+        raise Poison(f"The value has {len(record.value)} bytes; at most {MAX_BYTES} are accepted.")
+    headers = {name.lower(): _text(value, f"the header {name}") for name, value in record.headers}
+    body = _parse(record.value)
+    if headers.get("content-type", "").split(";")[0].strip() == STRUCTURED:
+        if not isinstance(body, dict):
+            raise Poison("A structured CloudEvent is a JSON object.")
+        attributes = {name: value for name, value in body.items() if name not in ("data", "data_base64")}
+        body = body.get("data")
+    else:
+        attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
+    if "traceparent" in headers:
+        attributes.setdefault("traceparent", headers["traceparent"])
+    envelope = _envelope(attributes, namespace, record.timestamp_ms)
+    if isinstance(body, list):
+        return [_observation(envelope, item, record, index) for index, item in enumerate(body)]
+    return [_checked(envelope, body, record, 0, record.value)]
+
+
+def validate(event_type: str, data: Any, topic: str | None = None) -> None:
+    """Check `data` against the schema of its type (and that the type belongs on `topic`). Raises Poison."""
+    known = event_types().get(event_type)
+    if known is None:
+        raise Poison(f"The event type {event_type!r} is not known; docs/topics.md lists those that are.")
+    if topic is not None and known.topic != topic:
+        raise Poison(f"The event type {event_type!r} belongs on {known.topic}, not on {topic}.")
+    error = next(iter(_validator(event_type).iter_errors(data)), None)
+    if error is not None:
+        place = ".".join(map(str, error.instance_path)) or "data"
+        raise Poison(f"{event_type}: {place}: {error.message[:300]}")
+
+
+@cache
+def _validator(event_type: str) -> Any:
+    return jsonschema_rs.validator_for(event_types()[event_type].schema)
+
+
+def _namespace(key: bytes | None) -> str:
+    if not key:
+        raise Poison("The record has no key; the key is the namespace.")
+    namespace = _text(key, "the key")
+    if len(namespace) > MAX_NAMESPACE or not namespace.isprintable():
+        raise Poison(f"The key is not a namespace: at most {MAX_NAMESPACE} printable characters.")
+    return namespace
+
+
+def _text(raw: bytes | None, what: str) -> str:
+    try:
+        text = (raw or b"").decode()
+    except UnicodeDecodeError:
+        raise Poison(f"{what[0].upper()}{what[1:]} is not UTF-8.") from None
+    if "\0" in text:
+        raise Poison(f"{what[0].upper()}{what[1:]} holds a NUL character.")
+    return text
+
+
+def _parse(value: bytes) -> Any:
+    try:
+        body = orjson.loads(value)  # refuses NaN, infinity, lone surrogates, invalid UTF-8 and deep nesting
+    except (orjson.JSONDecodeError, RecursionError) as error:
+        raise Poison(f"The value is not JSON: {error}") from None
+    if b"\\u0000" in value and _holds_nul(body):
+        raise Poison("A text holds a NUL character (\\u0000).")
+    return body
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any("\0" in name or _holds_nul(item) for name, item in value.items())
+    return isinstance(value, list) and any(_holds_nul(item) for item in value)
+
+
+def _envelope(attributes: Mapping[str, Any], namespace: str, timestamp_ms: int) -> Event:
+    if attributes.get("specversion", "1.0") != "1.0":
+        raise Poison(f"CloudEvents specversion {attributes['specversion']!r} is not 1.0.")
+    for name in ("id", "source", "type"):
+        value = attributes.get(name)
+        if not isinstance(value, str) or not value:
+            raise Poison(f"The CloudEvents attribute {name!r} is missing.")
+        if len(value) > MAX_ID:
+            raise Poison(f"The CloudEvents attribute {name!r} is longer than {MAX_ID} characters.")
+    return Event(
+        id=attributes["id"],
+        source=attributes["source"],
+        type=attributes["type"],
+        namespace=namespace,
+        time=_time(attributes.get("time"), timestamp_ms),
+        data={},
+        subject=_subject(attributes.get("subject")),
+        extensions={name: str(value) for name, value in attributes.items() if name not in _ATTRIBUTES},
+    )
+
+
+def _time(value: Any, timestamp_ms: int) -> datetime:
+    if value is None:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    try:
+        return parse_time(value)
+    except (ValueError, TypeError, OverflowError):
+        raise Poison(f"The time {str(value)[:60]!r} is not RFC 3339.") from None
+
+
+def _subject(value: Any) -> str | None:
+    if value is None or (isinstance(value, str) and len(value) <= MAX_ID):
+        return value
+    raise Poison(f"The CloudEvents attribute 'subject' is not a text of at most {MAX_ID} characters.")
+
+
+def _observation(envelope: Event, item: Any, record: Record, index: int) -> LoggedEvent:
+    if not isinstance(item, dict):
+        raise Poison(f"Observation {index} of the array is not an object.")
+    identifier = item.get("id", f"{envelope.id}/{index}")
+    if not isinstance(identifier, str) or not 0 < len(identifier) <= MAX_ID:
+        raise Poison(f"Observation {index}: 'id' is not a text of 1 to {MAX_ID} characters.")
+    observed = Event(
+        id=identifier,
+        source=envelope.source,
+        type=item.get("type", envelope.type),
+        namespace=envelope.namespace,
+        time=parse_or(item.get("time"), envelope.time),
+        data={},
+        subject=_subject(item.get("subject", envelope.subject)),
+        extensions=envelope.extensions,
+    )
+    body = item.get("data")
+    return _checked(observed, body, record, index, orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+
+
+def parse_or(value: Any, otherwise: datetime) -> datetime:
+    """The time in `value`, or `otherwise` when there is none. Raises Poison."""
+    return otherwise if value is None else _time(value, 0)
+
+
+def _checked(envelope: Event, body: Any, record: Record, index: int, raw: bytes) -> LoggedEvent:
+    validate(envelope.type, body, record.topic)
+    event = Event(
+        envelope.id, envelope.source, envelope.type, envelope.namespace, envelope.time, body, envelope.subject, envelope.extensions
+    )
+    return LoggedEvent(event, record.position, index, digest(raw), event.key)
+
+
+def fits(records: Iterable[Outgoing]) -> bool:
+    """Whether every record is small enough to be accepted back."""
+    return all(len(record.value or b"") <= MAX_BYTES for record in records)

@@ -1,0 +1,80 @@
+"""Dead letters: the original key and value untouched, and headers that say what happened.
+
+The record lies in `<topic>.dlq` on the partition it came from. Its own headers are kept; ours start with `dlq.`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from streams.clock import format_time, parse_time
+from streams.ids import derived_id
+from streams.log.base import Outgoing, Record
+from streams.positions import Position
+from streams.topics import DLQ_SUFFIX
+
+PREFIX = "dlq."
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Why a record could not be applied. `id` is a function of its place and stage: a repeat is the same letter.
+
+    What never lay on a topic (a line of an imported file) has no place of its own: `identity`, made of its content, stands in.
+    """
+
+    position: Position
+    stage: str
+    group: str
+    attempt: int
+    error_type: str
+    error_message: str
+    first_failed_at: datetime
+    identity: str | None = None
+
+    @property
+    def id(self) -> str:
+        return derived_id("dead-letter", self.identity or str(self.position), self.stage)
+
+
+def bury(record: Record, letter: DeadLetter) -> Outgoing:
+    """The record as it goes to its dead-letter topic."""
+    ours = {
+        "topic": letter.position.topic,
+        "partition": str(letter.position.partition),
+        "offset": str(letter.position.offset),
+        "group": letter.group,
+        "stage": letter.stage,
+        "attempt": str(letter.attempt),
+        "error.type": letter.error_type,
+        "error.message": letter.error_message[:2000],
+        "first_failed_at": format_time(letter.first_failed_at),
+    }
+    if letter.identity is not None:
+        ours["identity"] = letter.identity
+    kept = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
+    headers = kept + tuple((PREFIX + name, value.encode("utf-8", "replace")) for name, value in ours.items())
+    return Outgoing(record.topic + DLQ_SUFFIX, record.key, record.value, headers, record.partition)
+
+
+def read_letter(record: Record) -> DeadLetter:
+    """The inverse of `bury`. Raises ValueError or KeyError for a record that no stage of ours buried."""
+    ours = {name[len(PREFIX) :]: value.decode() for name, value in record.headers if name.startswith(PREFIX)}
+    return DeadLetter(
+        position=Position(ours["topic"], int(ours["partition"]), int(ours["offset"])),
+        stage=ours["stage"],
+        group=ours["group"],
+        attempt=int(ours["attempt"]),
+        error_type=ours["error.type"],
+        error_message=ours["error.message"],
+        first_failed_at=parse_time(ours["first_failed_at"]),
+        identity=ours.get("identity"),
+    )
+
+
+def exhume(record: Record) -> Outgoing:
+    """The original record again, for its original topic, without our headers."""
+    letter = read_letter(record)
+    headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
+    return Outgoing(letter.position.topic, record.key, record.value, headers, letter.position.partition)

@@ -1,0 +1,86 @@
+"""The error tree. Which branch an error is on decides what happens to the event that met it.
+
+    ThalwegError
+    ├── Refused              the caller can mend it: answered with a sentence, never retried
+    │   ├── SettingsError    a setting, path, port or flag is wrong
+    │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
+    ├── Poison               this event can never work: to the dead-letter topic, original bytes untouched
+    └── Unavailable          transient: retried, then reported with `retry_after_ms`
+        ├── LogUnavailable   the broker did not acknowledge in time
+        └── EmbedderUnavailable  no model is loaded, or it failed
+
+Anything else is a bug: it crashes the process, and a restart recovers from the log.
+Every class carries a stable `code` and a `remedy`; docs/errors.md lists them and a test compares.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class ThalwegError(Exception):
+    """Base of every error this program raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    remedy: ClassVar[str] = "Read the message; it names what is wrong."
+
+    def __init__(self, message: str, **extra: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.extra = extra
+
+
+class Refused(ThalwegError):
+    """The caller can mend it. `code` may be overridden per instance by a tool's own code."""
+
+    code = "invalid_argument"
+    remedy = "Correct the argument that the message names and call again."
+
+    def __init__(self, message: str, *, code: str | None = None, **extra: Any) -> None:
+        super().__init__(message, **extra)
+        self.error_code = code or type(self).code
+
+
+class SettingsError(Refused):
+    """A settings value, path, port or flag cannot be used."""
+
+    code = "invalid_setting"
+    remedy = "Change the setting that the message names (flag, THALWEG_* variable or thalweg.toml)."
+
+
+class StoreError(Refused):
+    """The data directory cannot be used as it is."""
+
+    code = "store_unusable"
+    remedy = "Do what the message says; `thalweg rebuild --from-log` makes a fresh store from the log."
+
+
+class Poison(ThalwegError):
+    """This record can never be applied, however often it is tried."""
+
+    code = "poison"
+    remedy = "`thalweg dlq show` prints it; correct the producer, or fix the code and `thalweg dlq replay`."
+
+
+class Unavailable(ThalwegError):
+    """Something that is needed does not answer now; trying later may work."""
+
+    code = "unavailable"
+    remedy = "Try again after `retry_after_ms`; `thalweg status` says which part is down."
+
+    def __init__(self, message: str, *, retry_after_ms: int = 1000, **extra: Any) -> None:
+        super().__init__(message, retry_after_ms=retry_after_ms, **extra)
+
+
+class LogUnavailable(Unavailable):
+    """The log did not take a record in time: the write has not happened as far as is known."""
+
+    code = "log_unavailable"
+    remedy = "Check that the broker runs and is reachable; repeat the call with the same request id."
+
+
+class EmbedderUnavailable(Unavailable):
+    """No embedding can be made now: the model is missing, damaged or failed."""
+
+    code = "embedder_unavailable"
+    remedy = "`thalweg doctor` says where the model was looked for; `--embedder none` runs on keywords only."

@@ -1,0 +1,63 @@
+"""Facts that processors publish. Each item's id is a pure function of its input's id."""
+
+from streams.event_types import FILLED, NUMBER, OPTIONAL, UNIT, array, obj
+from streams.events import EventType, wire_type
+from streams.topics import DERIVED
+
+PROGRESS = wire_type("stage.progressed")
+ENTITIES_EXTRACTED = wire_type("talos.entities.extracted")
+EMBEDDED = wire_type("memory.embedded")
+SIMILAR_FOUND = wire_type("memory.similar_found")
+PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
+
+EVENT_TYPES = (
+    EventType(PROGRESS, DERIVED.name, "A stage has processed its source up to here; the record carries no facts.", {}),
+    EventType(
+        ENTITIES_EXTRACTED,
+        DERIVED.name,
+        "Entities and relations found in a memory.",
+        obj(
+            {
+                "source_event_id": FILLED,
+                "entities": array(
+                    obj({"id": FILLED, "label": FILLED, "text": FILLED}, {"properties": {"type": "object"}, "confidence": UNIT})
+                ),
+                "relations": array(obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})),
+            },
+            {"session_id": OPTIONAL},
+        ),
+    ),
+    EventType(
+        EMBEDDED,
+        DERIVED.name,
+        "Vectors of a memory's texts, and the model that made them.",
+        obj(
+            {
+                "space": FILLED,
+                "model_id": FILLED,
+                "dim": {"type": "integer", "minimum": 1, "maximum": 8192},
+                "trained": {"type": "boolean"},
+                "vectors": array(obj({"record_id": FILLED, "vector": FILLED})),
+            }
+        ),
+    ),
+    EventType(
+        SIMILAR_FOUND,
+        DERIVED.name,
+        "Earlier records that say the same as this one, best first.",
+        obj(
+            {
+                "record_id": FILLED,
+                "label": FILLED,
+                "similar": array(obj({"record_id": FILLED, "how": {"enum": ["canonical_form", "cosine"]}, "cosine": NUMBER})),
+            },
+            {"category": OPTIONAL, "model_id": OPTIONAL},
+        ),
+    ),
+    EventType(
+        PATTERN_SIGNALLED,
+        DERIVED.name,
+        "A session showed a recurring combination; three sessions make a pattern.",
+        obj({"signal_id": FILLED, "session_id": FILLED, "description": FILLED}, {"indicators": array(FILLED)}),
+    ),
+)

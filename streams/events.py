@@ -1,0 +1,74 @@
+"""The event, as every part of the program sees it, and the registry of event types."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from streams.ids import event_key
+from streams.positions import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A CloudEvent. `namespace` is the record's key; `data` is plain JSON; `time` is UTC."""
+
+    id: str
+    source: str
+    type: str
+    namespace: str
+    time: datetime
+    data: Mapping[str, Any]
+    subject: str | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> UUID:
+        """The identity under which it is applied once."""
+        return event_key(self.source, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """An event and where it lies: `index` counts the observations of one record, `key` is the event's identity."""
+
+    event: Event
+    position: Position
+    index: int
+    digest: int
+    key: UUID
+
+
+@dataclass(frozen=True)
+class EventType:
+    """A kind of event: its wire type, its topic and the JSON Schema of its `data`."""
+
+    type: str
+    topic: str
+    summary: str
+    schema: Mapping[str, Any]
+
+
+def wire_type(short: str, major: int = 1) -> str:
+    """`talos.session.opened` -> `thalweg.talos.session.opened.v1`."""
+    return f"thalweg.{short}.v{major}"
+
+
+@cache
+def event_types() -> Mapping[str, EventType]:
+    """Every event type by its wire type; found by reading the modules of `streams/event_types/`."""
+    from streams import event_types as package
+
+    found: dict[str, EventType] = {}
+    for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for event_type in importlib.import_module(module.name).EVENT_TYPES:
+            if event_type.type in found:
+                raise AssertionError(f"two event types are called {event_type.type}")
+            found[event_type.type] = event_type
+    return found

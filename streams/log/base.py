@@ -1,0 +1,99 @@
+"""The log: an append-only, partitioned sequence of records. Two implementations, one contract.
+
+`publish` returns only when the record is durable: on Kafka acknowledged by all in-sync replicas, on SQLite
+committed and synced. A record that was answered is there after any crash; a call that raised may or may not
+have written (so ids are deterministic and a repeat changes nothing).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from streams.positions import Partition, Position
+from streams.topics import Topic
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to publish. Without `partition`, the key's hash chooses it."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record as it lies on the log."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+    @property
+    def position(self) -> Position:
+        return Position(self.topic, self.partition, self.offset)
+
+
+class LogReader(ABC):
+    """Reads partitions from given offsets, in order per partition, without any consumer group."""
+
+    @abstractmethod
+    async def read(self, *, timeout_s: float, max_records: int) -> list[Record]:
+        """The next records, as soon as there is one; an empty list after `timeout_s`.
+
+        Raises LogUnavailable when the broker stays away, Poison never: bytes are not looked at.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release connections; idempotent."""
+
+
+class Log(ABC):
+    """One broker, seen by one process. Opened by `streams.log.open_log(url)`; start before use."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Connect. Raises LogUnavailable when the broker is not there, within 10 s."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Finish what was accepted, then disconnect; idempotent."""
+
+    @abstractmethod
+    async def create_topics(self, topics: Iterable[Topic]) -> list[str]:
+        """Create the missing ones; returns their names. Raises SettingsError where an existing topic has other partitions."""
+
+    @abstractmethod
+    async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        """Append the records, in order per partition; returns their positions once all are durable.
+
+        Raises LogUnavailable after `timeout_s`; then any of them may be on the log or not.
+        """
+
+    @abstractmethod
+    async def reader(self, start: Mapping[Partition, int]) -> LogReader:
+        """A reader of these partitions from these offsets (0 is the oldest)."""
+
+    @abstractmethod
+    async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        """The next offset to be written, per partition; topics that do not exist are left out."""
+
+    @abstractmethod
+    async def first_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        """The oldest offset still kept, per partition."""
+
+    @abstractmethod
+    async def committed(self, group: str, topics: Iterable[str]) -> dict[Partition, int]:
+        """What a consumer group has committed: next offset per partition, left out where nothing is."""

@@ -1,0 +1,322 @@
+"""The embedded log: one WAL-mode SQLite file, so that a node needs nothing else.
+
+One writer thread commits whatever has gathered as one transaction (`synchronous=FULL`: answered means synced).
+Offsets are taken inside that transaction, so another process (an import beside a running node) may append too; its
+records are noticed within POLL_S. Reading never waits for writing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from streams.errors import LogUnavailable, SettingsError
+from streams.log.base import Headers, Log, LogReader, Outgoing, Record
+from streams.partitioning import partition_for
+from streams.positions import Partition, Position
+from streams.topics import Topic
+
+POLL_S = 0.05
+MAX_READ_BYTES = 4 * 1024 * 1024
+OFFSET_BITS = 40
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS partitions (
+    id INTEGER PRIMARY KEY, topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (topic, partition));
+CREATE TABLE IF NOT EXISTS records (
+    place INTEGER PRIMARY KEY, timestamp_ms INTEGER NOT NULL, key BLOB, value BLOB, headers BLOB);
+CREATE TABLE IF NOT EXISTS committed (
+    consumer_group TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
+    PRIMARY KEY (consumer_group, topic, partition)) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Work for the writer thread: what to do inside the transaction, and who waits for it."""
+
+    run: Callable[[sqlite3.Connection], object]
+    done: Future[object]
+
+
+class SqliteLog(Log):
+    """The log in one file. Several may be open on the same file, in this process or others."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._partitions: dict[Partition, int] = {}
+        self._counts: dict[str, int] = {}
+        self._changed: list[asyncio.Event] = []
+        self._writer: threading.Thread | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._poller: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def start(self) -> None:
+        if self._writer is not None:
+            return
+        try:
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            connection = self._connect()
+            connection.executescript(SCHEMA)
+            self._reader = self._connect()
+        except (sqlite3.Error, OSError) as error:
+            raise LogUnavailable(f"The log file cannot be opened: {error}.") from error
+        self._loop = asyncio.get_running_loop()
+        self._load_partitions()
+        self._writer = threading.Thread(target=self._write_forever, args=(connection,), name="log-writer", daemon=True)
+        self._writer.start()
+        self._poller = asyncio.create_task(self._poll(), name="log-poll")
+
+    async def stop(self) -> None:
+        if self._writer is None:
+            return
+        if self._poller is not None:
+            self._poller.cancel()
+        self._jobs.put(None)
+        await asyncio.to_thread(self._writer.join)
+        self._writer = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
+        connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000; PRAGMA mmap_size=268435456;")
+        return connection
+
+    # --- writing
+
+    def _write_forever(self, connection: sqlite3.Connection) -> None:
+        while True:
+            job = self._jobs.get()
+            jobs: list[_Job] = []
+            while job is not None:
+                jobs.append(job)
+                if self._jobs.empty() or len(jobs) >= 1000:
+                    break
+                job = self._jobs.get()
+            if jobs:
+                self._commit(connection, jobs)
+            if job is None:
+                connection.close()
+                return
+
+    def _commit(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+        """All jobs in one transaction, one sync; when it fails, all of them fail."""
+        results: list[object] = []
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            results = [job.run(connection) for job in jobs]
+            connection.execute("COMMIT")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            failure = LogUnavailable(f"The log file cannot be written: {error}.") if isinstance(error, sqlite3.Error) else error
+            for job in jobs:
+                job.done.set_exception(failure)
+            return
+        for job, result in zip(jobs, results, strict=True):
+            job.done.set_result(result)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._notify)
+
+    async def _submit(self, run: Callable[[sqlite3.Connection], object], timeout_s: float = 10.0) -> object:
+        if self._writer is None:
+            raise LogUnavailable("The log is not open.")
+        done: Future[object] = Future()
+        self._jobs.put(_Job(run, done))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(done), timeout_s)
+        except TimeoutError:
+            raise LogUnavailable(f"The log did not acknowledge within {timeout_s:g} s.") from None
+
+    async def create_topics(self, topics: Iterable[Topic]) -> list[str]:
+        created = []
+        for topic in topics:
+            existing = self.partition_count(topic.name)
+            if existing not in (0, topic.partitions):
+                raise SettingsError(
+                    f"The topic {topic.name} has {existing} partitions, not {topic.partitions}; the number is chosen once. "
+                    f"Set `partitions = {existing}` or use another THALWEG_HOME."
+                )
+            if existing == 0:
+                rows = [(topic.name, number) for number in range(topic.partitions)]
+                await self._submit(lambda c, rows=rows: c.executemany("INSERT OR IGNORE INTO partitions(topic, partition) VALUES (?, ?)", rows))
+                created.append(topic.name)
+                self._load_partitions()
+        return created
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic has; 0 when it does not exist."""
+        if topic not in self._counts:
+            self._load_partitions()
+        return self._counts.get(topic, 0)
+
+    def _load_partitions(self) -> None:
+        if self._reader is None:
+            raise LogUnavailable("The log is not open.")
+        rows = self._reader.execute("SELECT id, topic, partition FROM partitions").fetchall()
+        self._partitions = {Partition(topic, number): place for place, topic, number in rows}
+        counts: dict[str, int] = {}
+        for at in self._partitions:
+            counts[at.topic] = counts.get(at.topic, 0) + 1
+        self._counts = counts
+
+    async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        placed = [(self._place(record), record) for record in records]
+        now_ms = time.time_ns() // 1_000_000
+        positions = await self._submit(lambda connection: _append(connection, placed, now_ms), timeout_s)
+        assert isinstance(positions, list)
+        return positions
+
+    def _place(self, record: Outgoing) -> Partition:
+        count = self.partition_count(record.topic)
+        if count == 0:
+            raise SettingsError(f"The topic {record.topic} does not exist; `thalweg topics create` makes the topics.")
+        partition = record.partition if record.partition is not None else partition_for(record.key or b"", count)
+        if not 0 <= partition < count:
+            raise SettingsError(f"The topic {record.topic} has no partition {partition}.")
+        return Partition(record.topic, partition)
+
+    # --- reading
+
+    async def _poll(self) -> None:
+        """Notice what other processes append."""
+        assert self._reader is not None
+        version = self._reader.execute("PRAGMA data_version").fetchone()
+        while True:
+            await asyncio.sleep(POLL_S)
+            seen = self._reader.execute("PRAGMA data_version").fetchone()
+            if seen != version:
+                version = seen
+                self._notify()
+
+    def _notify(self) -> None:
+        for changed in self._changed:
+            changed.set()
+
+    def subscribe(self) -> asyncio.Event:
+        """An event that is set whenever something was appended; give it back with `unsubscribe`."""
+        changed = asyncio.Event()
+        self._changed.append(changed)
+        return changed
+
+    def unsubscribe(self, changed: asyncio.Event) -> None:
+        if changed in self._changed:
+            self._changed.remove(changed)
+
+    def fetch(self, at: Partition, offset: int, limit: int) -> list[Record]:
+        """Up to `limit` records (and about MAX_READ_BYTES) of a partition from an offset, in order."""
+        place = self._partitions.get(at)
+        if place is None or self._reader is None:
+            return []
+        low = place << OFFSET_BITS
+        rows = self._reader.execute(
+            "SELECT place, timestamp_ms, key, value, headers FROM records WHERE place >= ? AND place < ? ORDER BY place LIMIT ?",
+            (low + offset, low + (1 << OFFSET_BITS), limit),
+        )
+        records: list[Record] = []
+        size = 0
+        for number, timestamp_ms, key, value, headers in rows:
+            records.append(Record(at.topic, at.partition, number - low, timestamp_ms, key, value, _read_headers(headers)))
+            size += len(value or b"")
+            if size >= MAX_READ_BYTES:
+                break
+        rows.close()
+        return records
+
+    async def reader(self, start: Mapping[Partition, int]) -> LogReader:
+        return SqliteLogReader(self, dict(start))
+
+    async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        wanted = set(topics)
+        if self._reader is None:
+            raise LogUnavailable("The log is not open.")
+        rows = self._reader.execute("SELECT topic, partition, next_offset FROM partitions").fetchall()
+        return {Partition(topic, number): offset for topic, number, offset in rows if topic in wanted}
+
+    async def first_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
+        return dict.fromkeys(await self.end_offsets(topics), 0)
+
+    async def committed(self, group: str, topics: Iterable[str]) -> dict[Partition, int]:
+        if self._reader is None:
+            raise LogUnavailable("The log is not open.")
+        wanted = set(topics)
+        rows = self._reader.execute("SELECT topic, partition, next_offset FROM committed WHERE consumer_group = ?", (group,)).fetchall()
+        return {Partition(topic, number): offset for topic, number, offset in rows if topic in wanted}
+
+    async def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Record how far a consumer group has come; durable when this returns."""
+        rows = [(group, at.topic, at.partition, offset) for at, offset in offsets.items()]
+        await self._submit(lambda connection: connection.executemany("INSERT OR REPLACE INTO committed VALUES (?, ?, ?, ?)", rows))
+
+
+class SqliteLogReader(LogReader):
+    """Walks the partitions in turn, so that a busy one does not starve the others."""
+
+    def __init__(self, log: SqliteLog, positions: dict[Partition, int]) -> None:
+        self._log = log
+        self._positions = positions
+        self._changed = log.subscribe()
+        self._changed.set()
+
+    async def read(self, *, timeout_s: float, max_records: int) -> list[Record]:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                await asyncio.wait_for(self._changed.wait(), max(0.0, deadline - time.monotonic()))
+            except TimeoutError:
+                return []
+            if records := await self._next(max_records):  # else what changed was another partition
+                return records
+
+    async def _next(self, max_records: int) -> list[Record]:
+        self._changed.clear()
+        ends = await self._log.end_offsets({at.topic for at in self._positions})
+        behind = [at for at, offset in self._positions.items() if ends.get(at, 0) > offset]
+        records: list[Record] = []
+        for at in behind:
+            found = self._log.fetch(at, self._positions[at], max(1, max_records // len(behind)))
+            if found:
+                self._positions[at] = found[-1].offset + 1
+                records.extend(found)
+        if any(ends[at] > self._positions[at] for at in behind):
+            self._changed.set()
+        return records
+
+    async def close(self) -> None:
+        self._log.unsubscribe(self._changed)
+
+
+def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Outgoing]], now_ms: int) -> list[Position]:
+    heads: dict[Partition, tuple[int, int]] = {}
+    rows, positions = [], []
+    for at, record in placed:
+        if at not in heads:
+            heads[at] = connection.execute("SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", at).fetchone()
+        place, offset = heads[at]
+        heads[at] = place, offset + 1
+        rows.append(((place << OFFSET_BITS) + offset, now_ms, record.key, record.value, _write_headers(record.headers)))
+        positions.append(Position(at.topic, at.partition, offset))
+    connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", rows)
+    connection.executemany("UPDATE partitions SET next_offset = ? WHERE id = ?", [(offset, place) for place, offset in heads.values()])
+    return positions
+
+
+def _write_headers(headers: Headers) -> bytes:
+    return orjson.dumps([[name, value.decode("latin-1")] for name, value in headers])
+
+
+def _read_headers(raw: bytes | None) -> Headers:
+    return tuple((name, value.encode("latin-1")) for name, value in orjson.loads(raw or b"[]"))

@@ -1,0 +1,41 @@
+"""Progress marks: a derived record says how far its stage has processed its sources.
+
+The mark is a pair of CloudEvents extension attributes, so that a record without facts can carry one too:
+`ce_thalwegstage: embed` and `ce_thalwegsource: thalweg.memory.v1/3/118` (comma-separated when there are several);
+the number is the next offset to be processed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from streams.errors import Poison
+from streams.log.base import Record
+from streams.positions import Position
+
+STAGE, SOURCE = "thalwegstage", "thalwegsource"
+
+
+class Progress(NamedTuple):
+    """`stage` has processed everything below each of these next offsets."""
+
+    stage: str
+    sources: tuple[Position, ...]
+
+
+def mark(stage: str, sources: Iterable[Position]) -> dict[str, str]:
+    """The extension attributes that say so."""
+    return {STAGE: stage, SOURCE: ",".join(map(str, sources))}
+
+
+def read_progress(record: Record) -> Progress | None:
+    """The mark that a record carries, or None. Raises Poison when it is malformed."""
+    headers = dict(record.headers)
+    stage, sources = headers.get(f"ce_{STAGE}"), headers.get(f"ce_{SOURCE}")
+    if stage is None or sources is None:
+        return None
+    try:
+        return Progress(stage.decode(), tuple(Position.parse(text) for text in sources.decode().split(",")))
+    except ValueError:
+        raise Poison("The progress mark is not of the form topic/partition/next offset.") from None

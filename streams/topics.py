@@ -1,0 +1,48 @@
+"""The registry of topics: from it the topics are created, and docs/topics.md and docs/asyncapi.json generated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PARTITIONS = 12
+DLQ_SUFFIX = ".dlq"
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: what it carries and for how long. One key, the namespace, keeps a namespace's events in order."""
+
+    name: str
+    carries: str
+    key: str = "namespace"
+    partitions: int = PARTITIONS
+    retention: str = "forever"
+
+    @property
+    def dlq(self) -> Topic:
+        """Where its records go that can never be applied: same partitions, so a record keeps its number."""
+        return Topic(
+            name=self.name + DLQ_SUFFIX,
+            carries=f"records of {self.name} that could not be applied: original bytes, `dlq.*` headers",
+            key="as received",
+            partitions=self.partitions,
+        )
+
+
+MEMORY = Topic("thalweg.memory.v1", "requests that change memory; the truth")
+TELEMETRY = Topic("thalweg.telemetry.v1", "session, tool, model and state events; imports and OTLP end here")
+INVOCATIONS = Topic("thalweg.invocations.v1", "one record for each MCP call: tool, duration, outcome, sizes; no bodies")
+DERIVED = Topic("thalweg.derived.v1", "facts from processors, and how far each stage has come")
+
+SOURCES = (MEMORY, TELEMETRY, INVOCATIONS, DERIVED)
+DEAD_LETTERS = tuple(topic.dlq for topic in SOURCES)
+TOPICS = SOURCES + DEAD_LETTERS
+
+OTLP_TOPICS = ("otlp_spans", "otlp_logs", "otlp_metrics")
+"""The OpenTelemetry Collector's Kafka exporter writes these; read when `otlp_topics` is set, never created."""
+
+
+def with_partitions(partitions: int) -> tuple[Topic, ...]:
+    """All topics with another number of partitions: chosen once, before the first record."""
+    sources = tuple(Topic(t.name, t.carries, t.key, partitions, t.retention) for t in SOURCES)
+    return sources + tuple(t.dlq for t in sources)

@@ -1,0 +1,105 @@
+"""R1 and R2: kill -9 at random under load, and at each failpoint; then every invariant holds, and a rebuild gives the same.
+
+The seed and the schedule are printed. THALWEG_KILLS sets how many random kills, THALWEG_SEED which.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from streams.failpoints import NAMES
+from tests.crash.invariants import check_all, contents, rebuild_equals_live
+from tests.crash.load import Load
+from tests.node_process import NodeProcess
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
+
+KILLS = int(os.environ.get("THALWEG_KILLS", "20"))
+SEED = int(os.environ.get("THALWEG_SEED", "7"))
+RECURRING = [name for name in NAMES if name not in ("in_revoke", "mid_index_save", "after_rename")]
+"""Failpoints that every batch passes; the others lie in saving an index and in giving partitions up."""
+
+
+def rebuilt(node: NodeProcess) -> None:
+    """I8: stop, delete the store, replay the log, compare."""
+    node.settle()
+    with node.store() as store:
+        before = contents(store)
+    assert node.stop() == 0, node.log_tail()
+    done = subprocess.run([sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr.decode()
+    node.start()
+    node.settle()
+    rebuild_equals_live(node, before)
+
+
+def test_random_kills_under_load_lose_nothing_and_repeat_nothing(broker_url, tmp_path):
+    chance = random.Random(SEED)
+    node = NodeProcess(tmp_path / "home", broker_url).start()
+    schedule = [round(chance.uniform(0.0, 0.6), 3) for _ in range(KILLS)]
+    print(f"seed {SEED}, kills after {schedule} s of load")
+    with Load(node.home, callers=3, seed=SEED) as load:
+        for pause in schedule:
+            load.wait_for(1)
+            load._stop.wait(pause)
+            node.kill()
+            node.start()
+        load.wait_for(20)
+    counts = check_all(node, load.ledger)
+    print(f"{len(load.ledger.answered)} calls answered, rows {counts}")
+    rebuilt(node)
+    node.stop()
+
+
+@pytest.mark.parametrize("nth", [1, 2, 17])
+@pytest.mark.parametrize("failpoint", RECURRING)
+def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, nth, broker_url, tmp_path):
+    node = NodeProcess(tmp_path / "home", broker_url)
+    node.start()
+    node.stop()
+    with Load(node.home, callers=2, seed=nth) as load:
+        node.launch(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill")
+        assert node.died() == -9, node.log_tail()
+        node.start()
+        load.wait_for(10)
+    check_all(node, load.ledger)
+    node.stop()
+
+
+@pytest.mark.parametrize("failpoint", ["mid_index_save", "after_rename"])
+def test_a_kill_while_an_index_is_saved_leaves_an_index_that_is_rebuilt_or_whole(failpoint, broker_url, tmp_path):
+    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:1:kill")
+    with Load(node.home, callers=2, seed=3) as load:
+        load.wait_for(20)
+    node.process.terminate()
+    assert node.died() == -9, node.log_tail()
+    node.start()
+    check_all(node, load.ledger)
+    node.stop()
+
+
+def test_a_stage_that_raises_crashes_the_node_with_a_sentence_and_a_restart_goes_on(broker_url, tmp_path):
+    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT="after_ack:3:raise")
+    with Load(node.home, callers=1, seed=5) as load:
+        assert node.died() == 1
+        assert "the node stopped" in node.log_tail()
+        node.start()
+        load.wait_for(5)
+    check_all(node, load.ledger)
+    node.stop()
+
+
+def test_a_term_in_mid_batch_ends_cleanly_and_nothing_is_lost(broker_url, tmp_path):
+    node = NodeProcess(tmp_path / "home", broker_url).start()
+    with Load(node.home, callers=2, seed=9) as load:
+        load.wait_for(5)
+        assert node.stop() == 0, node.log_tail()
+        node.start()
+        load.wait_for(5)
+    check_all(node, load.ledger)
+    node.stop()

@@ -1,0 +1,60 @@
+"""The door on a real log, without a store: what a node puts together, as far as these tests need it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from mcp_ingress.calls import Door
+from mcp_ingress.gateway import Gateway
+from mcp_ingress.inventory import Inventory
+from mcp_ingress.spool import Spool
+from storage.applied import AppliedPositions
+from streams.clock import Clock, SystemClock
+from streams.codec import decode
+from streams.events import Event
+from streams.log.base import Log
+from streams.log.sqlite import SqliteLog
+from streams.positions import Partition
+from streams.topics import TOPICS
+from tests.ingress.tools import demo_tools
+
+
+def gateway(log: Log, home: Path, clock: Clock | None = None) -> Gateway:
+    """A gateway whose store parts are absent: tools that need none of them run on it."""
+    absent = cast(Any, None)
+    return Gateway(log, AppliedPositions(), absent, absent, None, Spool(home / "spool"), clock or SystemClock())
+
+
+@asynccontextmanager
+async def opened_log(path: Path) -> AsyncIterator[SqliteLog]:
+    log = SqliteLog(path)
+    await log.start()
+    await log.create_topics(TOPICS)
+    try:
+        yield log
+    finally:
+        await log.stop()
+
+
+@asynccontextmanager
+async def opened_door(home: Path, inventory: Inventory | None = None, *, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Door]:
+    """A door that serves the demonstration tools."""
+    async with opened_log(home / "log.db") as log:
+        door = Door(gateway(log, home, clock), inventory or demo_tools(), **settings)
+        door.start()
+        try:
+            yield door
+        finally:
+            await door.stop()
+
+
+async def events_on(log: SqliteLog, topic: str) -> list[Event]:
+    """Everything on a topic, as the rest of the program will read it."""
+    found: list[Event] = []
+    for at in await log.end_offsets([topic]):
+        for record in log.fetch(Partition(at.topic, at.partition), 0, 10_000):
+            found += [logged.event for logged in decode(record)]
+    return found

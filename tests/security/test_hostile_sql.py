@@ -1,0 +1,225 @@
+"""Hostile SQL: whatever an analyst's endpoint is sent is refused or killed within its limits, and no file is touched."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from storage.database import Database
+from storage.migrate import migrate
+from storage.sql.child import connect
+from storage.sql.run import run_sql
+from storage.sql.snapshot import Snapshots
+from streams.errors import Refused
+
+SECRET = "hunter2-in-a-file"
+TIMEOUT_S = 3.0
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "secret.csv").write_text(f"password\n{SECRET}\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def snapshot(home: Path) -> Iterator[Path]:
+    database = Database(home)
+    cursor = database.cursor()
+    migrate(cursor, datetime(2026, 3, 1, tzinfo=UTC))
+    cursor.execute("INSERT INTO positions VALUES ('t', 0, 7)")
+    yield Snapshots(database).get(max_age_s=0).path
+    database.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_on_disk_changes(home: Path, snapshot: Path) -> Iterator[None]:
+    before = files(home)
+    yield
+    assert files(home) == before
+
+
+def files(home: Path) -> dict[str, str]:
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(home.rglob("*")) if path.is_file()}
+
+
+WRITING = [
+    "DELETE FROM positions",
+    "WITH x AS (DELETE FROM positions RETURNING *) SELECT * FROM x",
+    "WITH x AS (UPDATE positions SET next_offset = 0 RETURNING *) FROM x",
+    "WITH x AS (INSERT INTO positions VALUES ('u', 1, 1) RETURNING *) FROM x",
+    "WITH x AS (COPY positions TO '{home}/out.csv') SELECT 1",
+    "WITH a AS (WITH b AS (DELETE FROM positions RETURNING *) FROM b) FROM a",
+    "WITH RECURSIVE x AS (DELETE FROM positions RETURNING *) FROM x",
+    "SELECT (WITH x AS (DELETE FROM positions RETURNING *) SELECT count(*) FROM x)",
+    "SELECT * FROM (WITH x AS (COPY positions TO '{home}/out.csv') SELECT 1)",
+    "SELECT 1 WHERE EXISTS (WITH x AS (DELETE FROM positions RETURNING 1) FROM x)",
+    "SELECT 1 ORDER BY (WITH x AS (DELETE FROM positions RETURNING 1) SELECT 1)",
+    "SELECT 1 LIMIT (WITH x AS (DELETE FROM positions RETURNING 1) SELECT 1)",
+    "COPY positions TO '{home}/out.csv'",
+    "COPY (SELECT 1) TO '{home}/out.parquet' (FORMAT parquet)",
+    "EXPORT DATABASE '{home}/out'",
+    "IMPORT DATABASE '{home}'",
+    "CREATE TABLE x AS SELECT 1",
+    "CREATE OR REPLACE VIEW sessions AS SELECT 1",
+    "CREATE MACRO f(x) AS x",
+    "DROP TABLE positions",
+    "ALTER TABLE positions ADD COLUMN x INTEGER",
+    "MERGE INTO positions USING sessions ON true WHEN MATCHED THEN DELETE",
+    "VACUUM",
+    "CHECKPOINT",
+    "EXPLAIN ANALYZE DELETE FROM positions",
+]
+REACHING_OUT = [
+    "SELECT * FROM read_csv('{home}/secret.csv')",
+    "SELECT * FROM read_text('{home}/secret.csv')",
+    "SELECT * FROM \"READ_TEXT\"('{home}/secret.csv')",
+    "SELECT * FROM main.read_blob('{home}/secret.csv')",
+    "SELECT * FROM read_parquet('{home}/*')",
+    "SELECT * FROM read_json('{home}/secret.csv')",
+    "SELECT * FROM read_duckdb('{home}/thalweg.duckdb')",
+    "SELECT * FROM sniff_csv('{home}/secret.csv')",
+    "SELECT * FROM glob('{home}/*')",
+    "SELECT (SELECT content FROM read_text('{home}/secret.csv'))",
+    "SELECT * FROM sessions WHERE goal IN (FROM read_text('{home}/secret.csv'))",
+    "WITH a AS (FROM sessions) SELECT * FROM a, LATERAL (FROM read_text('{home}/secret.csv'))",
+    "SELECT * FROM '{home}/secret.csv'",
+    "SELECT * FROM \"{home}/secret.csv\"",
+    "WITH \"{home}/secret.csv\" AS (FROM \"{home}/secret.csv\") FROM \"{home}/secret.csv\"",
+    "SELECT (WITH \"{home}/secret.csv\" AS (SELECT 1 a) SELECT 1), * FROM \"{home}/secret.csv\"",
+    "DESCRIBE '{home}/secret.csv'",
+    "SUMMARIZE '{home}/secret.csv'",
+    "FROM query('SELECT * FROM read_text(''{home}/secret.csv'')')",
+    "FROM query_table('{home}/secret.csv')",
+    "FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
+    "SELECT json_serialize_plan('SELECT * FROM read_text(''{home}/secret.csv'')')",
+    "FROM parquet_metadata('{home}/thalweg.duckdb')",
+    "ATTACH '{home}/thalweg.duckdb' AS other",
+    "ATTACH 'https://example.org/x.duckdb'",
+    "DETACH analysts",
+    "USE memory",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "FORCE INSTALL httpfs FROM 'https://example.org'",
+    "SELECT getenv('PATH')",
+    "SELECT \"getenv\"('PATH')",
+    "SELECT system.main.getenv('PATH')",
+    "SELECT 'PATH'.getenv()",
+    "SELECT list_transform(['PATH'], lambda x: getenv(x))",
+    "SELECT [getenv(x) for x in ['PATH']]",
+    "SELECT * REPLACE (getenv('PATH') AS goal) FROM sessions",
+    "SELECT count(*) FILTER (getenv('PATH') <> '') FROM sessions",
+    "SELECT sum(1) OVER (ORDER BY getenv('PATH')) FROM sessions",
+    "SELECT max(1 ORDER BY getenv('PATH')) FROM sessions",
+    "SELECT 1 FROM sessions a JOIN sessions b ON getenv('PATH') = ''",
+    "SELECT 1 GROUP BY getenv('PATH')",
+    "SELECT CASE WHEN getenv('PATH') = '' THEN 1 END",
+    "VALUES (getenv('PATH'))",
+    "FROM (PIVOT sessions ON source IN ('a') USING max(getenv('PATH')))",
+    "FROM range(length(getenv('PATH')))",
+    "SELECT current_setting('home_directory')",
+    "SELECT getvariable('x')",
+    "CREATE SECRET s (TYPE s3)",
+    "FROM duckdb_secrets()",
+    "FROM which_secret('x', 's3')",
+    "FROM duckdb_settings()",
+    "FROM duckdb_databases()",
+    "FROM pragma_database_size()",
+    "FROM my_frame",
+    "FROM arrow_scan(1, 2, 3)",
+    "FROM python_map_function()",
+]
+CONTROLLING = [
+    "SELECT 1; SELECT 2",
+    "SELECT 1; DROP TABLE positions",
+    "SELECT 1 /* ; */; DELETE FROM positions -- harmless",
+    "/* SELECT 1 */ DELETE FROM positions",
+    "SELECT 1;\n--\nSET enable_external_access = true",
+    "SET enable_external_access = true",
+    "SET GLOBAL memory_limit = '100GB'",
+    "RESET lock_configuration",
+    "PRAGMA database_list",
+    "PRAGMA enable_profiling",
+    "CALL pragma_version()",
+    "PREPARE p AS DELETE FROM positions",
+    "EXECUTE p",
+    "BEGIN; DELETE FROM positions; COMMIT",
+    "ROLLBACK",
+    "SELECT sleep_ms(100000)",
+    "SELECT pg_sleep(100)",
+    "SELECT write_log('x')",
+    "SELECT nextval('s')",
+    "SELECT * FROM sessions WHERE goal = $1",
+    "SELECT 1\0; DELETE FROM positions",
+    "SELECT '\ud800'",
+    "SELECT '" + "x" * 200_000 + "'",
+    "(" * 40_000,
+    "SELECT " + "(" * 2_000 + "1" + ")" * 2_000,
+    "SELECT " + "[" * 900 + "]" * 900 + "]",
+]
+
+
+@pytest.mark.parametrize("sql", WRITING + REACHING_OUT + CONTROLLING, ids=lambda sql: sql[:70].encode("ascii", "backslashreplace").decode())
+def test_it_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, home: Path, snapshot: Path) -> None:
+    with pytest.raises(Refused) as refusal:
+        run_sql(snapshot, sql.replace("{home}", str(home)), timeout_s=20)
+    assert refusal.value.error_code in ("sql_refused", "sql_syntax")
+    assert SECRET not in refusal.value.message and "Traceback" not in refusal.value.message
+
+
+BOMBS = [
+    "SELECT repeat('x', 4000000000)",
+    "SELECT length(lpad('x', 3900000000, 'y'))",
+    "SELECT levenshtein(lpad('x', 200000, 'ab'), lpad('y', 200000, 'ba'))",
+    "SELECT sum(levenshtein(lpad('x', 3000, i::VARCHAR), lpad('y', 3000, (i * 7)::VARCHAR))) FROM range(100000000) r(i)",
+    "SELECT list(range) FROM range(3000000000)",
+    "SELECT range(3000000000)",
+    "SELECT len(range(3000000000))",
+    "SELECT unnest(range(3000000000)) ORDER BY 1 DESC",
+    "SELECT string_agg(range::VARCHAR || lpad('x', 1000, 'y')) FROM range(100000000)",
+    "SELECT count(*) FROM range(100000) a, range(100000) b, range(1000) c WHERE hash(a.range, b.range, c.range) = 7",
+    "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x",
+    "SELECT regexp_matches(lpad('a', 100000000, 'a'), '(a*)*b')",
+    "SELECT list_reduce(range(30), lambda a, b: a + b), (SELECT count(DISTINCT md5(range::VARCHAR)) FROM range(1000000000))",
+]
+
+
+@pytest.mark.parametrize("sql", BOMBS, ids=lambda sql: sql[:70])
+def test_a_bomb_is_ended_within_its_limits(sql: str, snapshot: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(Refused) as refusal:
+        run_sql(snapshot, sql, timeout_s=TIMEOUT_S, memory_mb=256)
+    assert refusal.value.error_code in ("sql_refused", "sql_timeout", "sql_memory")
+    assert time.monotonic() - started < TIMEOUT_S + 2
+
+
+def test_an_endless_answer_is_cut_at_the_number_of_rows_and_of_bytes(snapshot: Path) -> None:
+    by_rows = run_sql(snapshot, "FROM range(3000000000)", max_rows=100)
+    assert len(by_rows.rows) == 100 and by_rows.truncated
+    by_bytes = run_sql(snapshot, "SELECT lpad('x', 1000, 'y') FROM range(3000000000)", max_bytes=50_000)
+    assert 40 <= len(by_bytes.rows) <= 50 and by_bytes.truncated
+    one_large_value = run_sql(snapshot, "SELECT lpad('x', 1000000, 'y')", max_bytes=50_000)
+    assert one_large_value.rows == [] and one_large_value.truncated
+
+
+def test_the_catalogue_may_be_read(snapshot: Path) -> None:
+    assert ["positions"] in run_sql(snapshot, "SELECT table_name FROM information_schema.tables").rows
+
+
+@pytest.mark.parametrize("sql", [sql for sql in WRITING + REACHING_OUT if "PATH" not in sql and not sql.startswith("CHECKPOINT")])
+def test_without_the_guard_the_locked_connection_alone_changes_and_reads_no_file(sql: str, home: Path, snapshot: Path) -> None:
+    connection = connect(str(snapshot), 256, 1)
+    try:
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        shown = str(connection.execute(sql.replace("{home}", str(home))).fetchall())
+    except Exception as error:  # which one does not matter here: only that nothing comes out and nothing changes
+        shown = str(error)
+    finally:
+        connection.close()
+    assert SECRET not in shown

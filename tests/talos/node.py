@@ -1,0 +1,155 @@
+"""A node on one thread: the real tools, reducers, store and spool; the log is a list, and a publish is processed at once.
+
+Entities are compared by canonical form only (no model). `is_down`, `is_behind` and `store_is_down` are the faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+from mcp_ingress.gateway import Call, Connection, Gateway, Limits
+from mcp_ingress.inventory import find_tools
+from mcp_ingress.spool import Spool
+from processors.talos.extraction import Entity, extract
+from processors.talos.similarity import Record as Statement
+from processors.talos.similarity import similar_records
+from storage.applied import AppliedPositions
+from storage.reader import Reader
+from storage.search.engine import SearchIndexes
+from streams.codec import decode, encode
+from streams.errors import LogUnavailable, Unavailable
+from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
+from streams.events import Event, LoggedEvent
+from streams.log.base import Log, Outgoing, Record
+from streams.positions import Partition, Position
+from streams.topics import DERIVED, MEMORY, TELEMETRY
+from tests.processors.harness import Store
+from tests.talos.making import NOON, make_event
+
+STAGES = ("extract", "embed", "dedup")
+
+
+class SetClock:
+    """Wall time that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = NOON
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+class FallibleReader(Reader):
+    """The real reader, which can be told that the store is gone."""
+
+    is_down = False
+
+    async def run(self, query: Callable[[Any], Any]) -> Any:
+        if self.is_down:
+            raise Unavailable("The store does not answer.")
+        return await super().run(query)
+
+
+class SmallNode:
+    """`await node.call("journal_write", content=…)` runs a tool as the door does, without limits."""
+
+    def __init__(self, home: Path) -> None:
+        self.store = Store()
+        self.clock = SetClock()
+        self.applied = AppliedPositions()
+        self.reader = FallibleReader(self.store.database, threads=1)
+        self.published: list[Event] = []
+        self.is_down = self.is_behind = False
+        self.connection = Connection()
+        self.spool = Spool(home / "spool")
+        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, None)
+        self.indexes.open({})
+        self.gateway = Gateway(
+            cast(Log, self), self.applied, self.reader, self.indexes, None, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
+        )
+        self._requests = 0
+
+    async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        if self.is_down:
+            raise LogUnavailable("The log does not answer.")
+        lying = [self.store.record(outgoing) for outgoing in records]
+        self.published += [logged.event for record in lying for logged in decode(record)]
+        if not self.is_behind:
+            self.process(lying)
+        return [record.position for record in lying]
+
+    def process(self, records: Sequence[Record]) -> None:
+        """What the materialiser and the stages do with these records, up to the applied positions."""
+        for record in records:
+            self._apply(record)
+            for logged in decode(record):
+                if record.topic == MEMORY.name:
+                    self._derive(logged)
+            at, reached = Partition(record.topic, record.partition), record.offset + 1
+            self.applied.advance({at: reached}, {(stage, at): reached for stage in STAGES})
+
+    def telemetry(self, name: str) -> list[dict[str, Any]]:
+        """The attributes of every telemetry event of that name on the log."""
+        return [dict(event.data["attributes"]) for event in self.published if event.type == f"thalweg.{name}.v1"]
+
+    async def call(self, tool: str, *, request_id: str | None = None, **arguments: Any) -> dict[str, Any]:
+        """Run a tool on the node's one connection. Raises Refused as the handler does."""
+        self._requests += 1
+        inventory = find_tools()
+        checked = inventory.checks[tool](arguments)
+        call = Call(self.gateway, self.connection, "default", request_id or f"request-{self._requests}", self.connection.last_writes)
+        answer = await inventory.tools[tool].handler(call, checked)
+        self.clock.time += timedelta(seconds=1)
+        return answer
+
+    def observe(self, short_type: str, **attributes: Any) -> None:
+        """An event of the agent's own telemetry, applied."""
+        data = {"attributes": {f"talos.{name.replace('__', '.')}": value for name, value in attributes.items()}}
+        event = make_event(short_type, data, event_id=f"agent-{len(self.published)}", time=self.clock.time, namespace="default")
+        self.published.append(event)
+        self.process([self.store.record(encode(TELEMETRY.name, event))])
+
+    def _derive(self, logged: LoggedEvent) -> None:
+        source, found = logged.event, extract(logged.event)
+        if not found.entities:
+            return
+        data = {
+            "source_event_id": source.id,
+            "session_id": source.data.get("session_id"),
+            "entities": [
+                {"id": e.id, "label": e.label, "text": e.text, "properties": dict(e.properties), "confidence": e.confidence}
+                for e in found.entities
+            ],
+            "relations": [{"type": r.type, "from": r.from_id, "to": r.to_id, "properties": dict(r.properties)} for r in found.relations],
+        }
+        similar = [self._similar(entity) for entity in found.entities]
+        self._put(source, ENTITIES_EXTRACTED, data, 0)
+        for number, (entity, matches) in enumerate(zip(found.entities, similar, strict=True), start=1):
+            category = entity.properties.get("category")
+            self._put(
+                source, SIMILAR_FOUND, {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches}, number
+            )
+
+    def _similar(self, entity: Entity) -> list[dict[str, Any]]:
+        rows = self.store.sql('SELECT entity_id, label, text, category FROM entities ORDER BY "offset", idx')
+        new = Statement(entity.id, entity.label, entity.text, entity.properties.get("category"))
+        found = similar_records(new, (Statement(*row) for row in rows))
+        return [{"record_id": match.record_id, "how": match.how, "cosine": match.cosine} for match in found]
+
+    def _put(self, source: Event, event_type: str, data: dict[str, Any], number: int) -> None:
+        fact = Event(f"{source.id}/{number}", "test", event_type, source.namespace, source.time, data)
+        self._apply(self.store.record(encode(DERIVED.name, fact)))
+
+    def _apply(self, record: Record) -> None:
+        self.indexes.apply(self.store.apply(record).indexed.documents, [])
+
+    def close(self) -> None:
+        self.indexes.close(save=False)
+        self.reader.close()
+        self.store.database.close()

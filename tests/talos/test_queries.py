@@ -1,0 +1,68 @@
+"""What the Talos tools ask of the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_ingress.toolsets.talos.queries import MAX_RELATED, count_session, find_recurrence, find_related, session_exists
+from processors.talos.identifiers import goal_id
+from processors.talos.ontology import domain_id
+from tests.talos.node import SmallNode
+
+SESSION = "2026-01-05-ontology-design"
+
+
+def related(node: SmallNode, record_id: str) -> list[tuple[str, str]]:
+    found = find_related(node.store.database.cursor(), "default", [record_id])
+    return [(neighbour["type"], neighbour["id"]) for neighbour in found[record_id]]
+
+
+def ids(answer: dict[str, Any], label: str) -> list[str]:
+    return [entity["id"] for entity in answer["extracted_entities"] if entity["type"] == label]
+
+
+async def test_related_are_the_session_first_and_then_what_an_edge_joins(node: SmallNode) -> None:
+    await node.call("session_open", session_id=SESSION, goal="Learn")
+    answer = await node.call(
+        "journal_write", content="This connects to the principle of one writer.", category="insight", session_id=SESSION, domain="technical"
+    )
+    [insight], [belief] = ids(answer, "Insight"), ids(answer, "Belief")
+    assert related(node, insight) == [("Session", SESSION), ("Belief", belief), ("Domain", domain_id("technical"))]
+    assert related(node, belief) == [("Session", SESSION), ("Insight", insight)]
+    assert related(node, answer["entry_id"]) == [("Session", SESSION), ("Belief", belief), ("Insight", insight)]
+    assert related(node, goal_id("Learn")) == [("Session", SESSION)]
+
+
+async def test_a_session_that_was_never_opened_is_no_neighbour(node: SmallNode) -> None:
+    answer = await node.call("journal_write", content="Caches lie.", category="insight", session_id=SESSION)
+    assert related(node, ids(answer, "Insight")[0]) == []
+
+
+async def test_a_merged_record_stands_for_its_cluster(node: SmallNode) -> None:
+    await node.call("session_open", session_id=SESSION, goal="Learn")
+    first = await node.call("journal_write", content="Caches lie.", category="insight")
+    second = await node.call("journal_write", content="caches lie", category="insight", session_id=SESSION)
+    [kept], [merged] = ids(first, "Insight"), ids(second, "Insight")
+    assert related(node, second["entry_id"]) == [("Session", SESSION), ("Insight", kept)]
+    assert related(node, kept) == [("Session", SESSION)]
+    assert kept != merged
+
+
+async def test_at_most_ten_are_listed(node: SmallNode) -> None:
+    content = "".join(f"I learned fact {number}.\n" for number in range(30))
+    answer = await node.call("journal_write", content=content, category="observation")
+    assert len(related(node, answer["entry_id"])) == MAX_RELATED
+
+
+async def test_nothing_of_another_namespace_is_seen(node: SmallNode) -> None:
+    await node.call("session_open", session_id=SESSION, goal="Learn")
+    answer = await node.call("friction_log", description="Slow", category="tooling", session_id=SESSION)
+    cursor = node.store.database.cursor()
+    assert not session_exists(cursor, "another", SESSION)
+    assert find_recurrence(cursor, "another", answer["friction_id"]) is None
+    assert find_related(cursor, "another", [answer["friction_id"]]) == {answer["friction_id"]: []}
+    assert count_session(cursor, "another", SESSION).frictions_logged == 0
+
+
+async def test_no_ids_have_no_neighbours(node: SmallNode) -> None:
+    assert find_related(node.store.database.cursor(), "default", []) == {}

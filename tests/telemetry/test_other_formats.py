@@ -1,0 +1,120 @@
+"""Codex, pi, CloudEvents and analytics files become events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.telemetry.reading import NAMESPACE, events_of, parts, read, read_fixture, unreadable_of
+
+
+def test_a_codex_rollout_gives_its_session_goal_model_and_project() -> None:
+    events = events_of(read_fixture("codex", "codex_rollout.jsonl"))
+    assert len(events) == len({event.id for event in events}) == 17
+    assert {event.data["session_id"] for event in events} == {"0199c1aa-0000-7000-8000-00000000c0de"}
+    goals = [event.data["session"]["goal"] for event in events if "goal" in event.data["session"]]
+    assert set(goals) == {"Why does the tide table start at 1 a.m.?"}
+    assert events[-1].data["session"]["model"] == "gpt-5.1-codex"
+    assert events[0].data["session"]["project"] == "/home/ana/src/tidewatch"
+
+
+def test_a_codex_token_count_that_is_repeated_is_the_same_model_call() -> None:
+    calls = parts(read_fixture("codex", "codex_rollout.jsonl"), "model_calls")
+    assert len(calls) == 3
+    by_id = {call["message_id"]: call for call in calls}
+    assert [(call["input_tokens"], call["cache_read_tokens"], call["output_tokens"]) for call in by_id.values()] == [
+        (1000, 4000, 100),
+        (1000, 5000, 60),
+    ]
+
+
+def test_codex_tool_calls_have_input_result_duration_and_error_type() -> None:
+    mapped = read_fixture("codex", "codex_rollout.jsonl")
+    calls = {call["tool_call_id"]: call for call in parts(mapped, "tool_calls")}
+    results = {result["tool_call_id"]: result for result in parts(mapped, "tool_results")}
+    assert calls["call_rg"]["input"]["command"] == ["bash", "-lc", "rg first_row"]
+    assert calls["call_patch"]["tool_name"] == "apply_patch"
+    assert calls["call_local"]["tool_name"] == "local_shell"
+    assert (results["call_rg"]["error_type"], results["call_rg"]["duration_ms"]) == ("command_not_found", 200.0)
+    assert (results["call_patch"]["is_error"], results["call_patch"]["duration_ms"]) == (False, 300.0)
+
+
+def test_equal_lines_of_the_early_codex_form_stay_separate_events() -> None:
+    events = events_of(read_fixture("codex", "codex_bare.jsonl"))
+    assert len({event.id for event in events}) == 7
+    assert {event.data["session_id"] for event in events} == {"5e55-bare"}
+    assert events == events_of(read_fixture("codex", "codex_bare.jsonl"))
+
+
+def test_a_forked_codex_session_keeps_its_own_id_and_names_its_parent() -> None:
+    own = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "fork", "forked_from_id": "origin"}}
+    copied = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "origin"}}
+    events = events_of(read("codex", [own, copied]))
+    assert [event.data["session_id"] for event in events] == ["fork", "fork"]
+    assert events[1].data["session"]["parent_session_id"] == "origin"
+
+
+def test_a_pi_session_gives_roles_costs_calls_and_its_parent() -> None:
+    mapped = read_fixture("pi", "pi.jsonl")
+    events = events_of(mapped)
+    assert [event.data.get("role") for event in events] == [None, "user", "user", "assistant", "tool", "user", None, None]
+    (call,) = parts(mapped, "model_calls")
+    assert (call["input_tokens"], call["output_tokens"], call["cache_read_tokens"], call["cache_creation_tokens"]) == (10, 20, 30, 40)
+    assert (call["cost_usd"], call["latency_ms"]) == (0.25, 3000.0)
+    assert parts(mapped, "tool_results")[0]["error_type"] == "command_not_found"
+    assert events[0].data["session"]["parent_session_id"] == "pi-0"
+    assert [event.data["session"].get("goal") for event in events[1:3]] == [None, "Plot the tide"]
+    assert events[7].data["session"]["summary"] == "Plotting the tide"
+    assert events[2].data["parent_event_id"] == events[1].id == "pi-1/a1"
+
+
+def cloud_event(**more: Any) -> dict[str, Any]:
+    data = {"session_id": "s", "event_type": "note"}
+    return {
+        "specversion": "1.0",
+        "id": "1",
+        "source": "/lab",
+        "type": "thalweg.session.event.v1",
+        "time": "2026-01-01T00:00:00Z",
+        "data": data,
+    } | more
+
+
+def test_a_cloud_event_keeps_its_identity() -> None:
+    (event,) = events_of(read("cloudevents", [cloud_event(subject="a")]))
+    assert (event.id, event.source, event.namespace, event.subject) == ("1", "/lab", NAMESPACE, "a")
+
+
+def test_an_array_of_cloud_events_is_read_as_its_events() -> None:
+    assert len(events_of(read("cloudevents", [[cloud_event(), cloud_event(id="2")]]))) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (cloud_event(type="com.example.note"), "is not known"),
+        (cloud_event(type="thalweg.embedding.made.v1"), "is not known"),
+        (cloud_event(data={"session_id": 5, "event_type": "x"}), "session_id"),
+        (cloud_event(id=""), "'id' is missing"),
+        ({"id": "1"}, "not a structured CloudEvent"),
+        (b"[1", "not JSON"),
+    ],
+)
+def test_a_cloud_event_that_a_producer_could_not_publish_is_unreadable(line: Any, reason: str) -> None:
+    (item,) = unreadable_of(read("cloudevents", [line]))
+    assert reason in item.reason
+
+
+def test_equal_analytics_events_of_one_second_all_count() -> None:
+    line = {"event": "launched", "properties": {}, "user_id": "u", "time": 1755099880}
+    sent = {
+        "event": "message_send",
+        "properties": {"main_model": "m", "prompt_tokens": 9, "completion_tokens": 2, "cost": 0.5},
+        "user_id": "u",
+        "time": 1,
+    }
+    mapped = read("agent-analytics", [line, line, sent, {"event": "x"}])
+    assert len({event.id for event in events_of(mapped)}) == 3
+    assert parts(mapped, "model_calls")[0]["cost_usd"] == 0.5
+    assert len(unreadable_of(mapped)) == 1

@@ -1,0 +1,20 @@
+"""The console script. `thalweg mcp` takes a short way that imports next to nothing: clients wait for it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; exit code 0, 1 (failed) or 2 (usage)."""
+    if sys.argv[1:2] == ["mcp"] and not {"--help", "-h"} & set(sys.argv):
+        from thalweg.mcp_command import run
+
+        sys.exit(run(sys.argv[2:]))
+    from thalweg.cli import cli
+
+    cli()
+
+
+if __name__ == "__main__":
+    main()

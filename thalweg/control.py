@@ -1,0 +1,177 @@
+"""What the command line asks of a running node: one JSON object over the node's socket, one back."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from storage.sql.export import export_parquet
+from streams.dlq import exhume, read_letter
+from streams.errors import Refused, ThalwegError, Unavailable
+from streams.log.base import Log, Record
+from streams.positions import Freshness, Partition
+from thalweg.paths import socket_path
+
+if TYPE_CHECKING:
+    from thalweg.node import Node
+
+Handler = Callable[["Node", dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+async def handle(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    """Answer a control request: `{"ok": true, ...}` or `{"ok": false, "error": sentence, "code": ...}`."""
+    handler = HANDLERS.get(str(request.get("command")))
+    if handler is None:
+        return {"ok": False, "code": "unknown_command", "error": f"The node knows no command {request.get('command')!r}."}
+    try:
+        return {"ok": True, **await handler(node, request)}
+    except ThalwegError as error:
+        code = error.error_code if isinstance(error, Refused) else error.code
+        return {**error.extra, "ok": False, "code": code, "error": error.message}
+
+
+async def _status(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return await node.health.report()
+
+
+async def _stop(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    asyncio.get_running_loop().call_later(0.05, node.ask_to_stop)  # after the answer is out
+    return {}
+
+
+async def _wait(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    """Wait until a freshness token is applied; with `stages`, until those have processed it too."""
+    token = Freshness.from_json(request["freshness"])
+    timeout_s = float(request.get("timeout_s", 30.0))
+    reached = await node.applied.wait(token, timeout_s=timeout_s)
+    for stage in request.get("stages", ()):
+        reached = reached and await node.applied.wait(token, timeout_s=timeout_s, stage=stage)
+    return {"applied": reached}
+
+
+async def _snapshot(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    snapshot = await asyncio.to_thread(node.snapshots.get, float(request.get("max_age_s", 0.0)))
+    return {"path": str(snapshot.path), "age_s": snapshot.age_s}
+
+
+async def _snapshot_to(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return {"bytes": await asyncio.to_thread(node.snapshots.snapshot_to, Path(request["file"]))}
+
+
+async def _export(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return {"rows": await asyncio.to_thread(export_parquet, node.database.cursor(), Path(request["directory"]))}
+
+
+_LETTERS = """
+SELECT dead_letter_id, topic, partition, "offset", stage, attempt, error_type, error_message, first_failed_at, value_bytes,
+       dlq_topic, dlq_partition, dlq_offset
+FROM dead_letters"""
+
+
+async def _dlq_list(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    letters = await _letters(node, "ORDER BY first_failed_at DESC, dead_letter_id LIMIT ?", [int(request.get("limit", 100))])
+    [(total,)] = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM dead_letters").fetchall())
+    return {"dead_letters": letters, "total": total}
+
+
+async def _letters(node: Node, tail: str, parameters: list[Any]) -> list[dict[str, Any]]:
+    def query(cursor: Any) -> list[dict[str, Any]]:
+        result = cursor.execute(f"{_LETTERS} {tail}", parameters)
+        names = [column[0] for column in result.description]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    return await node.reader.run(query)
+
+
+async def _dlq_show(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    letter, record = await _find_letter(node, str(request["id"]))
+    return {
+        "dead_letter": letter,
+        "key": (record.key or b"").decode("utf-8", "backslashreplace"),
+        "value": (record.value or b"").decode("utf-8", "backslashreplace")[:100_000],
+        "headers": {name: value.decode("utf-8", "backslashreplace") for name, value in record.headers},
+    }
+
+
+async def _find_letter(node: Node, letter_id: str) -> tuple[dict[str, Any], Record]:
+    letters = await _letters(node, "WHERE dead_letter_id = ?", [letter_id])
+    if not letters:
+        raise Refused(f"There is no dead letter {letter_id!r}; `thalweg dlq list` names them.")
+    return letters[0], await _read_one(node.log, letters[0])
+
+
+async def _read_one(log: Log, letter: dict[str, Any]) -> Record:
+    at = Partition(letter["dlq_topic"], letter["dlq_partition"])
+    reader = await log.reader({at: letter["dlq_offset"]})
+    try:
+        for record in await reader.read(timeout_s=5.0, max_records=1):
+            if record.offset == letter["dlq_offset"]:
+                return record
+    finally:
+        await reader.close()
+    raise Unavailable(f"The log did not give back {at.topic}/{at.partition}/{letter['dlq_offset']} in time.")
+
+
+async def _dlq_replay(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    """Publish the original records again, to their original topics. What has since been mended is applied once."""
+    wanted = request.get("ids")
+    if wanted:
+        found = [await _find_letter(node, str(letter_id)) for letter_id in wanted]
+    else:
+        letters = await _letters(node, "ORDER BY first_failed_at, dead_letter_id", [])
+        found = [(letter, await _read_one(node.log, letter)) for letter in letters]
+    known = {topic.name for topic in node.topics}
+    replayable = [record for _, record in found if read_letter(record).position.topic in known]
+    positions = await node.log.publish([exhume(record) for record in replayable]) if replayable else []
+    return {
+        "replayed": len(positions),
+        "left": len(found) - len(replayable),
+        "freshness": Freshness.after(positions).to_json(),
+    }
+
+
+HANDLERS: dict[str, Handler] = {
+    "status": _status,
+    "stop": _stop,
+    "wait": _wait,
+    "snapshot": _snapshot,
+    "snapshot_to": _snapshot_to,
+    "export": _export,
+    "dlq_list": _dlq_list,
+    "dlq_show": _dlq_show,
+    "dlq_replay": _dlq_replay,
+}
+
+
+class NotRunning(ThalwegError):
+    """No node answers for this data directory."""
+
+    code = "node_not_running"
+    remedy = "`thalweg up` starts one; `thalweg mcp` and `thalweg import` start one by themselves."
+
+
+def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
+    """Ask the node of this data directory. Raises NotRunning, or Refused with the node's own sentence."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout_s)
+        try:
+            connection.connect(str(socket_path(home)))
+        except OSError:
+            raise NotRunning(f"No node runs on {home}.") from None
+        connection.sendall(orjson.dumps({"thalweg": "control", "command": command, **arguments}, default=str) + b"\n")
+        try:
+            with connection.makefile("rb") as stream:
+                line = stream.readline()
+        except TimeoutError:
+            raise Unavailable(f"The node did not answer `{command}` within {timeout_s:g} s.") from None
+    if not line:
+        raise Unavailable(f"The node ended while it was asked for `{command}`.")
+    answer: dict[str, Any] = orjson.loads(line)
+    if not answer.pop("ok", False):
+        raise Refused(str(answer.get("error")), code=str(answer.get("code")))
+    return answer

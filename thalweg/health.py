@@ -1,0 +1,127 @@
+"""Health: how far each part is, and whether it moves. Red when anything is behind, stuck or dead; never a green guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from processors.stages.stage import StageRunner
+from streams.clock import format_time
+from streams.errors import Unavailable
+from streams.topics import MEMORY
+
+if TYPE_CHECKING:
+    from thalweg.node import Node
+
+BEHIND_S = 5.0
+
+
+@dataclass
+class Watch:
+    """When a part was last seen caught up, and when it last moved."""
+
+    caught_up_at: float
+    moved_at: float
+    reached: int = 0
+    lag: int = 0
+
+    def observe(self, now: float, reached: int, lag: int) -> None:
+        if reached != self.reached:
+            self.moved_at = now
+        if lag == 0:
+            self.caught_up_at = now
+        self.reached, self.lag = reached, lag
+
+    def state(self, now: float) -> str:
+        """ok, working (a backlog younger than BEHIND_S), behind (older, but moving) or stuck (not moving)."""
+        if self.lag == 0:
+            return "ok"
+        if now - self.caught_up_at < BEHIND_S:
+            return "working"
+        return "behind" if now - self.moved_at < BEHIND_S else "stuck"
+
+
+class Health:
+    """Looks once a second, so that `behind` and `stuck` are seen over time and not at one moment."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._watches: dict[str, Watch] = {}
+
+    async def observe(self) -> None:
+        """Compare the ends of the log with what is applied and with what each stage has processed."""
+        node, now = self._node, self._node.clock.monotonic()
+        try:
+            ends = await node.log.end_offsets([topic.name for topic in node.topics])
+        except Unavailable:
+            return  # `log` is reported as down by `report`
+        for topic in {at.topic for at in ends}:
+            self._look(f"topic {topic}", now, [(end, node.applied.next_offset(at)) for at, end in ends.items() if at.topic == topic])
+        for runner in node.runners:
+            name = runner.stage.name
+            source = MEMORY.name if runner.stage.follows else runner.stage.source.name
+            reached = [(end, node.applied.next_offset(at, name)) for at, end in ends.items() if at.topic == source]
+            self._look(f"stage {name}", now, reached)
+
+    def _look(self, part: str, now: float, pairs: list[tuple[int, int]]) -> None:
+        watch = self._watches.setdefault(part, Watch(now, now))
+        watch.observe(now, sum(reached for _, reached in pairs), sum(max(0, end - reached) for end, reached in pairs))
+
+    async def report(self) -> dict[str, Any]:
+        """Everything `thalweg status` shows; `status` is green or red, `problems` says why."""
+        node, now = self._node, self._node.clock.monotonic()
+        await self.observe()
+        parts = {
+            part: {"state": watch.state(now), "applied": watch.reached, "lag": watch.lag} for part, watch in sorted(self._watches.items())
+        }
+        problems = [f"{part} is {seen['state']} (lag {seen['lag']})" for part, seen in parts.items() if seen["state"] in ("behind", "stuck")]
+        problems += [f"stage {runner.stage.name} has stopped: {runner.failure}" for runner in node.runners if runner.failure]
+        log = await self._log_state()
+        if log != "ok":
+            problems.append(log)
+        if not node.gateway.spool.is_empty:
+            problems.append("writes are spooled: the log did not take them")
+        indexes = node.indexes.state()
+        problems += [f"the {name} index is {state}" for name, state in _index_states(indexes).items() if state not in ("ready", "none")]
+        info = node.embedder.info if node.embedder else None
+        return {
+            "status": "red" if problems else "green",
+            "problems": problems,
+            "broker": node.settings.broker_url,
+            "role": node.settings.role,
+            "home": str(node.settings.home),
+            "started_at": format_time(node.started_at),
+            "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,
+            "topics": {part.removeprefix("topic "): seen for part, seen in parts.items() if part.startswith("topic ")},
+            "stages": {
+                runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners
+            },
+            "materialiser": vars(node.materialiser.counters),
+            "indexes": indexes,
+            "dead_letters": await self._dead_letters(),
+            "door": node.door.status(),
+            "clients": node.socket.clients,
+        }
+
+    async def _log_state(self) -> str:
+        try:
+            await self._node.log.end_offsets([MEMORY.name])
+        except Unavailable as error:
+            return f"the log is down: {error.message}"
+        return "ok"
+
+    async def _dead_letters(self) -> dict[str, int]:
+        rows = await self._node.reader.run(
+            lambda cursor: cursor.execute("SELECT topic, count(*) FROM dead_letters GROUP BY topic ORDER BY topic").fetchall()
+        )
+        return dict(rows)
+
+
+def _runner_state(runner: StageRunner) -> dict[str, Any]:
+    return {"processed": runner.processed, "buried": runner.buried, "busy_s": round(runner.busy_s, 3), "failure": runner.failure}
+
+
+def _index_states(indexes: dict[str, Any]) -> dict[str, str]:
+    return {name: state["state"] for name, state in indexes.items() if isinstance(state, dict) and "state" in state}
+
+

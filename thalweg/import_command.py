@@ -1,0 +1,50 @@
+"""`thalweg import`: publish files to the log, then wait until the node has applied them."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn, TransferSpeedColumn
+
+from streams.clock import SystemClock
+from streams.log import open_log
+from streams.topics import with_partitions
+from thalweg.control import ask
+from thalweg.importing import ImportProgress, ImportReport, import_files
+from thalweg.node_command import ensure_node
+from thalweg.settings import Settings
+
+APPLY_TIMEOUT_S = 3600.0
+
+
+def run_import(settings: Settings, kind: str, paths: list[Path], *, quiet: bool = False) -> dict[str, Any]:
+    """Import and wait until all of it can be asked for; what is reported was counted. Starts the node when none runs."""
+    ensure_node(settings.home)
+    with _bar(quiet) as bar:
+        report = asyncio.run(_publish(settings, kind, paths, bar))
+    applied = ask(settings.home, "wait", freshness=report.freshness.to_json(), timeout_s=APPLY_TIMEOUT_S)["applied"]
+    return {**asdict(report), "freshness": report.freshness.to_json(), "applied": applied}
+
+
+async def _publish(settings: Settings, kind: str, paths: list[Path], bar: Progress) -> ImportReport:
+    log = open_log(settings.broker_url)
+    await log.start()
+    try:
+        await log.create_topics(with_partitions(settings.partitions))
+        task = bar.add_task(f"import {kind}", total=None)
+
+        def show(progress: ImportProgress) -> None:
+            text = f"{progress.events} events, {progress.unreadable} unreadable"
+            bar.update(task, total=progress.bytes_total, completed=progress.bytes_read, description=text)
+
+        return await import_files(log, kind, paths, namespace=settings.namespace, clock=SystemClock(), on_progress=show)
+    finally:
+        await log.stop()
+
+
+def _bar(quiet: bool) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn())
+    return Progress(*columns, disable=quiet, transient=False)

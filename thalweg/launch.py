@@ -1,0 +1,113 @@
+"""Finding the node: connect to its socket, or start it when nobody answers; two callers at once start one node."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from thalweg.paths import socket_path
+
+START_S = 60.0
+ATTEMPTS = 2
+POLL_S = 0.02
+LOG_TAIL = 2000
+MAX_LOG = 5 * 1024 * 1024
+USAGE_ERROR = 2
+"""Exit code of a node that will not start however often it is tried."""
+
+
+class NodeError(Exception):
+    """The node could not be reached or started; the message is one sentence and the end of its log."""
+
+
+class Launcher:
+    """Connects to the node of one data directory, starting `command` (detached, output to node.log) when none answers."""
+
+    def __init__(self, home: Path, command: list[str], start_s: float = START_S) -> None:
+        self.home = home
+        self._command = command
+        self._start_s = start_s
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log_path(self) -> Path:
+        return self.home / "node.log"
+
+    def connect(self) -> socket.socket:
+        """A connection to a node that answers. Raises NodeError when there is none in time."""
+        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = socket_path(self.home)
+        connection = _try(path)
+        if connection is not None:
+            return connection
+        deadline = time.monotonic() + self._start_s
+        with self._alone(deadline):
+            for attempt in range(1, ATTEMPTS + 1):
+                connection = _try(path) or self._started(path, deadline)
+                if connection is not None:
+                    return connection
+                code = self._child.poll() if self._child else None
+                if code == USAGE_ERROR or time.monotonic() > deadline:
+                    break
+                time.sleep(POLL_S * attempt * 10)  # a node that is just ending may still hold the data directory
+        raise NodeError(f"The node does not start. The last lines of {self.log_path}:\n{self.log_tail()}")
+
+    def log_tail(self) -> str:
+        """The end of the node's log."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
+                return log.read().decode("utf-8", "replace").strip()
+        except OSError:
+            return "(there is no log)"
+
+    def _started(self, path: Path, deadline: float) -> socket.socket | None:
+        """Start the node and wait until it answers; None when it ended before that, or time is up."""
+        if self._child is not None:
+            self._child.poll()  # reap the one that died
+        with open(self.log_path, "ab", opener=_private) as log:
+            if log.tell() > MAX_LOG:
+                log.truncate(0)
+            self._child = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        while time.monotonic() < deadline:
+            connection = _try(path)
+            if connection is not None:
+                return connection
+            if self._child.poll() is not None:
+                return None
+            time.sleep(POLL_S)
+        return None
+
+    @contextmanager
+    def _alone(self, deadline: float) -> Iterator[None]:
+        """Hold the lock under which a node is started."""
+        with open(self.home / "node.start", "ab", opener=_private) as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise NodeError(f"Another process has been starting the node for {self._start_s:g} s.") from None
+                    time.sleep(POLL_S)
+            yield
+
+
+def _try(path: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,231 @@
+"""The node: puts the parts together, watches over them, and ends with a sentence when one of them dies."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from faust.contrib.asgi import faust_app_running
+from storage.search.engine import SearchIndexes
+
+from mcp_ingress.calls import Door
+from mcp_ingress.gateway import Gateway, Limits
+from mcp_ingress.http import HttpServer
+from mcp_ingress.inventory import find_tools
+from mcp_ingress.server import build_server
+from mcp_ingress.socket import SocketServer
+from mcp_ingress.spool import Spool
+from processors.embedding.load import load_embedder
+from processors.materialiser import Materialiser
+from processors.stages.dedup import Dedup
+from processors.stages.embed import Embed
+from processors.stages.extract import Extract
+from processors.stages.patterns import Patterns
+from processors.stages.stage import Stage, StageRunner
+from processors.worker import make_app, watch
+from storage.applied import AppliedPositions
+from storage.database import Database
+from storage.migrate import migrate
+from storage.reader import Reader
+from storage.sql.snapshot import Snapshots
+from storage.writer import Writer
+from streams.clock import Clock, SystemClock
+from streams.errors import LogUnavailable
+from streams.log import open_log
+from streams.log.sqlite import SqliteLog
+from streams.topics import OTLP_TOPICS, with_partitions
+from thalweg import __version__
+from thalweg.control import handle
+from thalweg.health import Health
+from thalweg.paths import socket_path
+from thalweg.settings import Settings
+
+logger = logging.getLogger("thalweg")
+
+STOP_TIMEOUT_S = 5.0
+MAINTAIN_S = 1.0
+
+
+class Node:
+    """One process: log, stages, store and door, as the role asks. `start`, then `wait`, then `stop`."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None, *, stages: bool = True) -> None:
+        self.settings = settings
+        self._with_stages = stages and settings.role != "ingress"
+        self.clock = clock or SystemClock()
+        self.log = open_log(settings.broker_url)
+        self.topics = with_partitions(settings.partitions)
+        self.applied = AppliedPositions()
+        self.runners: list[StageRunner] = []
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+        self._critical: list[asyncio.Task[None]] = []
+        self._stopping = asyncio.Event()
+
+    async def start(self) -> None:
+        """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
+        settings = self.settings
+        settings.home.mkdir(parents=True, exist_ok=True)
+        self.started_at = self.clock.now()
+        await self._open_store()
+        await self._open_log()
+        self.materialiser = Materialiser(self.log, await self._materialised_topics(), self.writer, self.indexes, self.applied, self.clock)
+        self._guard("materialiser", self.materialiser.run())
+        self._closers.append(self._close_materialiser)
+        await self._start_stages()
+        await self._open_door()
+        self._guard("maintenance", self._maintain())
+        self._guard("spool", self._drain_spool())
+
+    async def _open_store(self) -> None:
+        settings = self.settings
+        self.database = Database(settings.home)
+        self._closers.append(self._close_store)
+        migrate(self.database.cursor(), self.clock.now())
+        load = functools.partial(
+            load_embedder,
+            settings.embedder,
+            cache_dir=settings.home / "models",
+            model_path=Path(settings.model_path) if settings.model_path else None,
+            threads=settings.embed_threads,
+        )
+        self.embedder = await asyncio.to_thread(load)
+        self.writer = Writer(self.database)
+        self.reader = Reader(self.database)
+        self.snapshots = Snapshots(self.database)
+        info = self.embedder.info if self.embedder else None
+        self.indexes = SearchIndexes(settings.home / "indexes", self.database.cursor, info)
+        await asyncio.to_thread(self.indexes.open, self._covered())
+
+    def _covered(self) -> dict[str, int]:
+        return {f"{at.topic}/{at.partition}": offset for at, offset in self.writer.positions().items()}
+
+    async def _open_log(self) -> None:
+        await self.log.start()
+        self._closers.append(self.log.stop)
+        await self.log.create_topics(self.topics)
+
+    async def _materialised_topics(self) -> list[str]:
+        names = [topic.name for topic in self.topics]
+        if self.settings.otlp_topics:
+            existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+            names += [name for name in OTLP_TOPICS if name in existing]
+        return names
+
+    def _stages(self) -> list[Stage]:
+        stages: list[Stage] = [Extract(), Embed(self.embedder)]
+        if self.settings.role == "all":
+            stages.append(Dedup(self.reader, self.indexes, self.applied, self.embedder is not None))
+            stages.append(Patterns(self.reader, self.applied))
+        return stages
+
+    async def _start_stages(self) -> None:
+        if not self._with_stages:
+            return
+        if isinstance(self.log, SqliteLog):
+            from streams.sqlite_transport import use_log
+
+            use_log(self.log)
+        self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
+        self.app = make_app(self.settings.broker_url, self.runners, instance_id=f"thalweg-{self.settings.home.name}")
+        running = faust_app_running(self.app, stop_timeout=STOP_TIMEOUT_S)
+        await running.__aenter__()
+        self._closers.append(functools.partial(running.__aexit__, None, None, None))
+        self._guard("stages", watch(self.app))
+
+    async def _open_door(self) -> None:
+        settings = self.settings
+        self.gateway = Gateway(
+            log=self.log,
+            applied=self.applied,
+            reader=self.reader,
+            indexes=self.indexes,
+            embedder=self.embedder,
+            spool=Spool(settings.home / "spool"),
+            clock=self.clock,
+            limits=Limits(write_wait_s=settings.write_wait_s),
+        )
+        chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
+        inventory = find_tools().select(chosen or None, read_only=settings.read_only)
+        self.door = Door(self.gateway, inventory, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        self.door.start()
+        self._closers.append(self.door.stop)
+        self.health = Health(self)
+        server = build_server(self.door, __version__)
+        self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
+        if settings.http:
+            host, port, token = settings.http_address
+            http = HttpServer(build_server(self.door, __version__), self.door.local, host=host, port=port, token=token)
+            await http.start()
+            self._closers.append(http.stop)
+        await self.socket.start()  # last: who connects finds everything ready
+        self._closers.append(self.socket.stop)
+
+    def indexes_ready(self) -> bool:
+        """Whether every index answers by itself, not by exact search over the tables."""
+        return self.indexes.wait_ready(0)
+
+    def _guard(self, name: str, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        task.set_name(name)
+        self._critical.append(task)
+
+    async def _maintain(self) -> None:
+        """Every second, off every waited path: keyword commits, index saves, and a look at how far behind each part is."""
+        while True:
+            await asyncio.sleep(MAINTAIN_S)
+            await asyncio.to_thread(self.indexes.maintain)
+            await self.health.observe()
+            idle_since, limit = self.socket.idle_since, self.settings.idle_exit_s
+            if limit and idle_since is not None and self.clock.monotonic() - idle_since > limit:
+                self.ask_to_stop()
+
+    async def _drain_spool(self) -> None:
+        """What was spooled while the log was down follows in order as soon as it is back."""
+        while True:
+            if not self.gateway.spool.is_empty:
+                try:
+                    await self.gateway.spool.drain(self.log)
+                except LogUnavailable:
+                    pass  # still down; the records stay in the spool
+            await asyncio.sleep(0.5)
+
+    async def wait(self) -> None:
+        """Until `stop` is asked for; raises what a part died of."""
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        done, _ = await asyncio.wait([stopping, *self._critical], return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if task is not stopping:
+                error = task.exception()
+                raise error if error else RuntimeError(f"{task.get_name()} ended")  # type: ignore[attr-defined]
+
+    def ask_to_stop(self) -> None:
+        self._stopping.set()
+
+    async def stop(self) -> None:
+        """Finish what was accepted, save the indexes, release the lock; bounded."""
+        for task in self._critical:
+            if task.get_name() != "materialiser":
+                task.cancel()
+        for close in reversed(self._closers):
+            try:
+                await asyncio.wait_for(close(), STOP_TIMEOUT_S + 5)
+            except Exception:
+                logger.warning("stopping: %s failed", close, exc_info=True)
+        self._closers.clear()
+
+    async def _close_materialiser(self) -> None:
+        for task in self._critical:
+            task.cancel()
+        await asyncio.gather(*self._critical, return_exceptions=True)
+        await asyncio.to_thread(self.materialiser.thread.shutdown)
+
+    async def _close_store(self) -> None:
+        await asyncio.to_thread(self.indexes.close)
+        self.reader.close()
+        self.writer.close()
+        self.database.close()
+

@@ -1,0 +1,36 @@
+"""Where the node and the pump meet: one rule for the path of the unix socket. Light enough for the pump to import."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from streams.errors import SettingsError
+
+RUNTIME = "/tmp"
+MAX_SOCKET_PATH = 100
+"""Bytes; the kernels' limits are 108 (Linux) and 104 (macOS)."""
+
+
+def socket_path(home: Path) -> Path:
+    """`<home>/node.sock`, or where that is too long for a socket a short name in the user's own runtime directory.
+
+    Raises SettingsError when that directory is not the user's alone.
+    """
+    home = Path(os.path.realpath(home))
+    path = home / "node.sock"
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
+        return path
+    return _runtime_directory() / f"thalweg-{hashlib.blake2b(os.fsencode(home), digest_size=8).hexdigest()}.sock"
+
+
+def _runtime_directory() -> Path:
+    # Not XDG_RUNTIME_DIR or TMPDIR: an MCP client may start the pump without them, and both sides must find one place.
+    directory = Path(RUNTIME) / f"thalweg-{os.getuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise SettingsError(f"The directory {directory} must be yours alone (0700); remove it, or choose a shorter THALWEG_HOME.")
+    return directory

@@ -1,0 +1,58 @@
+"""`thalweg up`: run a node in the foreground until SIGTERM, SIGINT, `thalweg stop`, idleness, or the death of a part."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+
+import uvloop
+
+from streams.errors import ThalwegError
+from thalweg.node import Node
+from thalweg.settings import Settings
+
+STOP_S = 15.0
+
+
+def serve(settings: Settings) -> int:
+    """Run the node; returns the exit code. A part that dies ends the process at once (crash-only)."""
+    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("faust", "mode", "aiokafka", "kafka"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    node = Node(settings)
+    loop = asyncio.get_running_loop()
+    try:
+        await node.start()
+    except ThalwegError as error:
+        print(f"thalweg: {error.message}", file=sys.stderr, flush=True)
+        await node.stop()
+        return 2
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, node.ask_to_stop)
+    gc.collect()
+    gc.freeze()  # what is alive now stays: full collections would pause the loop for tens of milliseconds
+    print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
+    try:
+        await node.wait()
+    except BaseException as error:
+        die(error)
+    loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process
+    await node.stop()
+    return 0
+
+
+def die(error: BaseException) -> None:
+    """Say in one sentence why, and end at once: nothing is drained, the log has it all."""
+    message = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+    logging.getLogger("thalweg").debug("the node stopped", exc_info=error)
+    print(f"thalweg: the node stopped: {message}", file=sys.stderr, flush=True)
+    os._exit(1)

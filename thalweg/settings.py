@@ -1,0 +1,116 @@
+"""Settings: flags over THALWEG_* variables over thalweg.toml over defaults. docs/settings.md lists them; a test compares."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from streams.errors import SettingsError
+
+
+def _default_home() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "thalweg"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting; the field's metadata says what it means."""
+
+    home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
+    broker: str = field(default="", metadata={"help": "sqlite:///path/log.db (default: log.db in the data directory) or kafka://host:port"})
+    role: str = field(default="all", metadata={"help": "all, ingress (no stages) or worker (extract and embed only; needs kafka://)"})
+    namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
+    partitions: int = field(default=12, metadata={"help": "partitions of each topic, chosen once"})
+    embedder: str = field(default="minilm", metadata={"help": "minilm, hashing (untrained), none, or a sentence-transformers model name"})
+    model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
+    embed_threads: int = field(default=1, metadata={"help": "threads of the embedding model"})
+    http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
+    token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
+    toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
+    read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
+    write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
+    rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
+    idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
+    otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
+    log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
+
+    @property
+    def broker_url(self) -> str:
+        return self.broker or f"sqlite://{self.home / 'log.db'}"
+
+    @property
+    def http_address(self) -> tuple[str, int, str | None]:
+        """Host, port and bearer token of the HTTP door. Raises SettingsError."""
+        host, _, port = self.http.rpartition(":")
+        if not port.isdigit() or not 0 < int(port) < 65536:
+            raise SettingsError(f"The setting http is {self.http!r}; accepted: PORT or HOST:PORT.")
+        return host.strip("[]") or "127.0.0.1", int(port), self.token or None
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in force. Raises SettingsError naming the setting and what it accepts."""
+    environ = os.environ if environ is None else environ
+    given = {name: value for name, value in flags.items() if value is not None}
+    home = given.get("home") or environ.get("THALWEG_HOME")
+    values: dict[str, Any] = _from_file(Path(home) if home else _default_home())
+    for spec in fields(Settings):
+        variable = f"THALWEG_{spec.name.upper()}"
+        if variable in environ:
+            values[spec.name] = environ[variable]
+    values.update(given)
+    settings = Settings(**{name: _convert(name, value) for name, value in values.items()})
+    _check(settings)
+    return settings
+
+
+def _from_file(home: Path) -> dict[str, Any]:
+    path = home / "thalweg.toml"
+    if not path.exists():
+        return {}
+    try:
+        values = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"thalweg.toml cannot be read: {error}") from None
+    known = {spec.name for spec in fields(Settings)}
+    for name in values:
+        if name not in known:
+            raise SettingsError(f"thalweg.toml: there is no setting {name!r}; the settings are {', '.join(sorted(known))}.")
+    return values
+
+
+def _convert(name: str, value: Any) -> Any:
+    kind = {spec.name: spec.type for spec in fields(Settings)}[name]
+    try:
+        if kind == "Path":
+            return Path(value).expanduser().absolute()
+        if kind == "bool":
+            return value if isinstance(value, bool) else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
+        return {"int": int, "float": float, "str": str}[str(kind)](value)
+    except (ValueError, KeyError, TypeError):
+        raise SettingsError(f"The setting {name} is {value!r}; a value of type {kind} is expected.") from None
+
+
+def _check(settings: Settings) -> None:
+    def refuse(name: str, accepted: str) -> None:
+        raise SettingsError(f"The setting {name} is {getattr(settings, name)!r}; accepted: {accepted}.")
+
+    if settings.role not in ("all", "ingress", "worker"):
+        refuse("role", "all, ingress, worker")
+    if not settings.broker_url.startswith(("sqlite://", "kafka://")):
+        refuse("broker", "sqlite:///path/log.db or kafka://host:port")
+    if settings.role != "all" and settings.broker_url.startswith("sqlite://"):
+        raise SettingsError(f"The role {settings.role} needs a broker that several processes can share: kafka://host:port.")
+    if not 1 <= settings.partitions <= 1000:
+        refuse("partitions", "1 to 1000")
+    if not 1 <= settings.embed_threads <= 64:
+        refuse("embed_threads", "1 to 64")
+    if settings.log_level not in ("debug", "info", "warning", "error"):
+        refuse("log_level", "debug, info, warning, error")
+    if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
+        refuse("namespace", "1 to 128 printable characters")
+    if settings.rate_limit <= 0 or settings.write_wait_s < 0 or settings.idle_exit_s < 0:
+        raise SettingsError("rate_limit must be above 0, write_wait_s and idle_exit_s 0 or above.")

@@ -1,0 +1,58 @@
+"""Reaching the store from the command line: through the running node, else by owning the store for a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage.database import Database
+from storage.migrate import migrate
+from storage.sql.export import export_parquet
+from storage.sql.snapshot import Snapshots
+from streams.clock import SystemClock
+from streams.errors import StoreError
+from thalweg.control import NotRunning, ask
+
+
+@contextmanager
+def own_store(home: Path) -> Iterator[Database]:
+    """The store of this directory, owned while the block runs. Raises StoreError when there is none, or another owns it."""
+    if not (home / "thalweg.duckdb").exists():
+        raise StoreError(f"There is no store in {home}; `thalweg up` or `thalweg import` makes one.")
+    database = Database(home)
+    try:
+        migrate(database.cursor(), SystemClock().now())
+        yield database
+    finally:
+        database.close()
+
+
+def snapshot_of(home: Path, max_age_s: float) -> tuple[Path, float]:
+    """A snapshot file for analysts' SQL and its age in seconds."""
+    try:
+        answer = ask(home, "snapshot", max_age_s=max_age_s)
+        return Path(answer["path"]), float(answer["age_s"])
+    except NotRunning:
+        with own_store(home) as database:
+            snapshot = Snapshots(database).get(max_age_s)
+            return snapshot.path, snapshot.age_s
+
+
+def export_to(home: Path, directory: Path) -> dict[str, int]:
+    """Every table and view as Parquet; rows by name."""
+    try:
+        rows: dict[str, int] = ask(home, "export", directory=str(directory), timeout_s=3600.0)["rows"]
+        return rows
+    except NotRunning:
+        with own_store(home) as database:
+            return export_parquet(database.cursor(), directory)
+
+
+def copy_to(home: Path, file: Path) -> None:
+    """The public tables and views as a DuckDB file."""
+    try:
+        ask(home, "snapshot_to", file=str(file), timeout_s=3600.0)
+    except NotRunning:
+        with own_store(home) as database:
+            Snapshots(database).snapshot_to(file)
