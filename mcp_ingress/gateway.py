@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import duckdb
 import orjson
-from storage.search.engine import SearchIndexes, SearchResult
-from storage.search.planner import Filter
 
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
 from storage.applied import AppliedPositions
 from storage.reader import Outcome, Reader, find_outcome
+from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.planner import Filter
 from streams.clock import Clock
 from streams.codec import encode
 from streams.errors import LogUnavailable

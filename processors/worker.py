@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -21,14 +22,15 @@ GATHER_S = 0.001
 APP_ID = "thalweg"
 
 
-def make_app(broker: str, runners: Sequence[StageRunner], *, instance_id: str | None = None) -> faust.App:
-    """The app with an agent for each runner. `broker`: `sqlite:///path` or `kafka://host:port`.
+def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, instance_id: str | None = None) -> faust.App:
+    """The app with an agent for each runner. `broker`: `sqlite:///path` or `kafka://host:port`; `directory`: Faust's own.
 
     `instance_id` (stable per worker) lets a restarted worker take its partitions back at once.
     """
     app = faust.App(
         APP_ID,
         broker=broker.replace("kafka://", "aiokafka://"),
+        datadir=str(directory),
         topic_allow_declare=False,
         topic_disable_leader=True,
         web_enabled=False,

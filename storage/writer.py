@@ -16,6 +16,7 @@ import duckdb
 import orjson
 
 from storage.database import Database
+from storage.known_keys import KnownKeys
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.positions import Partition
@@ -43,6 +44,7 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self._cursor = database.cursor()
         self.tables = read_tables(self._cursor)
+        self._known = KnownKeys(self._cursor, self.tables.values())
         self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
@@ -58,7 +60,7 @@ class Writer:
                 row = self._recent[table, key]
                 if row is not None:
                     found[key] = row
-            else:
+            elif self._known.may_hold(table, key):
                 missing.append(key)
         if missing:
             result = self._query(spec, missing)
@@ -108,19 +110,29 @@ class Writer:
             self._cursor.execute(table.replace if replace else table.insert, [body])
 
     def _put_positions(self, changes: Changes) -> None:
-        for at, offset in changes.positions.items():
-            self._move("positions", {"topic": at.topic, "partition": at.partition}, offset)
-        for (stage, at), offset in changes.stages.items():
-            self._move("stage_positions", {"stage": stage, "topic": at.topic, "partition": at.partition}, offset)
+        self._move("positions", [(*at, offset) for at, offset in changes.positions.items()])
+        self._move("stage_positions", [(stage, *at, offset) for (stage, at), offset in changes.stages.items()])
 
-    def _move(self, table: str, key: dict[str, Any], offset: int) -> None:
-        """Positions are few and move with every batch: an UPDATE is the quickest way, an INSERT the rare first time."""
-        where = " AND ".join(f"{name} = ?" for name in key)
-        moved = self._cursor.execute(f"UPDATE {table} SET next_offset = ? WHERE {where}", [offset, *key.values()]).fetchone()
-        if moved is None or moved[0] == 0:
-            self._cursor.execute(f"INSERT INTO {table} VALUES ({', '.join('?' for _ in key)}, ?)", [*key.values(), offset])
+    def _move(self, table: str, rows: Sequence[Key]) -> None:
+        """Positions are few and move with every batch: an UPDATE of one is the quickest way, an INSERT the rare first time."""
+        if not rows:
+            return
+        names = self.tables[table].key
+        if len(rows) == 1:
+            *key, offset = rows[0]
+            where = " AND ".join(f"{name} = ?" for name in names)
+            moved = self._cursor.execute(f"UPDATE {table} SET next_offset = ? WHERE {where}", [offset, *key]).fetchone()
+            if moved is not None and moved[0] == 1:
+                return
+        marks = ", ".join(["(" + ", ".join("?" for _ in rows[0]) + ")"] * len(rows))
+        self._cursor.execute(f"INSERT OR REPLACE INTO {table} VALUES {marks}", [value for row in rows for value in row])
 
     def _remember(self, changes: Changes) -> None:
+        for name, rows in changes.appended.items():
+            if self.tables[name].key:
+                self._known.add(name, (self.key_of(name, row) for row in rows))
+        for name, key in changes.fresh:
+            self._known.add(name, (key,))
         for name, keyed in changes.state.items():
             for key, row in keyed.items():
                 self._recent[name, key] = row

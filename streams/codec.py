@@ -182,10 +182,13 @@ def _observation(envelope: Event, item: Any, record: Record, index: int) -> Logg
     identifier = item.get("id", f"{envelope.id}/{index}")
     if not isinstance(identifier, str) or not 0 < len(identifier) <= MAX_ID:
         raise Poison(f"Observation {index}: 'id' is not a text of 1 to {MAX_ID} characters.")
+    event_type = item.get("type", envelope.type)
+    if not isinstance(event_type, str):
+        raise Poison(f"Observation {index}: 'type' is not a text.")
     observed = Event(
         id=identifier,
         source=envelope.source,
-        type=item.get("type", envelope.type),
+        type=event_type,
         namespace=envelope.namespace,
         time=parse_or(item.get("time"), envelope.time),
         data={},

@@ -75,7 +75,7 @@ class Node:
         self.materialiser = Materialiser(self.log, await self._materialised_topics(), self.writer, self.indexes, self.applied, self.clock)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
-        await self._start_stages()
+        self._start_stages()
         await self._open_door()
         self._guard("maintenance", self._maintain())
         self._guard("spool", self._drain_spool())
@@ -122,7 +122,8 @@ class Node:
             stages.append(Patterns(self.reader, self.applied))
         return stages
 
-    async def _start_stages(self) -> None:
+    def _start_stages(self) -> None:
+        """Start the Faust app; the door does not wait for it (Faust itself sleeps for a second)."""
         if not self._with_stages:
             return
         if isinstance(self.log, SqliteLog):
@@ -130,11 +131,14 @@ class Node:
 
             use_log(self.log)
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
-        self.app = make_app(self.settings.broker_url, self.runners, instance_id=f"thalweg-{self.settings.home.name}")
+        self.app = make_app(self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=f"thalweg-{self.settings.home.name}")
+        self._guard("stages", self._run_stages())
+
+    async def _run_stages(self) -> None:
         running = faust_app_running(self.app, stop_timeout=STOP_TIMEOUT_S)
         await running.__aenter__()
         self._closers.append(functools.partial(running.__aexit__, None, None, None))
-        self._guard("stages", watch(self.app))
+        await watch(self.app)
 
     async def _open_door(self) -> None:
         settings = self.settings

@@ -23,11 +23,13 @@ from typing import Any
 from thalweg.launch import Launcher, NodeError
 
 CHUNK = 1 << 16
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes of one message; the node reads none that is longer."""
 LAST_ANSWERS_S = 2.0
 GREETING_S = 10.0
 MAX_SENDS = 3
 """How often one request is sent before it is held to be what kills the node."""
-INTERNAL_ERROR = -32603
+INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
 _ANSWER_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"(?:result|error)":')
@@ -65,6 +67,7 @@ class Pump:
         self._launcher = launcher
         self._stdin, self._stdout = stdin, stdout
         self._lock = threading.Lock()  # held while sending, and while the connection is replaced
+        self._output = threading.Lock()
         self._wake, self._waker = os.pipe()  # readable once stdin has ended
         self._wanted = threading.Event()  # something waits to be sent, or stdin has ended
         self._socket: socket.socket | None = None
@@ -112,8 +115,11 @@ class Pump:
 
     def _from_client(self, line: bytes) -> None:
         message = _parse(line)
+        request = _request_id(message)
+        if len(line) > MAX_LINE:
+            self._error(request, f"The message has {len(line)} bytes; at most {MAX_LINE} are accepted.", INVALID_REQUEST)
+            return
         with self._lock:
-            request = _request_id(message)
             if request is not None:
                 line = self._remember(request, message, line)
                 self._pending[request].sends += self._send(line)
@@ -156,7 +162,7 @@ class Pump:
         while chunk := self._receive(connection):
             whole = lines.feed(chunk)
             self._answered(whole)
-            _write_all(self._stdout, whole)
+            self._to_client(whole)
         with self._lock:
             connection.close()
             self._socket = None
@@ -167,12 +173,12 @@ class Pump:
         """The next bytes; none when the connection has ended, or stdin has and nothing is owed any more."""
         while True:
             ended_at = self._ended_at
+            watched, patience = [connection.fileno()], None
             if ended_at is None:
-                ready, _, _ = select.select([connection, self._wake], [], [])
+                watched.append(self._wake)
             else:
-                patience = ended_at + LAST_ANSWERS_S - time.monotonic()
-                ready = select.select([connection], [], [], patience)[0] if self._pending and patience > 0 else []
-            if connection in ready:
+                patience = max(0.0, ended_at + LAST_ANSWERS_S - time.monotonic()) if self._pending else 0.0
+            if connection.fileno() in select.select(watched, [], [], patience)[0]:
                 try:
                     return connection.recv(CHUNK)
                 except OSError:
@@ -250,9 +256,17 @@ class Pump:
             self._error(request, str(error))
         print(f"thalweg: {error}", file=sys.stderr, flush=True)
 
-    def _error(self, request: str | int, message: str) -> None:
-        answer = {"jsonrpc": "2.0", "id": request, "error": {"code": INTERNAL_ERROR, "message": message}}
-        _write_all(self._stdout, json.dumps(answer).encode() + b"\n")
+    # --- to the client
+
+    def _error(self, request: str | int | None, message: str, code: int = INTERNAL_ERROR) -> None:
+        answer = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": message}}
+        self._to_client(json.dumps(answer).encode() + b"\n")
+
+    def _to_client(self, lines: bytes) -> None:
+        view = memoryview(lines)
+        with self._output:  # both threads write, and a line must stay whole
+            while view:
+                view = view[os.write(self._stdout, view) :]
 
 
 def run(home: Path, command: list[str]) -> int:
@@ -291,7 +305,10 @@ def _identified(message: dict[str, Any], line: bytes) -> bytes:
     if REQUEST_ID_META in meta or TOOL_USE_META in meta:
         return line
     params["_meta"] = {**meta, REQUEST_ID_META: str(uuid.uuid4())}
-    return json.dumps(message).encode() + b"\n"
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    except UnicodeEncodeError:
+        return line  # half a surrogate pair: the node says what is wrong with it
 
 
 def _half_close(connection: socket.socket) -> None:
@@ -299,9 +316,3 @@ def _half_close(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # it has ended by itself
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]

@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 
+import duckdb
 import uvloop
 
+from storage.database import is_damage
 from streams.errors import ThalwegError
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -44,6 +46,8 @@ async def _serve(settings: Settings) -> int:
     try:
         await node.wait()
     except BaseException as error:
+        if isinstance(error, duckdb.Error) and is_damage(error):
+            node.database.condemn()  # the next start moves the file aside and replays the log
         die(error)
     loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process
     await node.stop()

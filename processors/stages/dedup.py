@@ -16,7 +16,8 @@ from storage.search.engine import SearchIndexes
 
 from processors.reducers.frame import document_label
 from processors.stages.stage import Stage
-from processors.talos.canonical import canonical_form, is_negated
+from processors.talos import similarity
+from processors.talos.canonical import canonical_form
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.errors import Unavailable
@@ -25,13 +26,12 @@ from streams.events import Event, LoggedEvent
 from streams.positions import Freshness, Partition
 from streams.topics import DERIVED, MEMORY
 
-THRESHOLD = 0.85
 CANDIDATES = 5
 POOL = 50
 WAIT_S = 10.0
 
 _EARLIER = """
-SELECT e.entity_id, e.canonical_form, e.text FROM entities e
+SELECT e.entity_id, e.text FROM entities e
 WHERE e.namespace = ? AND e.label = ? AND e.category IS NOT DISTINCT FROM ?
   AND (e."offset", e.idx) < (?, ?)"""
 
@@ -81,33 +81,27 @@ class Dedup(Stage):
         self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent, entity: Mapping[str, Any], category: str | None
     ) -> list[dict[str, Any]]:
         namespace = logged.event.namespace
-        key = [namespace, entity["label"], category, logged.position.offset, logged.index]
-        form = canonical_form(entity["text"])
-        same = cursor.execute(f'{_EARLIER} AND e.canonical_form = ? ORDER BY e."offset", e.idx LIMIT {CANDIDATES}', [*key, form]).fetchall()
-        similar = [{"record_id": record_id, "how": "canonical_form", "cosine": None} for record_id, _, _ in same]
-        return similar or self._find_near(cursor, namespace, entity, key)
+        new = similarity.Record(entity["id"], entity["label"], entity["text"], category)
+        key = [namespace, new.label, category, logged.position.offset, logged.index]
+        form = canonical_form(new.text)
+        rows = cursor.execute(f'{_EARLIER} AND e.canonical_form = ? ORDER BY e."offset", e.idx LIMIT {CANDIDATES}', [*key, form]).fetchall()
+        cosines: dict[str, float] = {}
+        if not rows:
+            cosines = self._near(cursor, namespace, entity["id"])
+            rows = cursor.execute(f"{_EARLIER} AND e.entity_id IN (SELECT unnest(?))", [*key, list(cosines)]).fetchall() if cosines else []
+        earlier = [similarity.Record(record_id, new.label, text, category, cosines.get(record_id)) for record_id, text in rows]
+        found = similarity.similar_records(new, earlier)[:CANDIDATES]
+        return [{"record_id": f.record_id, "how": f.how, "cosine": None if f.cosine is None else round(f.cosine, 6)} for f in found]
 
-    def _find_near(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, entity: Mapping[str, Any], key: list[Any]
-    ) -> list[dict[str, Any]]:
-        if not self._has_embedder:
-            return []
-        label = document_label(namespace, entity["id"])
-        vector = cursor.execute("SELECT vector FROM embeddings WHERE label = ?", [label]).fetchone()
-        if vector is None:
-            return []
-        near = self._indexes.nearest(cursor, np.asarray(vector[0], np.float32), POOL)
-        cosines = {number: cosine for number, cosine in near if cosine >= THRESHOLD and number != label}
+    def _near(self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> dict[str, float]:
+        """Cosine by record id of the records nearest to this one, all at least SIMILAR_COSINE."""
+        label = document_label(namespace, record_id)
+        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ?", [label]).fetchone() if self._has_embedder else None
+        if row is None:
+            return {}
+        near = self._indexes.nearest(cursor, np.asarray(row[0], np.float32), POOL)
+        cosines = {number: cosine for number, cosine in near if cosine >= similarity.SIMILAR_COSINE and number != label}
         if not cosines:
-            return []
-        earlier = cursor.execute(
-            f"{_EARLIER} AND e.entity_id IN (SELECT record_id FROM documents WHERE label IN (SELECT unnest(?)))", [*key, list(cosines)]
-        ).fetchall()
-        negated = is_negated(entity["text"])
-        matches = [
-            {"record_id": record_id, "how": "cosine", "cosine": round(cosines[document_label(namespace, record_id)], 6)}
-            for record_id, _, text in earlier
-            if is_negated(text) == negated
-        ]
-        return sorted(matches, key=lambda match: (-float(match["cosine"]), match["record_id"]))[:CANDIDATES]
-
+            return {}
+        rows = cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [list(cosines)]).fetchall()
+        return {found: cosines[number] for number, found in rows}

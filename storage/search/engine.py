@@ -35,6 +35,7 @@ SAVE_S = 300.0
 LINK_S = 0.2
 """How long one `maintain` links vectors: a bounded share of a core while importing."""
 CLOSE_S = 30.0
+RESOLVED_FILTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class SearchIndexes:
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
+        self._generation = 0
+        self._resolved: dict[tuple[Filter, int], np.ndarray | None] = {}
         self._unsaved = 0
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
@@ -142,6 +145,7 @@ class SearchIndexes:
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
+        self._generation += 1
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The files forget them at the next `save`."""
@@ -150,6 +154,7 @@ class SearchIndexes:
                 self._vectors.remove(labels)
             self._index_of_keywords().remove(labels)
             self._unsaved += len(labels)
+            self._generation += 1
 
     def maintain(self) -> None:
         """Commit the keyword overlay, link vectors, save now and then. Call every second, from one thread, off the
@@ -215,7 +220,16 @@ class SearchIndexes:
         """The k records nearest to a unit vector, as (label, cosine), best first; of all namespaces without a filter."""
         if self._vectors is None:
             return []
-        return self._vectors.search(vector, k, resolve(cursor, filter) if filter is not None else None)
+        return self._vectors.search(vector, k, self._resolve(cursor, filter) if filter is not None else None)
+
+    def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
+        """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
+        key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+        known = self._resolved  # replaced, never changed: readers share it
+        if key not in known:
+            current = [(old, labels) for old, labels in known.items() if old[1] == key[1]]
+            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, resolve(cursor, filter))])
+        return known[key]
 
     def search(
         self,
@@ -234,7 +248,7 @@ class SearchIndexes:
         `vector` is the unit vector of `text`, None to search by keywords and graph only. `pool`: candidates a side.
         """
         size = pool or max(3 * limit, MIN_POOL)
-        allowed = resolve(cursor, filter)
+        allowed = self._resolve(cursor, filter)
         near: Matches = []
         if vector is not None and self._vectors is not None:
             near = [match for match in self._vectors.search(vector, size, allowed) if match[1] >= min_cosine]

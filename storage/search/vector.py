@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 
 M = 16
 EF_CONSTRUCTION = 200
-EF_SEARCH = 320
-"""At least the largest pool (3 · 100): asking for more than that is answered exactly."""
+EF_SEARCH = 512
+"""More than the largest pool (3 · 100): asking for more than that is answered exactly."""
 EXACT_LABELS = 20_000
-"""Up to this many rows exact search is quicker than the graph under a filter."""
+"""Up to this many allowed rows are gathered and compared: quicker than the graph under such a filter."""
+EXACT_ROWS = 50_000
+"""Up to this many rows in all are compared one by one: about as quick as the graph, and exact."""
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
@@ -118,7 +120,7 @@ class VectorIndex:
             at = self._at
             chosen = np.array([row for label in allowed.tolist() if (row := at.get(label, count)) < count], np.int64)
             return _best(rows[chosen] @ query, labels[chosen], k, None)
-        if graph is None or k > EF_SEARCH or count - linked > EXACT_LABELS or count <= EXACT_LABELS:
+        if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
             return _best(rows[:count] @ query, labels[:count], k, allowed)
         found = _ask(graph, query, min(k, linked), allowed)
         if found is None:
@@ -258,15 +260,20 @@ def _membership(allowed: np.ndarray) -> Any:
 
 
 def _best(cosines: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None) -> Matches:
-    """The k largest of (n,) cosines with their labels, best first."""
-    usable = labels != _REMOVED
-    if allowed is not None:
-        places = np.minimum(np.searchsorted(allowed, labels), len(allowed) - 1)
-        usable &= allowed[places] == labels
-    if not usable.all():
-        cosines, labels = cosines[usable], labels[usable]
-    if len(cosines) > k:
-        top = np.argpartition(cosines, -k)[-k:]
-        cosines, labels = cosines[top], labels[top]
-    order = np.argsort(-cosines, kind="stable")
-    return list(zip(labels[order].tolist(), cosines[order].tolist(), strict=True))
+    """The k largest of (n,) cosines with their labels, best first.
+
+    Only as many of the largest are looked up in `allowed` as are needed: looking up all costs more than comparing them.
+    """
+    share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
+    depth = int(k / min(share, 1.0)) + k
+    while True:
+        top = np.argpartition(cosines, -depth)[-depth:] if depth < len(cosines) else np.arange(len(cosines))
+        usable = labels[top] != _REMOVED
+        if allowed is not None:
+            places = np.minimum(np.searchsorted(allowed, labels[top]), len(allowed) - 1)
+            usable &= allowed[places] == labels[top]
+        if int(usable.sum()) >= k or len(top) == len(cosines):
+            chosen = top[usable]
+            order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
+            return list(zip(labels[order].tolist(), cosines[order].tolist(), strict=True))
+        depth *= 8

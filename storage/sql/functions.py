@@ -69,7 +69,8 @@ sum_no_overflow sumkahan var_pop var_samp variance wavg weighted_avg grouping gr
 """
 _WINDOWS = "cume_dist dense_rank fill first_value lag last_value lead nth_value ntile percent_rank rank rank_dense row_number"
 
-FUNCTIONS: frozenset[str] = frozenset(
-    " ".join((_OPERATORS, _NUMBERS, _TEXT, _TIMES, _NESTED, _VALUES, _AGGREGATES, _WINDOWS)).split()
-) | {"is distinct from", "is not distinct from"}
+FUNCTIONS: frozenset[str] = frozenset(" ".join((_OPERATORS, _NUMBERS, _TEXT, _TIMES, _NESTED, _VALUES, _AGGREGATES, _WINDOWS)).split()) | {
+    "is distinct from",
+    "is not distinct from",
+}
 TABLE_FUNCTIONS: frozenset[str] = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree", "regexp_split_to_table"})

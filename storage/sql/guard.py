@@ -112,9 +112,8 @@ class _Check:
             _function(node["function"], TABLE_FUNCTIONS, "table function")
         elif kind == "BASE_TABLE":
             self._table(node, scope)
-        elif kind == "SHOW_REF" and not node.get("query"):
-            if str(node.get("table_name", "")).strip('"').lower() != "tables":
-                raise _refused("Only SHOW TABLES, DESCRIBE <table> and SUMMARIZE <table> are allowed.")
+        elif kind == "SHOW_REF" and not node.get("query") and str(node.get("table_name", "")).strip('"').lower() != "tables":
+            raise _refused("Only SHOW TABLES, DESCRIBE <table> and SUMMARIZE <table> are allowed.")
 
     def _table(self, node: Node, scope: Scope) -> None:
         name, path = str(node["table_name"]).lower(), [str(part).lower() for part in node["qualified_name"]["path"]]

@@ -92,7 +92,9 @@ def _ask_child(request: bytes, timeout_s: float, memory_mb: int) -> dict[str, An
             output, complaint = child.communicate(request, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             child.kill()
-            raise Refused(f"The query took longer than {timeout_s:g} s and was ended: narrow it or allow more time.", code="sql_timeout") from None
+            raise Refused(
+                f"The query took longer than {timeout_s:g} s and was ended: narrow it or allow more time.", code="sql_timeout"
+            ) from None
         except BaseException:
             child.kill()
             raise

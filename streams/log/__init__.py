@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import urlsplit
 
 from streams.errors import SettingsError
@@ -19,6 +20,7 @@ def open_log(url: str) -> Log:
         return SqliteLog(parts.path)
     if parts.scheme == "kafka" and parts.netloc:
         from streams.log.kafka import KafkaLog
+        from streams.log.kafka_security import KafkaSecurity
 
-        return KafkaLog(parts.netloc)
+        return KafkaLog(parts.netloc, KafkaSecurity.from_environ(os.environ))
     raise SettingsError(f"The broker {url!r} is not of the form sqlite:///path/log.db or kafka://host:port.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,13 +30,13 @@ class RateLimit(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         kind = (record.name, str(record.msg))
         now = self._monotonic()
-        since, held = self._seen.get(kind, (None, 0))
-        if since is not None and now - since < self._quiet_s:
+        since, held = self._seen.get(kind, (-math.inf, 0))
+        if now - since < self._quiet_s:
             self._seen[kind] = (since, held + 1)
             return False
         self._seen[kind] = (now, 0)
         if held:
-            record.msg = f"{record.msg} ({held} more like this in {now - (since or now):.0f} s)"
+            record.msg = f"{record.msg} ({held} more like this in {now - since:.0f} s)"
         return True
 
 

@@ -21,7 +21,7 @@ from streams.errors import LogUnavailable, Refused, SettingsError, StoreError, T
 from streams.log.backoff import install
 from streams.log.base import Log, LogReader, Outgoing, Record
 from streams.log.kafka_security import KafkaSecurity
-from streams.log.kafka_writer import MAX_RECORD_BYTES, Writer, record_bytes
+from streams.log.kafka_writer import MAX_RECORD_BYTES, Writer, record_bytes, settle
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
 from streams.topics import DLQ_SUFFIX, Topic
@@ -144,9 +144,7 @@ class KafkaLog(Log):
             raise _judge(error) from error
         if any(offset < 0 for offset in offsets):
             raise LogUnavailable("Kafka had the records already and no longer knows where; repeat the call.", retry_after_ms=0)
-        return [
-            Position(record.topic, partition, offset) for (record, partition), offset in zip(placed, offsets, strict=True)
-        ]
+        return [Position(record.topic, partition, offset) for (record, partition), offset in zip(placed, offsets, strict=True)]
 
     async def _place(self, record: Outgoing) -> int:
         if record.topic not in self._counts:
@@ -202,7 +200,7 @@ class KafkaLog(Log):
             async with asyncio.timeout(QUERY_S):
                 await consumer.start()
         except ABSENT as error:
-            await _close(consumer.stop())
+            await settle(consumer.stop())
             raise _away("does not accept a reader") from error
         return KafkaLogReader(consumer, {at: first.get(at, 0) if offset == 0 else offset for at, offset in start.items()})
 
@@ -248,20 +246,20 @@ class KafkaLog(Log):
             await admin.start()
             await consumer.start()
         except BaseException:
-            await _close(admin.close())
-            await _close(consumer.stop())
+            await settle(admin.close())
+            await settle(consumer.stop())
             raise
         if self._queries is not None:  # another call connected meanwhile
-            await _close(admin.close())
-            await _close(consumer.stop())
+            await settle(admin.close())
+            await settle(consumer.stop())
         else:
             self._queries = admin, consumer
 
     async def _disconnect(self) -> None:
         queries, self._queries = self._queries, None
         if queries is not None:
-            await _close(queries[0].close())
-            await _close(queries[1].stop())
+            await settle(queries[0].close())
+            await settle(queries[1].stop())
 
     def _check_open(self) -> None:
         if not self._started:
@@ -308,7 +306,7 @@ class KafkaLogReader(LogReader):
             raise _away(f"has not answered the reader for {AWAY_S:.0f} s")
 
     async def close(self) -> None:
-        await _close(self._consumer.stop())
+        await settle(self._consumer.stop())
 
 
 async def _group_offsets(admin: AIOKafkaAdminClient, group: str, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Any]:
@@ -345,9 +343,3 @@ def _judge(error: KafkaError) -> ThalwegError:
     if isinstance(error, TopicAuthorizationFailedError):
         return SettingsError("Kafka does not let this user write to the topic; give it the right to, or set another user.")
     return LogUnavailable(f"Kafka did not take the records ({type(error).__name__}).", retry_after_ms=RETRY_AFTER_MS)
-
-
-async def _close(closing: Any) -> None:
-    """Await a client's own closing, bounded; what goes wrong in it matters to nobody."""
-    with contextlib.suppress(*ABSENT):
-        await asyncio.wait_for(closing, 3.0)

@@ -57,3 +57,13 @@ class KafkaSecurity:
                 "sasl_plain_password": self.password,
             }
         return options
+
+    def faust_credentials(self) -> Any:
+        """The same for `faust.App(broker_credentials=…)`; None for PLAINTEXT."""
+        import faust
+
+        if self.protocol.startswith("SASL"):
+            return faust.SASLCredentials(
+                username=self.username, password=self.password, mechanism=self.mechanism, ssl_context=self.ssl_context()
+            )
+        return faust.SSLCredentials(self.ssl_context()) if self.protocol == "SSL" else None

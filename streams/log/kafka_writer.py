@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -108,14 +108,12 @@ class Writer:
         sender = producer._sender.sender_task
         if sender is not None:
             sender.cancel()
-        with contextlib.suppress(TimeoutError, KafkaError, OSError):
-            await asyncio.wait_for(producer.client.close(), CLOSE_S)
+        await settle(producer.client.close())
         if sender is not None and not sender.done():
             sender.cancel()  # the first one may be waiting for a request that nobody answers
             await asyncio.wait([sender], timeout=CLOSE_S)
         _fail_all(producer)
-        with contextlib.suppress(TimeoutError, KafkaError, OSError):
-            await asyncio.wait_for(producer.stop(), CLOSE_S)
+        await settle(producer.stop())
 
 
 def _fail_all(producer: AIOKafkaProducer) -> None:
@@ -125,6 +123,18 @@ def _fail_all(producer: AIOKafkaProducer) -> None:
     accumulator.fail_all(ProducerClosed())
     for batch in batches:
         batch._drain_waiter.exception()  # seen: else asyncio reports it when the batch is collected
+
+
+async def settle(closing: Coroutine[Any, Any, None]) -> None:
+    """Run a client's own closing, bounded. What goes wrong in it matters to nobody, and it leaks its tasks' cancellations:
+    so it gets a task of its own.
+    """
+    task = asyncio.create_task(closing)
+    await asyncio.wait([task], timeout=CLOSE_S)
+    if not task.done():
+        task.cancel()
+    elif not task.cancelled():
+        task.exception()
 
 
 def record_bytes(record: Outgoing) -> int:

@@ -85,7 +85,7 @@ def every_offset_accounted_for(store: duckdb.DuckDBPyConnection) -> None:
         SELECT p.topic, p.partition, p.next_offset - count(DISTINCT a."offset") FROM positions p
         LEFT JOIN offsets_accounted a ON a.topic = p.topic AND a.partition = p.partition AND a."offset" < p.next_offset
         WHERE p.topic NOT LIKE '%.dlq' AND p.topic <> 'thalweg.derived.v1'
-        GROUP BY ALL HAVING p.next_offset <> count(DISTINCT a."offset")"""
+        GROUP BY p.topic, p.partition, p.next_offset HAVING p.next_offset <> count(DISTINCT a."offset")"""
     ).fetchall()
     assert not rows, f"I4: offsets that nothing accounts for: {rows}"
 

@@ -40,7 +40,9 @@ async def opened_log(path: Path) -> AsyncIterator[SqliteLog]:
 
 
 @asynccontextmanager
-async def opened_door(home: Path, inventory: Inventory | None = None, *, clock: Clock | None = None, **settings: Any) -> AsyncIterator[Door]:
+async def opened_door(
+    home: Path, inventory: Inventory | None = None, *, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Door]:
     """A door that serves the demonstration tools."""
     async with opened_log(home / "log.db") as log:
         door = Door(gateway(log, home, clock), inventory or demo_tools(), **settings)

@@ -95,9 +95,7 @@ def test_a_misspelt_name_is_said_before_the_missing_one_that_it_explains() -> No
 
 def test_a_value_that_is_no_option_has_the_toolsets_own_code_and_the_options() -> None:
     refused = refusal(category="insights")
-    assert refused.message == (
-        'The argument `category` is "insights"; it must be one of insight, friction. Did you mean "insight"?'
-    )
+    assert refused.message == ('The argument `category` is "insights"; it must be one of insight, friction. Did you mean "insight"?')
     assert (refused.error_code, refused.extra) == ("unknown_category", {"valid_options": ["insight", "friction"]})
 
 

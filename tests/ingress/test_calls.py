@@ -163,8 +163,14 @@ async def test_a_tool_that_takes_too_long_is_answered_timeout(desk: Desk) -> Non
     assert (await desk.record())["outcome"] == "timeout"
 
 
+async def test_a_write_that_is_on_the_log_answers_pending_before_its_time_is_up(desk: Desk) -> None:
+    assert desk.door.gateway.limits.write_wait_s > desk.door.inventory.tools["decide"].timeout_s
+    answer = await desk.call("decide")
+    assert answer.body == {"success": True, "pending": True}
+
+
 async def test_an_unknown_tool_names_the_nearest(desk: Desk) -> None:
-    with pytest.raises(UnknownTool, match="There is no tool 'write_nota'. Did you mean 'write_note'?"):
+    with pytest.raises(UnknownTool, match=r"There is no tool 'write_nota'. Did you mean 'write_note'?"):
         await desk.call("write_nota")
     assert (await desk.record())["outcome"] == "unknown_tool"
 

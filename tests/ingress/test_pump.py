@@ -123,12 +123,12 @@ async def test_when_the_node_is_killed_between_calls_the_next_call_is_answered(t
     async with pumping(tmp_path) as peer:
         await peer.greet()
         first = await peer.result(calling(1, "echo"))
-        for number in range(2, 5):
+        for number in range(2, 4):
             await kill_node(tmp_path)
             again = await peer.result(calling(number, "echo"))
             assert again["pid"] != first["pid"]
             first = again
-        assert len(started(tmp_path)) == 4
+        assert len(started(tmp_path)) == 3
 
 
 async def test_a_node_that_is_not_needed_is_not_started_again(tmp_path: Path) -> None:
@@ -181,8 +181,7 @@ async def test_two_pumps_at_once_start_one_node(tmp_path: Path) -> None:
 async def test_what_is_no_json_is_answered_and_the_pump_goes_on(tmp_path: Path) -> None:
     async with pumping(tmp_path) as peer:
         await peer.send(b"{nonsense\n", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":3}\n')
-        assert (await peer.receive())["error"]["code"] == -32700
-        assert "error" in await peer.receive()
+        assert {(await peer.receive())["error"]["code"] for _ in range(2)} == {-32700, -32600}
     async with pumping(tmp_path) as peer:
         await peer.greet()
         await peer.send(b"\xff\xfe\n")
@@ -193,8 +192,11 @@ async def test_what_is_no_json_is_answered_and_the_pump_goes_on(tmp_path: Path) 
 async def test_large_messages_pass_both_ways(tmp_path: Path) -> None:
     async with pumping(tmp_path) as peer:
         await peer.greet()
-        text = "ä" * 3_000_000
+        text = "ä" * 2_000_000
         assert (await peer.result(calling(1, "echo", text=text)))["arguments"]["text"] == text
+        refused = await peer.ask(calling(2, "echo", text="x" * (17 * 1024 * 1024)))
+        assert "at most 16777216 are accepted" in refused["error"]["message"]
+        assert (await peer.result(calling(3, "echo")))["success"]
 
 
 async def test_at_the_end_of_input_the_last_calls_are_answered_and_the_exit_is_clean(tmp_path: Path) -> None:

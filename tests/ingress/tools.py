@@ -27,6 +27,11 @@ async def write(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"success": True, "content": arguments["content"], "freshness": published.freshness.to_json()}
 
 
+async def decide(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    published = await call.publish((TELEMETRY.name, call.event("knowledge.decision", {"attributes": {}})))
+    return {"success": True, "pending": await call.outcome(published) is None}
+
+
 async def asked(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"success": True, "asked": call.asked.to_json(), "traceparent": call.traceparent}
 
@@ -70,6 +75,7 @@ def tool(name: str, handler: Any, properties: dict[str, Any], *, required: list[
 ALL = (
     tool("echo", echo, {"text": {"type": "string"}, "session_id": SESSION, "times": {"type": "integer", "default": 1}}),
     tool("write_note", write, {"content": {"type": "string"}, "session_id": SESSION}, required=["content"], kind="write"),
+    tool("decide", decide, {}, kind="write", timeout_s=1.0),
     tool("asked", asked, {}),
     tool("slow", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=0.2),
     tool("patient", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=20.0),

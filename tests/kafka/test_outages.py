@@ -26,8 +26,9 @@ HEALED_S = 20.0
 
 
 @pytest_asyncio.fixture
-async def frail(own_broker: Broker) -> AsyncIterator[KafkaLog]:
+async def frail(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KafkaLog]:
     """An open log on the test's own broker, with TOPIC and a producer that has delivered once."""
+    monkeypatch.setattr(kafka, "STOP_S", 1.0)
     log = KafkaLog(own_broker.bootstrap)
     await log.start()
     await log.create_topics([TOPIC])
@@ -165,7 +166,9 @@ async def test_a_producer_that_is_stuck_is_replaced(own_broker: Broker, frail: K
     assert stuck.abandoned
 
 
-async def test_what_waits_for_a_dead_broker_is_bounded_in_bytes(own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_a_dead_broker_is_bounded_in_bytes(
+    own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kafka_writer, "MAX_IN_FLIGHT_BYTES", 1_000_000)
     own_broker.kill()
     large = [frail.publish([Outgoing(TOPIC.name, str(n).encode(), bytes(200_000))], timeout_s=0.5) for n in range(50)]

@@ -18,7 +18,7 @@ from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
 
 SECRET = "hunter2-in-a-file"
-TIMEOUT_S = 3.0
+TIMEOUT_S = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,9 @@ REACHING_OUT = [
     "SELECT * FROM sessions WHERE goal IN (FROM read_text('{home}/secret.csv'))",
     "WITH a AS (FROM sessions) SELECT * FROM a, LATERAL (FROM read_text('{home}/secret.csv'))",
     "SELECT * FROM '{home}/secret.csv'",
-    "SELECT * FROM \"{home}/secret.csv\"",
-    "WITH \"{home}/secret.csv\" AS (FROM \"{home}/secret.csv\") FROM \"{home}/secret.csv\"",
-    "SELECT (WITH \"{home}/secret.csv\" AS (SELECT 1 a) SELECT 1), * FROM \"{home}/secret.csv\"",
+    'SELECT * FROM "{home}/secret.csv"',
+    'WITH "{home}/secret.csv" AS (FROM "{home}/secret.csv") FROM "{home}/secret.csv"',
+    'SELECT (WITH "{home}/secret.csv" AS (SELECT 1 a) SELECT 1), * FROM "{home}/secret.csv"',
     "DESCRIBE '{home}/secret.csv'",
     "SUMMARIZE '{home}/secret.csv'",
     "FROM query('SELECT * FROM read_text(''{home}/secret.csv'')')",
@@ -175,7 +175,7 @@ def test_it_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, home: P
 
 BOMBS = [
     "SELECT repeat('x', 4000000000)",
-    "SELECT length(lpad('x', 3900000000, 'y'))",
+    "SELECT length(lpad('x', 2100000000, 'y'))",
     "SELECT levenshtein(lpad('x', 200000, 'ab'), lpad('y', 200000, 'ba'))",
     "SELECT sum(levenshtein(lpad('x', 3000, i::VARCHAR), lpad('y', 3000, (i * 7)::VARCHAR))) FROM range(100000000) r(i)",
     "SELECT list(range) FROM range(3000000000)",
@@ -185,7 +185,6 @@ BOMBS = [
     "SELECT string_agg(range::VARCHAR || lpad('x', 1000, 'y')) FROM range(100000000)",
     "SELECT count(*) FROM range(100000) a, range(100000) b, range(1000) c WHERE hash(a.range, b.range, c.range) = 7",
     "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x",
-    "SELECT regexp_matches(lpad('a', 100000000, 'a'), '(a*)*b')",
     "SELECT list_reduce(range(30), lambda a, b: a + b), (SELECT count(DISTINCT md5(range::VARCHAR)) FROM range(1000000000))",
 ]
 

@@ -33,50 +33,152 @@ def insert_story(cursor: duckdb.DuckDBPyConnection) -> None:
 def _sessions(cursor: duckdb.DuckDBPyConnection) -> None:
     for session_id, parent, started in (("s1", None, MONDAY), ("s2", None, TUESDAY), ("s2-sub", "s2", TUESDAY + timedelta(seconds=2))):
         insert(
-            cursor, "telemetry_sessions", session_id=session_id, parent_session_id=parent, source="claude-code", project="thalweg",
-            agent="main" if parent is None else "explorer", started_at=started, ended_at=started + timedelta(seconds=10),
-        )  # fmt: skip
-    insert(cursor, "session_events", event_id="line1", session_id="s2", event_type="user", role="user", occurred_at=TUESDAY, text="Fix the build")
-    insert(cursor, "state_changes", session_id="s2", from_state="calm", to_state="keen", category="mood", trigger="task", occurred_at=TUESDAY)
+            cursor,
+            "telemetry_sessions",
+            session_id=session_id,
+            parent_session_id=parent,
+            source="claude-code",
+            project="thalweg",
+            agent="main" if parent is None else "explorer",
+            started_at=started,
+            ended_at=started + timedelta(seconds=10),
+        )
+    insert(
+        cursor,
+        "session_events",
+        event_id="line1",
+        session_id="s2",
+        event_type="user",
+        role="user",
+        occurred_at=TUESDAY,
+        text="Fix the build",
+    )
+    insert(
+        cursor, "state_changes", session_id="s2", from_state="calm", to_state="keen", category="mood", trigger="task", occurred_at=TUESDAY
+    )
 
 
 def _calls(cursor: duckdb.DuckDBPyConnection) -> None:
     for number, (tool, duration_ms, error, command) in enumerate(
-        [("Bash", 400.0, None, "ls"), ("Bash", 100.0, "exit_code", "make"), ("Bash", 2000.0, None, "make test"), ("Read", 10.0, None, "a"),
-         ("Read", 20.0, None, "b")]
-    ):  # fmt: skip
+        [
+            ("Bash", 400.0, None, "ls"),
+            ("Bash", 100.0, "exit_code", "make"),
+            ("Bash", 2000.0, None, "make test"),
+            ("Read", 10.0, None, "a"),
+            ("Read", 20.0, None, "b"),
+        ]
+    ):
         insert(
-            cursor, "tool_calls", tool_call_id=f"t{number}", session_id="s2", tool_name=tool, started_at=TUESDAY + timedelta(seconds=1 + number),
-            duration_ms=duration_ms, is_error=error is not None, error_type=error, input=f'{{"command":"{command}"}}', output_bytes=5,
-        )  # fmt: skip
+            cursor,
+            "tool_calls",
+            tool_call_id=f"t{number}",
+            session_id="s2",
+            tool_name=tool,
+            started_at=TUESDAY + timedelta(seconds=1 + number),
+            duration_ms=duration_ms,
+            is_error=error is not None,
+            error_type=error,
+            input=f'{{"command":"{command}"}}',
+            output_bytes=5,
+        )
     for message, session_id, read, written, cached, created, cost, latency_ms in (
-        ("m1", "s2", 150, 100, 300, 100, 0.02, 1000.0), ("m2", "s2-sub", 50, 50, None, None, None, None), ("m3", "s2", 150, 50, 300, 0, 0.01, 2000.0),
-    ):  # fmt: skip
+        ("m1", "s2", 150, 100, 300, 100, 0.02, 1000.0),
+        ("m2", "s2-sub", 50, 50, None, None, None, None),
+        ("m3", "s2", 150, 50, 300, 0, 0.01, 2000.0),
+    ):
         insert(
-            cursor, "model_calls", message_id=message, session_id=session_id, model="small" if cost is None else "large", occurred_at=TUESDAY,
-            input_tokens=read, output_tokens=written, cache_read_tokens=cached, cache_creation_tokens=created, cost_usd=cost, latency_ms=latency_ms,
-        )  # fmt: skip
+            cursor,
+            "model_calls",
+            message_id=message,
+            session_id=session_id,
+            model="small" if cost is None else "large",
+            occurred_at=TUESDAY,
+            input_tokens=read,
+            output_tokens=written,
+            cache_read_tokens=cached,
+            cache_creation_tokens=created,
+            cost_usd=cost,
+            latency_ms=latency_ms,
+        )
 
 
 def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
     asked = {"topic": MEMORY, "event_id": "asked1"}
-    insert(cursor, "talos_journal", entry_id="j1", content="Cache the wheels", category="insight", session_id="s1", created_at=MONDAY, **asked)
-    insert(cursor, "events", event_key="00000000-0000-0000-0000-000000000001", source="mcp", event_type="thalweg.talos.journal.v1",
-           occurred_at=MONDAY, digest=1, **asked)  # fmt: skip
+    insert(
+        cursor, "talos_journal", entry_id="j1", content="Cache the wheels", category="insight", session_id="s1", created_at=MONDAY, **asked
+    )
+    insert(
+        cursor,
+        "events",
+        event_key="00000000-0000-0000-0000-000000000001",
+        source="mcp",
+        event_type="thalweg.talos.journal.v1",
+        occurred_at=MONDAY,
+        digest=1,
+        **asked,
+    )
     insert(cursor, "outcomes", request_id="r1", status="applied", result="{}", decided_at=MONDAY, **asked)
-    insert(cursor, "invocations", invocation_id="i1", tool_name="talos_journal_write", toolset="talos", outcome="ok", request_id="r1",
-           session_id="s1", started_at=MONDAY, duration_ms=4.0, topic="thalweg.invocations.v1")  # fmt: skip
+    insert(
+        cursor,
+        "invocations",
+        invocation_id="i1",
+        tool_name="talos_journal_write",
+        toolset="talos",
+        outcome="ok",
+        request_id="r1",
+        session_id="s1",
+        started_at=MONDAY,
+        duration_ms=4.0,
+        topic="thalweg.invocations.v1",
+    )
     for entity_id, session_id, moment in (("f1", "s1", MONDAY), ("f2", "s2", TUESDAY + timedelta(seconds=5))):
-        insert(cursor, "entities", entity_id=entity_id, label="Friction", text="The linter needs network", canonical_form="linter needs network",
-               category="tooling", session_id=session_id, created_at=moment, source_event_id=f"line-{entity_id}", topic=DERIVED)  # fmt: skip
-    insert(cursor, "merges", record_id="f2", into_id="f1", label="Friction", category="tooling", how="canonical_form", merge_count=2,
-           merged_at=TUESDAY, topic=DERIVED)  # fmt: skip
+        insert(
+            cursor,
+            "entities",
+            entity_id=entity_id,
+            label="Friction",
+            text="The linter needs network",
+            canonical_form="linter needs network",
+            category="tooling",
+            session_id=session_id,
+            created_at=moment,
+            source_event_id=f"line-{entity_id}",
+            topic=DERIVED,
+        )
+    insert(
+        cursor,
+        "merges",
+        record_id="f2",
+        into_id="f1",
+        label="Friction",
+        category="tooling",
+        how="canonical_form",
+        merge_count=2,
+        merged_at=TUESDAY,
+        topic=DERIVED,
+    )
     insert(cursor, "clusters", canonical_id="f1", label="Friction", record_count=2, last_merged_at=TUESDAY, topic=DERIVED)
 
 
 def _log(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(cursor, "positions", topic=MEMORY, partition=3, next_offset=3)
     insert(cursor, "stage_positions", stage="embed", topic=MEMORY, partition=3, next_offset=2)
-    insert(cursor, "duplicates", event_key="00000000-0000-0000-0000-000000000001", event_id="asked1", same_body=True, topic=MEMORY, offset=1)
-    insert(cursor, "dead_letters", dead_letter_id="d1", topic=MEMORY, offset=2, stage="materialise", attempt=1, error_type="Poison",
-           error_message="not JSON", first_failed_at=TUESDAY, value_bytes=3, dlq_topic=f"{MEMORY}.dlq", dlq_partition=3, dlq_offset=0)  # fmt: skip
+    insert(
+        cursor, "duplicates", event_key="00000000-0000-0000-0000-000000000001", event_id="asked1", same_body=True, topic=MEMORY, offset=1
+    )
+    insert(
+        cursor,
+        "dead_letters",
+        dead_letter_id="d1",
+        topic=MEMORY,
+        offset=2,
+        stage="materialise",
+        attempt=1,
+        error_type="Poison",
+        error_message="not JSON",
+        first_failed_at=TUESDAY,
+        value_bytes=3,
+        dlq_topic=f"{MEMORY}.dlq",
+        dlq_partition=3,
+        dlq_offset=0,
+    )

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.kafka.rig.jars import RigUnavailable, library
@@ -51,12 +52,16 @@ broker.heartbeat.interval.ms=200
 
 
 class Broker:
-    """A broker whose data lies in `directory`. `port` and a second free port (the controller's) are taken once."""
+    """A broker whose data lies in `directory`. `port` and a second free port (the controller's) are taken once.
 
-    def __init__(self, directory: Path, port: int | None = None) -> None:
+    `properties` replaces the rig's own settings.
+    """
+
+    def __init__(self, directory: Path, port: int | None = None, properties: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.port = port or free_port()
         self._controller = free_port()
+        self._properties = properties
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -79,7 +84,7 @@ class Broker:
         self.directory.mkdir(parents=True, exist_ok=True)
         properties = self.directory / "server.properties"
         data = self.directory / "data"
-        properties.write_text(PROPERTIES.format(port=self.port, controller=self._controller, data=data))
+        properties.write_text(self._settings(data))
         if not (data / "meta.properties").exists():
             self._format(properties)
         with (self.directory / "broker.log").open("ab") as log:
@@ -118,8 +123,14 @@ class Broker:
             return (self.directory / "broker.log").read_text(errors="replace")[-characters:]
         return ""
 
+    def _settings(self, data: Path) -> str:
+        if self._properties is None:
+            return PROPERTIES.format(port=self.port, controller=self._controller, data=data)
+        return "".join(f"{name}={value}\n" for name, value in self._properties.items())
+
     def _format(self, properties: Path) -> None:
-        command = [*_java(), "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(properties)]
+        alone = [] if "controller.quorum.voters" in (self._properties or {}) else ["--standalone"]
+        command = [*_java(), "kafka.tools.StorageTool", "format", *alone, "-t", CLUSTER_ID, "-c", str(properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=READY_S, check=False)
         if done.returncode != 0:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")

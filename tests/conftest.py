@@ -1,0 +1,24 @@
+"""Fixtures that the suites share: the brokers, and what is chosen when nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.rig.broker import Broker
+from tests.kafka.rig.shared import require_rig
+
+
+@pytest.fixture(params=["sqlite", pytest.param("kafka", marks=pytest.mark.kafka)])
+def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str | None]:
+    """Both brokers: None is the embedded log of the home; the Kafka broker is this test's own and empty."""
+    if request.param == "sqlite":
+        yield None
+        return
+    require_rig()
+    broker = Broker(tmp_path / "broker")
+    broker.start()
+    yield broker.url
+    broker.kill()

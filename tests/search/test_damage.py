@@ -1,0 +1,251 @@
+"""R11: a damaged index is detected before it is loaded, and built again from the tables, with the same content (I7)."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage.search import engine as engine_module
+from storage.search import table as table_module
+from storage.search import vector as vector_module
+from storage.search.engine import SearchIndexes
+from storage.search.keyword import KeywordIndex
+from storage.search.planner import Filter
+from storage.search.sealed import MANIFEST, open_sealed, seal
+from tests.search.store import EMBEDDER, MODEL, Store
+
+ROWS = 300
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few hundred rows use the graph, and more than fifty missing ones are a rebuild."""
+    monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
+    monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
+    monkeypatch.setattr(table_module, "CATCH_UP_ROWS", 50)
+    monkeypatch.setattr(engine_module, "SAVE_ROWS", 50)
+
+
+@pytest.fixture
+def store() -> Store:
+    store = Store()
+    for number in range(ROWS):
+        store.write(f"r{number}", f"river number{number} bends w{number % 11}")
+    return store
+
+
+@pytest.fixture
+def saved(store: Store, tmp_path: Path) -> Path:
+    """A directory with whole indexes of the store."""
+    indexes = store.open(tmp_path)
+    assert indexes.wait_ready(60)
+    indexes.close()
+    return tmp_path
+
+
+def assert_equal_to_table(indexes: SearchIndexes, store: Store) -> None:
+    expected = np.sort(store.connection.execute("SELECT label FROM documents").fetchnumpy()["label"])
+    for labels in indexes.labels():
+        assert (labels == expected).all()
+    cursor = store.connection.cursor()
+    for number in (0, ROWS // 2, ROWS - 1):
+        text = f"river number{number} bends w{number % 11}"
+        found = indexes.search(cursor, text, EMBEDDER.encode([text])[0], Filter("a"), 5)
+        assert found.hits[0].record_id == f"r{number}"
+        assert found.hits[0].sides.keys() >= {"vector", "keyword"}
+
+
+def body_of(folder: Path) -> Path:
+    """The largest file of an index: the graph, or a segment."""
+    return max((path for path in folder.iterdir() if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def flip(at: float) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[min(len(content) - 1, int(at * len(content)))] ^= 0x10
+        path.unlink()  # not through the hard link: the copy that is in use stays as it was
+        path.write_bytes(content)
+
+    return damage
+
+
+def zero_sector(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    start = len(content) // 2
+    content[start : start + 512] = bytes(len(content[start : start + 512]))
+    path.unlink()
+    path.write_bytes(content)
+
+
+def lengthen(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"\0" * 100)
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "truncated": cut,
+    "emptied": empty,
+    "a bit flipped in the header": flip(0.0),
+    "a bit flipped in the body": flip(0.6),
+    "a bit flipped in the last byte": flip(1.0),
+    "a sector zeroed": zero_sector,
+    "bytes appended": lengthen,
+    "missing": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("part", ["vectors", "keywords"])
+@pytest.mark.parametrize("which", [body_of, lambda folder: folder / MANIFEST], ids=["body", "manifest"])
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_any_damage_is_detected_and_the_index_is_built_again(
+    store: Store, saved: Path, part: str, which: Callable[[Path], Path], damage: Callable[[Path], None]
+) -> None:
+    damage(which(saved / part))
+    assert open_sealed(saved / part) is None
+    indexes = store.open(saved)
+    assert indexes.wait_ready(60)
+    assert_equal_to_table(indexes, store)
+    indexes.close()
+    assert open_sealed(saved / part) is not None
+
+
+def test_whole_indexes_are_used_as_they_are(store: Store, saved: Path) -> None:
+    indexes = store.open(saved)
+    assert indexes.state()["keyword"]["state"] == "ready"
+    assert indexes.state()["vector"] == {"state": "ready", "model": MODEL.model_id, "count": ROWS, "unlinked": 0}
+    assert_equal_to_table(indexes, store)
+    indexes.close()
+
+
+@pytest.mark.parametrize("more", [1, 40, 200])
+def test_indexes_older_than_the_table_are_caught_up(store: Store, saved: Path, more: int) -> None:
+    for number in range(more):
+        store.write(f"new{number}", f"lake number{number}")
+    indexes = store.open(saved)
+    assert indexes.wait_ready(60)
+    assert_equal_to_table(indexes, store)
+    indexes.close()
+
+
+def test_indexes_newer_than_the_table_are_built_again(saved: Path) -> None:
+    younger = Store()  # the store was deleted and has replayed a part of the log
+    for number in range(ROWS // 2):
+        younger.write(f"r{number}", f"river number{number} bends w{number % 11}")
+    indexes = younger.open(saved)
+    assert indexes.wait_ready(60)
+    expected = np.sort(younger.connection.execute("SELECT label FROM documents").fetchnumpy()["label"])
+    for labels in indexes.labels():
+        assert (labels == expected).all()
+    indexes.close()
+
+
+def test_indexes_of_another_table_with_the_same_positions_are_built_again(saved: Path) -> None:
+    other = Store()
+    for number in range(ROWS):
+        other.write(f"other{number}", f"mountain number{number}")
+    indexes = other.open(saved)
+    assert indexes.wait_ready(60)
+    assert indexes.search(other.connection.cursor(), "river", None, Filter("a"), 5).hits == []
+    expected = np.sort(other.connection.execute("SELECT label FROM documents").fetchnumpy()["label"])
+    for labels in indexes.labels():
+        assert (labels == expected).all()
+    indexes.close()
+
+
+def test_while_it_is_rebuilt_searches_are_answered_from_the_table(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SearchIndexes, "_rebuild", lambda self: None)  # a rebuild that has not got anywhere yet
+    indexes = store.open(tmp_path)
+    assert indexes.state()["keyword"]["state"] == "rebuilding"
+    cursor = store.connection.cursor()
+    found = indexes.search(cursor, "number17 bending", EMBEDDER.encode(["river number17 bends w6"])[0], Filter("a"), 5)
+    assert found.hits[0].record_id == "r17"
+    assert found.hits[0].sides.keys() >= {"vector", "keyword"}
+    indexes.close()
+
+
+def test_what_is_written_during_a_rebuild_is_in_the_index_afterwards(store: Store, tmp_path: Path) -> None:
+    indexes = store.open(tmp_path)
+    for number in range(60):
+        store.write(f"during{number}", f"flood number{number}", to=indexes)
+        indexes.maintain()
+    assert indexes.wait_ready(60)
+    indexes.maintain()
+    assert_equal_to_table(indexes, store)
+    indexes.close()
+
+
+CRASHING = """
+import sys
+from pathlib import Path
+from storage.search import table, vector, engine
+from tests.search.store import Store
+store = Store()
+for number in range(30):
+    store.write(f"r{number}", f"river number{number} bends w{number % 11}")
+indexes = store.open(Path(sys.argv[1]))
+while indexes.unlinked:
+    indexes.maintain()
+indexes.save()
+store.write("r30", "river number30 bends w8", to=indexes)
+indexes.maintain()
+indexes.save()
+"""
+
+
+@pytest.mark.parametrize("failpoint", [f"{name}:{count}:kill" for name in ("mid_index_save", "after_rename") for count in (1, 2, 17)])
+def test_a_kill_in_the_middle_of_a_save_leaves_either_the_old_or_the_new_index(tmp_path: Path, failpoint: str) -> None:
+    environment = {**os.environ, "THALWEG_FAILPOINT": failpoint, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", CRASHING, str(tmp_path)], env=environment, timeout=60, check=False)
+    store = Store()
+    for number in range(31):
+        store.write(f"r{number}", f"river number{number} bends w{number % 11}")
+    indexes = store.open(tmp_path)
+    assert indexes.wait_ready(60)
+    expected = np.sort(store.connection.execute("SELECT label FROM documents").fetchnumpy()["label"])
+    for labels in indexes.labels():
+        assert (labels == expected).all()
+    indexes.close()
+
+
+def test_a_failed_save_leaves_the_former_content(tmp_path: Path) -> None:
+    def full(path: Path) -> None:
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    seal(tmp_path, {"graph": lambda path: path.write_bytes(b"whole") and None}, {"n": 1})
+    with pytest.raises(OSError, match="No space"):
+        seal(tmp_path, {"graph": full}, {"n": 2})
+    sealed = open_sealed(tmp_path)
+    assert sealed is not None
+    assert sealed.facts == {"n": 1}
+    assert sealed.files["graph"].read_bytes() == b"whole"
+    seal(tmp_path, {"graph": lambda path: path.write_bytes(b"again") and None}, {"n": 3})
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_format_of_another_version_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("storage.search.sealed.FORMAT", 999)
+    seal(tmp_path, {}, {})
+    monkeypatch.undo()
+    assert open_sealed(tmp_path) is None
+
+
+def test_an_unsaved_keyword_index_leaves_nothing_behind_but_its_snapshot(tmp_path: Path) -> None:
+    index = KeywordIndex(tmp_path)
+    index.add([(1, "a", "river")])
+    index.commit()
+    index.close()
+    assert KeywordIndex.load(tmp_path) is None

@@ -1,0 +1,237 @@
+"""The engine: hybrid ranking, filters, the graph side, limits, and that index = table while it is written."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+
+from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.planner import Filter
+from tests.search.store import EMBEDDER, MODEL, START, Store, label_of, unit_rows
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def indexes(store: Store, tmp_path: Path) -> SearchIndexes:
+    return store.open(tmp_path)
+
+
+def ids(result: SearchResult) -> list[str]:
+    return [hit.record_id for hit in result.hits]
+
+
+def ask(indexes: SearchIndexes, store: Store, text: str, filter: Filter = Filter("a"), limit: int = 10, **options: object) -> SearchResult:
+    vector = EMBEDDER.encode([text])[0]
+    return indexes.search(store.connection.cursor(), text, vector, filter, limit, **options)  # type: ignore[arg-type]
+
+
+def test_an_empty_store_finds_nothing(indexes: SearchIndexes, store: Store) -> None:
+    assert ask(indexes, store, "anything") == SearchResult([], 0, None)
+
+
+def test_what_was_applied_is_found_at_once_with_all_that_is_known_of_it(indexes: SearchIndexes, store: Store) -> None:
+    label = store.write("r1", "the river bends", session_id="s", domain="Water", kind="Belief", to=indexes)
+    [hit] = ask(indexes, store, "the river bends").hits
+    assert (hit.label, hit.record_id, hit.kind, hit.toolset, hit.session_id, hit.domain) == (label, "r1", "Belief", "talos", "s", "Water")
+    assert (hit.text, hit.created_at) == ("the river bends", START)
+    assert hit.sides["vector"] == (1, pytest.approx(1.0, abs=1e-6))
+    assert hit.sides["keyword"][0] == 1
+    assert hit.score == pytest.approx(0.8)
+
+
+def test_a_hit_that_is_also_a_neighbour_counts_on_all_three_sides(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "the river bends", to=indexes)
+    store.write("r2", "the river bends sharply", to=indexes)
+    store.relate("r1", "r2")
+    best = ask(indexes, store, "the river bends").hits[0]
+    assert best.record_id == "r1"
+    assert best.sides["graph"][0] == 2  # the neighbour of the first comes before the neighbour of the second
+    assert best.score == pytest.approx(0.8 + 0.2 * 61 / 62)
+
+
+def test_keywords_alone_score_their_share_and_the_answer_says_so(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "river delta", to=indexes)
+    store.write("r2", "delta wing of a long and heavy aeroplane", to=indexes)
+    found = indexes.search(store.connection.cursor(), "delta", None, Filter("a"), 5)
+    assert ids(found) == ["r1", "r2"]
+    assert [hit.score for hit in found.hits] == [pytest.approx(0.3), pytest.approx(0.295161, abs=1e-6)]
+    assert found.degraded is not None
+    assert "embedder" in found.degraded
+
+
+def test_without_a_model_everything_works_by_keywords(store: Store, tmp_path: Path) -> None:
+    indexes = store.open(tmp_path, None)
+    store.write("r1", "river delta", to=indexes)
+    found = ask(indexes, store, "delta")
+    assert ids(found) == ["r1"]
+    assert found.degraded is not None
+    assert indexes.nearest(store.connection.cursor(), unit_rows(1)[0], 5) == []
+    indexes.close()
+
+
+def test_neighbours_of_the_best_hits_are_found_though_nothing_in_them_matches(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "the river bends", to=indexes)
+    store.write("x", "zzz", to=indexes)
+    store.write("elsewhere", "qqq", namespace="b", to=indexes)
+    store.relate("x", "r1")
+    store.relate("r1", "elsewhere")
+    found = ask(indexes, store, "the river bends")
+    assert ids(found) == ["r1", "x"]
+    assert found.hits[1].sides == {"graph": (1, 0.0)}
+    assert found.hits[1].score == pytest.approx(0.2)
+
+
+def test_a_neighbour_must_meet_the_filter_too(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "the river bends", to=indexes)
+    store.write("x", "zzz", kind="Belief", to=indexes)
+    store.relate("x", "r1")
+    assert ids(ask(indexes, store, "the river bends", Filter("a", kinds=("Insight",)))) == ["r1"]
+
+
+def test_merged_records_are_left_out_and_their_relations_count_for_the_one_they_were_merged_into(
+    indexes: SearchIndexes, store: Store
+) -> None:
+    store.write("old", "the river bends", to=indexes)
+    store.write("new", "the river bends again", to=indexes)
+    store.write("x", "zzz", to=indexes)
+    store.relate("new", "x")
+    store.merge("new", "old")
+    assert ids(ask(indexes, store, "the river bends")) == ["old", "x"]
+    assert "new" in ids(ask(indexes, store, "the river bends", Filter("a", exclude_merged=False)))
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        (Filter("a"), {"r0", "r1", "r2", "r3"}),
+        (Filter("b"), {"other"}),
+        (Filter("a", kinds=("Belief",)), {"r1", "r3"}),
+        (Filter("a", kinds=("Belief", "Insight")), {"r0", "r1", "r2", "r3"}),
+        (Filter("a", toolsets=("valence",)), {"r3"}),
+        (Filter("a", session_ids=("s2",)), {"r2"}),
+        (Filter("a", domains=("WATER",)), {"r0", "r1"}),
+        (Filter("a", domains=("nowhere",)), set()),
+        (Filter("a", created_from=datetime(2026, 1, 2, tzinfo=UTC)), {"r2", "r3"}),
+        (Filter("a", created_before=datetime(2026, 1, 2, tzinfo=UTC)), {"r0", "r1"}),
+        (Filter("a", kinds=("Belief",), created_from=datetime(2026, 1, 2, tzinfo=UTC)), {"r3"}),
+    ],
+)
+def test_filters_restrict_to_what_meets_all_of_them(indexes: SearchIndexes, store: Store, filter: Filter, expected: set[str]) -> None:
+    text = "the river bends"
+    last, first = datetime(2026, 1, 1, 23, 59, 59), datetime(2026, 1, 2)
+    store.write("r0", text, domain="Water", session_id="s1", created_at=last, to=indexes)
+    store.write("r1", text, domain="water", kind="Belief", created_at=last, to=indexes)
+    store.write("r2", text, session_id="s2", created_at=first, to=indexes)
+    store.write("r3", text, kind="Belief", toolset="valence", created_at=first, to=indexes)
+    store.write("other", text, namespace="b", to=indexes)
+    found = ask(indexes, store, text, filter)
+    assert set(ids(found)) == expected
+    assert found.total == len(expected)
+
+
+def test_equal_scores_are_newer_first_and_then_by_id(indexes: SearchIndexes, store: Store) -> None:
+    for record_id, minutes in (("b", 0), ("a", 0), ("c", 5)):
+        store.write(record_id, f"zzz{record_id}", created_at=START + timedelta(minutes=minutes), to=indexes)
+    for number, record_id in enumerate("bac"):
+        store.write(f"hit{number}", "river", vector=unit_rows(1)[0], to=indexes)
+        store.relate(f"hit{number}", record_id)
+    weights = {"vector": 0.0, "keyword": 0.0, "graph": 0.0}
+    level = indexes.search(store.connection.cursor(), "river", None, Filter("a"), 10, weights=weights)
+    assert ids(level) == ["c", "hit2", "hit1", "hit0", "a", "b"]
+
+
+def test_total_counts_the_matches_before_the_limit(indexes: SearchIndexes, store: Store) -> None:
+    for number in range(20):
+        store.write(f"r{number}", f"river bends {number}", to=indexes)
+    found = ask(indexes, store, "river bends", limit=3)
+    assert len(found.hits) == 3
+    assert found.total == 20
+    assert ask(indexes, store, "river bends", limit=3, pool=5).total <= 10
+
+
+def test_a_weak_cosine_is_no_match(indexes: SearchIndexes, store: Store) -> None:
+    rows = unit_rows(2)
+    store.write("r1", "aaa", vector=rows[0], to=indexes)
+    near = rows[0] * 0.29 + rows[1] * float(np.sqrt(1 - 0.29**2))
+    cursor = store.connection.cursor()
+    cosine = float(near @ rows[0])
+    assert indexes.search(cursor, "bbb", near, Filter("a"), 5, min_cosine=cosine + 0.001).hits == []
+    assert ids(indexes.search(cursor, "bbb", near, Filter("a"), 5, min_cosine=cosine - 0.001)) == ["r1"]
+
+
+def test_vectors_of_another_model_never_meet_ours(store: Store, tmp_path: Path) -> None:
+    store.write("ours", "the river bends")
+    store.write("theirs", "the river bends", model_id="another")
+    store.write("shorter", "the river bends", vector=np.ones(3, np.float32))
+    indexes = store.open(tmp_path)
+    assert indexes.labels()[1].tolist() == [label_of("ours")]
+    indexes.apply([], [(77, np.ones(3, np.float32))])
+    assert indexes.labels()[1].tolist() == [label_of("ours")]
+    indexes.close()
+
+
+def test_nearest_respects_a_filter(indexes: SearchIndexes, store: Store) -> None:
+    mine = store.write("r1", "the river bends", to=indexes)
+    store.write("r1", "the river bends", namespace="b", to=indexes)
+    vector, cursor = EMBEDDER.encode(["the river bends"])[0], store.connection.cursor()
+    assert len(indexes.nearest(cursor, vector, 5)) == 2
+    assert [label for label, _ in indexes.nearest(cursor, vector, 5, Filter("a"))] == [mine]
+
+
+def test_a_removed_label_is_not_found_and_not_in_the_saved_files(indexes: SearchIndexes, store: Store, tmp_path: Path) -> None:
+    label = store.write("secret", "the river bends", to=indexes)
+    store.write("r1", "something else", to=indexes)
+    indexes.maintain()
+    store.connection.execute("DELETE FROM documents WHERE label = ?", [label])
+    store.connection.execute("DELETE FROM embeddings WHERE label = ?", [label])
+    indexes.remove([label])
+    assert ids(ask(indexes, store, "the river bends")) == []
+    indexes.close()
+    again = store.open(tmp_path)
+    assert all(label not in found for found in again.labels())
+    again.close()
+
+
+def test_the_state_tells_what_each_index_holds_and_covers(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "the river bends", to=indexes)
+    state = indexes.state()
+    assert state["keyword"] == {"state": "ready", "count": 1, "uncommitted": 1}
+    assert state["vector"] == {"state": "ready", "model": MODEL.model_id, "count": 1, "unlinked": 1}
+    assert state["covered"] == store.positions
+    indexes.maintain()
+    assert indexes.state()["keyword"]["uncommitted"] == indexes.state()["vector"]["unlinked"] == 0
+
+
+def test_readers_find_every_committed_record_while_the_writer_writes(indexes: SearchIndexes, store: Store) -> None:
+    written, done, missed = [0], Event(), []
+
+    def read() -> None:
+        cursor = store.connection.cursor()
+        while not done.is_set() and written[0] < 60:
+            last = written[0]
+            if last and f"r{last - 1}" not in {
+                hit.record_id for hit in indexes.search(cursor, f"number{last - 1}", None, Filter("a"), 5).hits
+            }:
+                missed.append(last)
+
+    def maintain() -> None:
+        while not done.wait(0.005):
+            indexes.maintain()
+
+    threads = [Thread(target=read), Thread(target=read), Thread(target=maintain)]
+    for thread in threads:
+        thread.start()
+    for number in range(60):
+        store.write(f"r{number}", f"river number{number}", to=indexes)
+        written[0] = number + 1
+    done.set()
+    for thread in threads:
+        thread.join(30)
+    assert not missed
+    assert all(len(labels) == 60 for labels in indexes.labels())

@@ -1,0 +1,185 @@
+"""The vector index: exact and graph answers, filters of any selectivity, growth, threads."""
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage.search import vector as vector_module
+from storage.search.vector import VectorIndex
+from tests.search.store import MODEL, exact, unit_rows
+
+LABELS = np.random.default_rng(1).choice(2**62, 3000, replace=False).astype(np.int64)
+ROWS = unit_rows(3000)
+
+
+@pytest.fixture
+def through_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a few hundred rows were too many for exact search."""
+    monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
+    monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
+
+
+def linked_index(count: int = len(LABELS)) -> VectorIndex:
+    index = VectorIndex(MODEL)
+    index.add(LABELS[:count], ROWS[:count])
+    while index.link():
+        pass
+    return index
+
+
+def recall(index: VectorIndex, allowed: np.ndarray | None, queries: np.ndarray) -> float:
+    usable = np.arange(len(LABELS)) if allowed is None else np.flatnonzero(np.isin(LABELS, allowed))
+    hits = 0
+    for query in queries:
+        found = {label for label, _ in index.search(query, 10, allowed)}
+        hits += len(found & set(exact(ROWS[usable], LABELS[usable], query, 10)))
+    return hits / (10 * len(queries))
+
+
+def test_a_vector_is_found_as_soon_as_it_is_added() -> None:
+    index = VectorIndex(MODEL)
+    index.add([5], ROWS[:1])
+    assert index.unlinked == 1
+    [(label, cosine)] = index.search(ROWS[0], 3)
+    assert label == 5
+    assert cosine == pytest.approx(1.0, abs=1e-6)
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    assert VectorIndex(MODEL).search(ROWS[0], 3) == []
+
+
+def test_a_label_keeps_its_first_vector() -> None:
+    index = VectorIndex(MODEL)
+    index.add([5], ROWS[:1])
+    index.add([5], ROWS[1:2])
+    assert len(index) == 1
+    assert index.search(ROWS[0], 1)[0][1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_vectors_of_another_length_are_refused_on_both_ways() -> None:
+    index = VectorIndex(MODEL)
+    with pytest.raises(ValueError, match="do not belong"):
+        index.add([1], np.ones((1, 3), np.float32))
+    with pytest.raises(ValueError, match="does not belong"):
+        index.search(np.ones(3, np.float32), 1)
+
+
+def test_the_graph_finds_what_exact_search_finds(through_the_graph: None) -> None:
+    assert recall(linked_index(), None, unit_rows(30, seed=2)) >= 0.95
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.1, 0.5, 0.999])
+def test_a_filter_of_any_selectivity_loses_nothing(through_the_graph: None, share: float) -> None:
+    allowed = np.sort(np.random.default_rng(3).choice(LABELS, int(share * len(LABELS)), replace=False))
+    index = linked_index()
+    found = index.search(ROWS[0], 10, allowed)
+    assert len(found) == min(10, len(allowed))
+    assert np.isin([label for label, _ in found], allowed).all()
+    if len(allowed) >= 10:
+        assert recall(index, allowed, unit_rows(20, seed=4)) >= 0.95
+
+
+def test_a_filter_that_correlates_with_the_query_loses_nothing(through_the_graph: None) -> None:
+    query = ROWS[0]
+    far = np.sort(LABELS[np.argsort(ROWS @ query)[:400]])  # exactly what the query is least like
+    assert recall(linked_index(), far, query[None]) >= 0.95
+
+
+def test_rows_that_are_not_linked_yet_are_found_beside_the_graph(through_the_graph: None) -> None:
+    index = linked_index(2950)
+    index.add(LABELS[2950:], ROWS[2950:])
+    assert index.unlinked == 50
+    assert index.search(ROWS[2999], 1)[0][0] == LABELS[2999]
+    assert index.search(ROWS[10], 1)[0][0] == LABELS[10]
+
+
+def test_removed_labels_are_not_found_by_any_way(through_the_graph: None) -> None:
+    index = linked_index(2900)
+    index.add(LABELS[2900:], ROWS[2900:])
+    index.remove([int(LABELS[7]), int(LABELS[2999]), 12345])
+    for row in (7, 2999):
+        assert LABELS[row] not in [label for label, _ in index.search(ROWS[row], 20)]
+        assert LABELS[row] not in [label for label, _ in index.search(ROWS[row], 20, np.sort(LABELS))]
+        assert index.search(ROWS[row], 20, LABELS[row : row + 1]) == []
+    assert len(index.labels()) == len(index) == 2998
+
+
+def test_it_grows_past_its_capacity_without_losing_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_module, "MIN_CAPACITY", 64)
+    monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
+    monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
+    index = VectorIndex(MODEL, capacity=64)
+    for start in range(0, 1500, 250):
+        index.add(LABELS[start : start + 250], ROWS[start : start + 250])
+        index.link(250)
+    assert index.unlinked == 0
+    assert (index.labels() == np.sort(LABELS[:1500])).all()
+    assert all(index.search(ROWS[row], 1)[0][0] == LABELS[row] for row in range(0, 1500, 50))
+
+
+def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_module, "MIN_CAPACITY", 64)
+    monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
+    monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
+    index = VectorIndex(MODEL, capacity=64)
+    index.add(LABELS[:200], ROWS[:200])
+    while index.link():
+        pass
+    done, wrong = threading.Event(), []
+
+    def search() -> None:
+        row = 0
+        while not done.is_set():
+            row = (row + 17) % 200
+            if index.search(ROWS[row], 5)[0][0] != LABELS[row]:
+                wrong.append(row)
+
+    searchers = [threading.Thread(target=search) for _ in range(3)]
+    for searcher in searchers:
+        searcher.start()
+    for start in range(200, 2000, 100):
+        index.add(LABELS[start : start + 100], ROWS[start : start + 100])
+        index.link(100)
+    done.set()
+    for searcher in searchers:
+        searcher.join(10)
+    assert not wrong
+
+
+def test_a_saved_index_is_loaded_with_everything_linked(tmp_path: Path) -> None:
+    linked_index().save(tmp_path, {"t/0": 3})
+    loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, ROWS)])
+    assert loaded.unlinked == 0
+    assert (loaded.labels() == np.sort(LABELS)).all()
+
+
+def test_rows_newer_than_the_saved_graph_wait_to_be_linked(tmp_path: Path) -> None:
+    linked_index(2000).save(tmp_path, {})
+    shuffled = np.random.default_rng(5).permutation(3000)
+    loaded = VectorIndex.load(tmp_path, MODEL, LABELS[shuffled], [(LABELS, ROWS)])
+    assert loaded.unlinked == 1000
+    assert all(loaded.search(ROWS[row], 1)[0][0] == LABELS[row] for row in (0, 1999, 2000, 2999))
+
+
+def test_a_graph_with_what_the_table_lacks_is_left_aside(tmp_path: Path) -> None:
+    linked_index().save(tmp_path, {})
+    loaded = VectorIndex.load(tmp_path, MODEL, LABELS[1:], [(LABELS[1:], ROWS[1:])])
+    assert loaded.unlinked == 2999
+
+
+def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(tmp_path: Path) -> None:
+    linked_index().save(tmp_path, {})
+    loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, unit_rows(3000, seed=9))])
+    assert loaded.unlinked == 3000
+
+
+def test_removed_labels_stay_removed_after_saving_and_loading(tmp_path: Path) -> None:
+    index = linked_index()
+    index.remove([int(LABELS[0])])
+    index.save(tmp_path, {})
+    loaded = VectorIndex.load(tmp_path, MODEL, LABELS[1:], [(LABELS[1:], ROWS[1:])])
+    assert LABELS[0] not in loaded.labels()
+    assert LABELS[0] not in [label for label, _ in loaded.search(ROWS[0], 20)]
