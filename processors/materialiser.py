@@ -10,25 +10,30 @@ the process, and a restart recovers (crash-only).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from storage.search.engine import SearchIndexes
-
 from processors.batch import Reduced, reduce_batch
 from storage.applied import AppliedPositions
+from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.dlq import bury
-from streams.errors import StoreError
+from streams.errors import LogUnavailable, StoreError
 from streams.failpoints import hit
-from streams.log.base import Log, Record
+from streams.log.base import Log, LogReader, Record
 from streams.positions import Partition
 from streams.topics import DLQ_SUFFIX
 
+logger = logging.getLogger(__name__)
+
 MAX_RECORDS = 2000
 MAX_BYTES = 4 * 1024 * 1024
+FEW_RECORDS = 32
+GATHER_S = 0.003
+"""A transaction costs several milliseconds whatever it holds: a request and what the first stages make of it share one."""
 CONSECUTIVE_FAILURES = 50
 IDLE_CHECKPOINT_S = 60.0
 
@@ -75,7 +80,7 @@ class Materialiser:
         reader = await self._log.reader(start)
         try:
             while True:
-                records = await reader.read(timeout_s=IDLE_CHECKPOINT_S, max_records=MAX_RECORDS)
+                records = await self._read(reader)
                 for batch in _slices(records):
                     await self.apply(batch)
                 if not records:
@@ -83,12 +88,25 @@ class Materialiser:
         finally:
             await reader.close()
 
+    async def _read(self, reader: LogReader) -> Sequence[Record]:
+        """The next records; while the log is down the node lives on and says so, because callers' writes are spooled."""
+        try:
+            records = await reader.read(timeout_s=IDLE_CHECKPOINT_S, max_records=MAX_RECORDS)
+            if 0 < len(records) < FEW_RECORDS:
+                await asyncio.sleep(GATHER_S)
+                records += await reader.read(timeout_s=0, max_records=MAX_RECORDS)
+            return records
+        except LogUnavailable as error:
+            logger.warning("the materialiser waits for the log: %s", error.message)
+            await asyncio.sleep(1.0)
+            return []
+
     async def _catch_up(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
         """Apply these partitions up to their ends; `positions` is advanced."""
         reader = await self._log.reader(positions)
         try:
             while any(offset < ends[at] for at, offset in positions.items()):
-                for batch in _slices(await reader.read(timeout_s=5.0, max_records=MAX_RECORDS)):
+                for batch in _slices(await self._read(reader)):
                     await self.apply(batch)
                     for record in batch:
                         positions[record.position.at] = record.offset + 1

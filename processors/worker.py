@@ -8,7 +8,8 @@ deterministic ids make the repeats harmless (docs/adr/0001).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import faust
 from processors.stages.stage import StageRunner
 from streams.failpoints import hit
 from streams.log.base import Record
+from streams.log.kafka_security import KafkaSecurity
 
-GATHER_S = 0.001
 APP_ID = "thalweg"
 
 
@@ -30,6 +31,7 @@ def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, in
     app = faust.App(
         APP_ID,
         broker=broker.replace("kafka://", "aiokafka://"),
+        broker_credentials=_credentials(broker),
         datadir=str(directory),
         topic_allow_declare=False,
         topic_disable_leader=True,
@@ -55,24 +57,24 @@ def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, in
     return app
 
 
+def _credentials(broker: str) -> Any:
+    """Faust's credentials for a secured Kafka, from the same THALWEG_KAFKA_* variables as the log's."""
+    security = KafkaSecurity.from_environ(os.environ) if broker.startswith("kafka://") else None
+    return security.faust_credentials() if security else None
+
+
 def _add_agent(app: faust.App, runner: StageRunner) -> None:
     stage = runner.stage
     topic = app.topic(stage.source.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
 
     async def agent(stream: Any) -> None:
-        async for batch in take(stream, stage.batch_size):
+        async for batch in stream.noack_take(stage.batch_size, within=stage.gather_s):
             await runner.run([to_record(event.message) for event in batch])
             for event in batch:
                 event.ack()
             hit("after_ack")
 
     app.agent(topic, name=stage.name)(agent)
-
-
-async def take(stream: Any, size: int) -> AsyncIterator[Sequence[Any]]:
-    """Unacknowledged events in batches: what is there within a millisecond, at most `size`."""
-    async for batch in stream.noack_take(size, within=GATHER_S):
-        yield batch
 
 
 def to_record(message: Any) -> Record:

@@ -23,6 +23,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "dynamic_or_filter_threshold": 5000,
     "checkpoint_threshold": "256MB",
+    "threads": 1,  # many small queries on a few threads of our own: more of DuckDB's only pass work around
 }
 DAMAGE = ("not a valid DuckDB database", "Could not read enough bytes", "orrupt", "checksum", "WAL file", "deserialize")
 

@@ -100,7 +100,7 @@ def validate(event_type: str, data: Any, topic: str | None = None) -> None:
 
 @cache
 def _validator(event_type: str) -> Any:
-    return jsonschema_rs.validator_for(event_types()[event_type].schema)
+    return jsonschema_rs.validator_for(dict(event_types()[event_type].schema))
 
 
 def _namespace(key: bytes | None) -> str:

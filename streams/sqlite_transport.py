@@ -77,6 +77,8 @@ class Consumer(base.Consumer):
     def _fetch(self, partitions: set[TP]) -> dict[TP, list[Record]]:
         found: dict[TP, list[Record]] = {}
         for tp in partitions:
+            if self.log_file.end(Partition(*tp)) <= self._at.get(tp, 0):
+                continue
             records = self.log_file.fetch(Partition(*tp), self._at.get(tp, 0), FETCH_RECORDS)
             if records:
                 self._at[tp] = records[-1].offset + 1

@@ -290,7 +290,7 @@ def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None)
     if bool(letter_ids) == everything:
         raise click.UsageError("Name dead letters, or give --all.")
     answer = ask(_settings(home=home).home, "dlq_replay", ids=list(letter_ids))
-    click.echo(f"Replayed {answer['replayed']}; {answer['left']} cannot be replayed (they never were on the log).")
+    click.echo(f"Replayed {answer['replayed']}; {answer['left']} are still unreadable.")
 
 
 @cli.command()

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from storage.sql.export import export_parquet
+from streams.codec import encode
 from streams.dlq import exhume, read_letter
-from streams.errors import Refused, ThalwegError, Unavailable
-from streams.log.base import Log, Record
+from streams.errors import Poison, Refused, ThalwegError, Unavailable
+from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Partition
+from streams.topics import TELEMETRY
+from thalweg.importing import reread
 from thalweg.paths import socket_path
 
 if TYPE_CHECKING:
@@ -125,14 +128,22 @@ async def _dlq_replay(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     else:
         letters = await _letters(node, "ORDER BY first_failed_at, dead_letter_id", [])
         found = [(letter, await _read_one(node.log, letter)) for letter in letters]
-    known = {topic.name for topic in node.topics}
-    replayable = [record for _, record in found if read_letter(record).position.topic in known]
-    positions = await node.log.publish([exhume(record) for record in replayable]) if replayable else []
-    return {
-        "replayed": len(positions),
-        "left": len(found) - len(replayable),
-        "freshness": Freshness.after(positions).to_json(),
-    }
+    replayable: list[Outgoing] = []
+    left = 0
+    for _, record in found:
+        try:
+            replayable.extend(_original(record))
+        except Poison:
+            left += 1
+    positions = await node.log.publish(replayable) if replayable else []
+    return {"replayed": len(found) - left, "left": left, "freshness": Freshness.after(positions).to_json()}
+
+
+def _original(letter: Record) -> list[Outgoing]:
+    """What a replay publishes: the original record, or the events of an imported line, read anew. Raises Poison."""
+    if read_letter(letter).position.topic.startswith("import:"):
+        return [encode(TELEMETRY.name, event) for event in reread(letter)]
+    return [exhume(letter)]
 
 
 HANDLERS: dict[str, Handler] = {

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from faust.contrib.asgi import faust_app_running
-from storage.search.engine import SearchIndexes
 
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
@@ -31,6 +30,7 @@ from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
 from storage.reader import Reader
+from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshots
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
@@ -118,7 +118,7 @@ class Node:
     def _stages(self) -> list[Stage]:
         stages: list[Stage] = [Extract(), Embed(self.embedder)]
         if self.settings.role == "all":
-            stages.append(Dedup(self.reader, self.indexes, self.applied, self.embedder is not None))
+            stages.append(Dedup(self.reader, self.indexes, self.applied))
             stages.append(Patterns(self.reader, self.applied))
         return stages
 
@@ -204,7 +204,7 @@ class Node:
         for task in done:
             if task is not stopping:
                 error = task.exception()
-                raise error if error else RuntimeError(f"{task.get_name()} ended")  # type: ignore[attr-defined]
+                raise error if error else RuntimeError(f"{task.get_name()} ended")
 
     def ask_to_stop(self) -> None:
         self._stopping.set()

@@ -12,7 +12,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from storage.search.engine import SearchIndexes
 
 from processors.reducers.frame import document_label
 from processors.stages.stage import Stage
@@ -20,6 +19,7 @@ from processors.talos import similarity
 from processors.talos.canonical import canonical_form
 from storage.applied import AppliedPositions
 from storage.reader import Reader
+from storage.search.engine import SearchIndexes
 from streams.errors import Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
@@ -46,9 +46,8 @@ class Dedup(Stage):
     follows = "extract"
     labels = frozenset({"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question"})
 
-    def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions, has_embedder: bool) -> None:
+    def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
-        self._has_embedder = has_embedder
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         await self._wait_for(events)
@@ -61,7 +60,7 @@ class Dedup(Stage):
         """Until the records are applied, and their vectors too: the embed facts of the same memories."""
         token = Freshness.after(logged.position for logged in events)
         reached = await self._applied.wait(token, timeout_s=WAIT_S)
-        if reached and self._has_embedder:
+        if reached and self._indexes.model is not None:
             # facts lie on the partition of their memories, and `extract` has just said how far it has read there
             sources = {Partition(MEMORY.name, logged.position.partition) for logged in events}
             memories = Freshness({at: self._applied.next_offset(at, "extract") for at in sources})
@@ -96,7 +95,10 @@ class Dedup(Stage):
     def _near(self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> dict[str, float]:
         """Cosine by record id of the records nearest to this one, all at least SIMILAR_COSINE."""
         label = document_label(namespace, record_id)
-        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ?", [label]).fetchone() if self._has_embedder else None
+        model = self._indexes.model
+        if model is None:
+            return {}
+        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, model.space]).fetchone()
         if row is None:
             return {}
         near = self._indexes.nearest(cursor, np.asarray(row[0], np.float32), POOL)

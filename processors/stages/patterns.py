@@ -59,6 +59,8 @@ class Patterns(Stage):
     source = MEMORY
     accepts = frozenset({wire_type("talos.session.closed")})
     needs_store = True
+    batch_size = 100
+    gather_s = 0.25
 
     def __init__(self, reader: Reader, applied: AppliedPositions) -> None:
         self._reader, self._applied = reader, applied

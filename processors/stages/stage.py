@@ -43,6 +43,8 @@ class Stage(ABC):
     accepts: ClassVar[frozenset[str]]
     needs_store: ClassVar[bool] = False
     batch_size: ClassVar[int] = 16
+    gather_s: ClassVar[float] = 0.001
+    """How long a batch gathers: longer where nobody waits, so that fewer progress marks are written."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
 

@@ -8,6 +8,7 @@ records are noticed within POLL_S. Reading never waits for writing.
 from __future__ import annotations
 
 import asyncio
+import functools
 import queue
 import sqlite3
 import threading
@@ -56,6 +57,7 @@ class SqliteLog(Log):
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._partitions: dict[Partition, int] = {}
         self._counts: dict[str, int] = {}
+        self._ends: dict[Partition, int] = {}
         self._changed: list[asyncio.Event] = []
         self._writer: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
@@ -74,6 +76,7 @@ class SqliteLog(Log):
             raise LogUnavailable(f"The log file cannot be opened: {error}.") from error
         self._loop = asyncio.get_running_loop()
         self._load_partitions()
+        self._ends = self._read_ends()
         self._writer = threading.Thread(target=self._write_forever, args=(connection,), name="log-writer", daemon=True)
         self._writer.start()
         self._poller = asyncio.create_task(self._poll(), name="log-poll")
@@ -128,8 +131,9 @@ class SqliteLog(Log):
             return
         for job, result in zip(jobs, results, strict=True):
             job.done.set_result(result)
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._notify)
+        ends = {position.at: position.offset + 1 for result in results if isinstance(result, list) for position in result}
+        if ends and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._notify, ends)
 
     async def _submit(self, run: Callable[[sqlite3.Connection], object], timeout_s: float = 10.0) -> object:
         if self._writer is None:
@@ -151,8 +155,7 @@ class SqliteLog(Log):
                     f"Set `partitions = {existing}` or use another THALWEG_HOME."
                 )
             if existing == 0:
-                rows = [(topic.name, number) for number in range(topic.partitions)]
-                await self._submit(lambda c, rows=rows: c.executemany("INSERT OR IGNORE INTO partitions(topic, partition) VALUES (?, ?)", rows))
+                await self._submit(functools.partial(_add_topic, topic=topic))
                 created.append(topic.name)
                 self._load_partitions()
         return created
@@ -200,11 +203,25 @@ class SqliteLog(Log):
             seen = self._reader.execute("PRAGMA data_version").fetchone()
             if seen != version:
                 version = seen
-                self._notify()
+                self._notify(self._read_ends())
 
-    def _notify(self) -> None:
-        for changed in self._changed:
-            changed.set()
+    def _read_ends(self) -> dict[Partition, int]:
+        if self._reader is None:
+            raise LogUnavailable("The log is not open.")
+        rows = self._reader.execute("SELECT topic, partition, next_offset FROM partitions").fetchall()
+        return {Partition(topic, number): offset for topic, number, offset in rows}
+
+    def _notify(self, ends: Mapping[Partition, int]) -> None:
+        """Take in new ends; wake the readers when there is anything that they have not been told of."""
+        news = [(at, offset) for at, offset in ends.items() if offset > self._ends.get(at, 0)]
+        self._ends.update(news)
+        if news:
+            for changed in self._changed:
+                changed.set()
+
+    def end(self, at: Partition) -> int:
+        """The next offset to be written, as known to this process: at most POLL_S old for what others append."""
+        return self._ends.get(at, 0)
 
     def subscribe(self) -> asyncio.Event:
         """An event that is set whenever something was appended; give it back with `unsubscribe`."""
@@ -241,10 +258,7 @@ class SqliteLog(Log):
 
     async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
         wanted = set(topics)
-        if self._reader is None:
-            raise LogUnavailable("The log is not open.")
-        rows = self._reader.execute("SELECT topic, partition, next_offset FROM partitions").fetchall()
-        return {Partition(topic, number): offset for topic, number, offset in rows if topic in wanted}
+        return {at: offset for at, offset in self._read_ends().items() if at.topic in wanted}
 
     async def first_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
         return dict.fromkeys(await self.end_offsets(topics), 0)
@@ -278,25 +292,29 @@ class SqliteLogReader(LogReader):
                 await asyncio.wait_for(self._changed.wait(), max(0.0, deadline - time.monotonic()))
             except TimeoutError:
                 return []
-            if records := await self._next(max_records):  # else what changed was another partition
+            if records := self._next(max_records):  # else what changed was another partition
                 return records
 
-    async def _next(self, max_records: int) -> list[Record]:
+    def _next(self, max_records: int) -> list[Record]:
         self._changed.clear()
-        ends = await self._log.end_offsets({at.topic for at in self._positions})
-        behind = [at for at, offset in self._positions.items() if ends.get(at, 0) > offset]
+        behind = [at for at, offset in self._positions.items() if self._log.end(at) > offset]
         records: list[Record] = []
         for at in behind:
             found = self._log.fetch(at, self._positions[at], max(1, max_records // len(behind)))
             if found:
                 self._positions[at] = found[-1].offset + 1
                 records.extend(found)
-        if any(ends[at] > self._positions[at] for at in behind):
+        if any(self._log.end(at) > self._positions[at] for at in behind):
             self._changed.set()
         return records
 
     async def close(self) -> None:
         self._log.unsubscribe(self._changed)
+
+
+def _add_topic(connection: sqlite3.Connection, topic: Topic) -> None:
+    rows = [(topic.name, number) for number in range(topic.partitions)]
+    connection.executemany("INSERT OR IGNORE INTO partitions(topic, partition) VALUES (?, ?)", rows)
 
 
 def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Outgoing]], now_ms: int) -> list[Position]:

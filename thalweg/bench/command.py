@@ -1,8 +1,107 @@
-"""`thalweg bench`: measurements as commands."""
+"""`thalweg bench`: measurements as commands. Each measures its own limit in the same run and prints the target beside the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from thalweg.bench.report import Report
+
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+BROKER = click.option("--broker", default="", help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory.")
+EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
+
+
+class Counts(click.ParamType):
+    """A comma-separated list of positive whole numbers."""
+
+    name = "n,n,…"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(",")
+        if not all(part.isdigit() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r} is not a list such as 1,8.", param, ctx)
+        return tuple(int(part) for part in parts)
+
+
+def _show(measure: Callable[[], Report], as_json: bool) -> None:
+    from thalweg.bench.report import print_report
+
+    print_report(measure(), as_json=as_json)
 
 
 @click.group()
 def bench() -> None:
-    """Measure this machine."""
+    """Measure this machine. A scratch directory is made and removed; no data directory of yours is touched."""
+
+
+@bench.command()
+@JSON
+@BROKER
+@EMBEDDER
+@click.option("--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each.")
+@click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured calls a run.")
+def write(as_json: bool, broker: str, embedder: str, callers: tuple[int, ...], count: int) -> None:
+    """How long a memory takes to be accepted, and until it can be searched.
+
+    \b
+    Example: thalweg bench write --callers 1,8 --n 200
+    """
+    from thalweg.bench.write import measure_write
+
+    _show(lambda: measure_write(callers, count, embedder=embedder, broker=broker), as_json)
+
+
+@bench.command()
+@JSON
+@BROKER
+@EMBEDDER
+@click.option("--accepted", type=click.IntRange(8), default=10_000, show_default=True, help="Events that eight producers publish one at a time.")
+@click.option("--n", "lines", type=click.IntRange(1), default=50_000, show_default=True, help="Lines of the generated transcript.")
+@click.option("--rate", type=click.IntRange(1), default=100, show_default=True, help="Memories a second while telling how soon they are found.")
+@click.option("--seconds", type=click.IntRange(1), default=10, show_default=True, help="How long that rate is held.")
+def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int, rate: int, seconds: int) -> None:
+    """How many events a second are accepted, imported and applied, beside a bare consumer.
+
+    \b
+    Example: thalweg bench ingest --n 50000
+    """
+    from thalweg.bench.ingest import measure_ingest
+
+    _show(lambda: measure_ingest(accepted, lines, rate, seconds, embedder=embedder, broker=broker), as_json)
+
+
+@bench.command()
+@JSON
+@click.option("--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each.")
+@click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind.")
+def search(as_json: bool, sizes: tuple[int, ...], count: int) -> None:
+    """How long a search takes without and with filters, beside the bare indexes.
+
+    \b
+    Example: thalweg bench search --sizes 10000
+    """
+    from thalweg.bench.search import measure_search
+
+    _show(lambda: measure_search(sizes, count), as_json)
+
+
+@bench.command()
+@JSON
+@BROKER
+@EMBEDDER
+@click.option("--n", "count", type=click.IntRange(1), default=5, show_default=True, help="Starts of a kind.")
+def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
+    """How soon `initialize` is answered over stdio, with a node that runs and with none, and what the node weighs.
+
+    \b
+    Example: thalweg bench start
+    """
+    from thalweg.bench.start import measure_start
+
+    _show(lambda: measure_start(count, embedder=embedder, broker=broker), as_json)

@@ -1,0 +1,138 @@
+"""An agent's session from end to end: the real MCP client over stdio and over HTTP, the real node, the real log."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters
+
+from streams.clock import SystemClock
+from tests.e2e.program import Program
+from tests.kafka.rig.broker import free_port
+from tests.node_process import NodeProcess
+
+pytestmark = pytest.mark.timeout(120)
+
+SESSION = f"{SystemClock().now():%Y-%m-%d}-release"
+FRICTION = {"description": "The build cache is stale again", "category": "tooling"}
+
+
+@asynccontextmanager
+async def over_stdio(program: Program) -> AsyncIterator[Client]:
+    """`thalweg mcp`, which starts the node when none runs."""
+    server = StdioServerParameters(command=sys.executable, args=["-m", "thalweg", "mcp"], env=program.env)
+    async with Client(server, mode="legacy") as client:
+        yield client
+
+
+@asynccontextmanager
+async def over_http(program: Program) -> AsyncIterator[Client]:
+    """A node with `--http`."""
+    port = free_port()
+    node = NodeProcess(program.home, program.env.get("THALWEG_BROKER"), THALWEG_HTTP=str(port))
+    node.start()
+    try:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            yield client
+    finally:
+        node.stop()
+
+
+WAYS = {"stdio": over_stdio, "http": over_http}
+
+
+async def call(client: Client, tool: str, meta: dict[str, Any] | None = None, /, **arguments: Any) -> dict[str, Any]:
+    """The structured answer of a call that succeeds."""
+    result = await client.call_tool(tool, arguments, meta=meta)
+    assert not result.is_error, result.structured_content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured answer of a call that is refused."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error and result.structured_content is not None, result
+    return result.structured_content
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_session_from_open_to_close_answers_what_was_stored(thalweg: Program, way: str) -> None:
+    async with WAYS[way](thalweg) as client:
+        opened = await call(client, "session_open", session_id=SESSION, goal="Ship the release")
+        assert opened["inherited_count"] == 0 and "pending" not in opened
+        written = [
+            await call(client, "journal_write", content=text, category="insight", session_id=SESSION)
+            for text in ("I realized that the parser loses its place.", "I realized that retries hide faults.", "Readers never block.")
+        ]
+        assert len({answer["entry_id"] for answer in written}) == 3
+        frictions = [await call(client, "friction_log", **FRICTION, session_id=SESSION) for _ in range(3)]
+        assert [answer["recurrence_count"] for answer in frictions] == [1, 2, 3]
+        assert [answer["is_recurring"] for answer in frictions] == [False, True, True]
+        assert len({answer["friction_id"] for answer in frictions}) == 3
+        token = {"thalweg/freshness": written[0]["freshness"]}
+        found = await call(client, "journal_query", token, query="which part loses its place")
+        assert not found.get("stale")
+        assert any("the parser loses its place" in result["content"] for result in found["results"])
+        closed = await call(client, "session_close", session_id=SESSION, goal_achieved=True, summary="Shipped.")
+        assert closed["duration_seconds"] is not None and closed["requires_reflection"]
+        assert closed["token_count"] is not None and closed["tool_calls"] is not None
+        assert thalweg.sql("SELECT count(*) FROM journal") == [[3]]
+        assert thalweg.sql("SELECT recurrence_count FROM friction_recurrence") == [[3]]
+        assert thalweg.sql("SELECT goal, source FROM sessions WHERE ended_at IS NOT NULL") == [["Ship the release", "talos"]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_every_mistake_is_answered_with_what_would_work(thalweg: Program, way: str) -> None:
+    async with WAYS[way](thalweg) as client:
+        with pytest.raises(MCPError, match="Did you mean 'friction_log'") as unknown:
+            await client.call_tool("friction_lgo", {})
+        assert unknown.value.code == -32602
+        undeclared = await refused(client, "friction_log", **FRICTION, severity="high")
+        assert "severity" in undeclared["message"] and undeclared["error_code"] == "invalid_argument"
+        unknown_category = await refused(client, "journal_write", content="x", category="rant")
+        assert unknown_category["error_code"] == "unknown_category"
+        badly_named = await refused(client, "session_open", session_id="tuesday", goal="x")
+        assert badly_named["error_code"] == "invalid_session_id" and "YYYY-MM-DD-slug" in badly_named["expected_format"]
+        await call(client, "session_open", session_id=SESSION, goal="first")
+        taken = await refused(client, "session_open", session_id=SESSION, goal="second")
+        assert taken["error_code"] == "session_exists"
+        again = await call(client, "session_open", session_id=taken["suggested_session_id"], goal="second")
+        assert again["session_id"] == f"{SESSION}-2"
+
+
+async def test_of_two_agents_that_open_one_session_at_once_one_wins_and_the_other_is_told(thalweg: Program) -> None:
+    async with AsyncExitStack() as stack:
+        agents = [await stack.enter_async_context(over_stdio(thalweg)) for _ in range(2)]
+        arguments = [{"session_id": SESSION, "goal": f"of agent {number}"} for number in range(2)]
+        results = await asyncio.gather(*(agent.call_tool("session_open", sent) for agent, sent in zip(agents, arguments, strict=True)))
+        winners = [number for number, result in enumerate(results) if not result.is_error]
+        assert len(winners) == 1
+        loser = results[1 - winners[0]].structured_content
+        assert loser is not None and loser["error_code"] == "session_exists" and loser["suggested_session_id"] == f"{SESSION}-2"
+        assert thalweg.sql("SELECT goal FROM sessions") == [[f"of agent {winners[0]}"]]
+
+
+async def test_two_agents_that_start_at_once_share_one_node(thalweg: Program) -> None:
+    async def write(number: int) -> dict[str, Any]:
+        async with over_stdio(thalweg) as client:
+            return await call(client, "journal_write", content=f"Agent {number} was here.", category="observation")
+
+    await asyncio.gather(*(write(number) for number in range(3)))
+    assert thalweg.sql("SELECT count(*) FROM journal") == [[3]]
+    assert thalweg("status", "--json").json()["clients"] <= 1
+
+
+async def test_a_call_with_the_same_request_id_has_one_effect(thalweg: Program) -> None:
+    async with over_stdio(thalweg) as client:
+        meta = {"thalweg/request_id": "once"}
+        first = await call(client, "journal_write", meta, content="Only once.", category="insight")
+        again = await call(client, "journal_write", meta, content="Only once.", category="insight")
+        assert first["entry_id"] == again["entry_id"]
+        assert thalweg.sql("SELECT count(*) FROM journal") == [[1]]

@@ -1,0 +1,91 @@
+"""A caller who writes memories through the real door and finds out when each can be searched."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from streams.errors import Unavailable
+from streams.topics import MEMORY
+from thalweg.bench.scratch import Connection
+
+STAGES = ["embed"]
+WAIT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Milliseconds from the moment a memory was due until it was answered, and until it was embedded and applied."""
+
+    accepted_ms: float
+    searchable_ms: float
+
+
+class Caller:
+    """An MCP connection for the calls and a control connection for the waiting, both kept open."""
+
+    def __init__(self, calls: Connection, waits: Connection) -> None:
+        self._calls, self._waits = calls, waits
+
+    @classmethod
+    async def connect(cls, home: Path) -> Caller:
+        calls = await Connection.open(home)
+        await calls.greet()
+        return cls(calls, await Connection.open(home))
+
+    async def write(self, text: str, due: float | None = None) -> Written:
+        """Write one entry; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""
+        started = time.perf_counter() if due is None else due
+        arguments = {"content": text, "category": "observation"}
+        answer = await self._calls.request("tools/call", {"name": "journal_write", "arguments": arguments})
+        accepted = time.perf_counter()
+        token = {MEMORY.name: answer["structuredContent"]["freshness"][MEMORY.name]}
+        reached = await self._waits.ask("wait", freshness=token, stages=STAGES, timeout_s=WAIT_S)
+        searchable = time.perf_counter()
+        if not reached["applied"]:
+            raise Unavailable(f"A memory was not searchable within {WAIT_S:g} s.")
+        return Written((accepted - started) * 1000, (searchable - started) * 1000)
+
+    def close(self) -> None:
+        self._calls.close()
+        self._waits.close()
+
+
+async def write_in_turn(home: Path, callers: int, entries: Sequence[str]) -> list[Written]:
+    """All entries, by so many callers at once, each beginning its next when its last can be searched."""
+    waiting = iter(entries)
+    connected = [await Caller.connect(home) for _ in range(callers)]
+
+    async def work(caller: Caller) -> list[Written]:
+        return [await caller.write(text) for text in waiting]
+
+    return await _all(connected, [work(caller) for caller in connected])
+
+
+async def write_at_rate(home: Path, rate: float, entries: Sequence[str], callers: int) -> list[Written]:
+    """One entry every 1/rate seconds, whether the last is done or not; what is late is counted from when it was due."""
+    connected = [await Caller.connect(home) for _ in range(callers)]
+    start = time.perf_counter() + 0.1
+    waiting = iter(enumerate(entries))
+
+    async def work(caller: Caller) -> list[Written]:
+        done = []
+        for number, text in waiting:
+            due = start + number / rate
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            done.append(await caller.write(text, due))
+        return done
+
+    return await _all(connected, [work(caller) for caller in connected])
+
+
+async def _all(callers: Sequence[Caller], work: Sequence[object]) -> list[Written]:
+    try:
+        results: list[list[Written]] = await asyncio.gather(*work)  # type: ignore[call-overload]
+    finally:
+        for caller in callers:
+            caller.close()
+    return [written for result in results for written in result]

@@ -1,0 +1,140 @@
+"""What a measurement works on: a scratch directory, a node of its own as a real process, and texts that nobody wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streams.errors import Unavailable
+from thalweg.control import NotRunning, ask
+from thalweg.paths import socket_path
+
+START_S = 60.0
+STOP_S = 30.0
+ANSWER_S = 60.0
+MAX_LINE = 16 * 1024 * 1024
+POLL_S = 0.01
+WORDS = (
+    "build cache compiler gauge offset parser test branch schema broker topic record index vector query session memory "
+    "pattern tool error retry timeout queue worker lease commit replay token stage batch writer reader lock file socket "
+    "client server answer deadline budget trace span metric log alert graph edge node belief tension insight episode "
+    "broke stalled drifted leaked grew failed recovered improved held moved waited slowed vanished doubled settled "
+    "before after because while although whenever under beside without again slowly twice rarely always quietly"
+).split()
+
+
+def texts(count: int, *, seed: int = 7, words: int = 24) -> list[str]:
+    """Sentences of `words` words from a fixed vocabulary, all different; the same seed gives the same ones."""
+    chance = random.Random(seed)
+    return [f"{' '.join(chance.choices(WORDS, k=words - 1))} {seed}x{number}" for number in range(count)]
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """A directory that is gone afterwards; short, so that a socket fits into it."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def environment(home: Path, *, embedder: str, broker: str = "") -> dict[str, str]:
+    """The environment of a node under measurement: nothing of the caller's own settings, no rate limit in the way."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_") or name.startswith("THALWEG_KAFKA_")}
+    own |= {"THALWEG_HOME": str(home), "THALWEG_EMBEDDER": embedder, "THALWEG_RATE_LIMIT": "1000000"}
+    return own | ({"THALWEG_BROKER": broker} if broker else {})
+
+
+@contextmanager
+def running_node(home: Path, *, embedder: str, broker: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """`thalweg up` on this directory while the block runs. Raises Unavailable with the end of its log."""
+    home.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "thalweg", "up"]
+    with (home / "node.log").open("ab") as log:
+        process = subprocess.Popen(
+            command, env=environment(home, embedder=embedder, broker=broker), stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
+    try:
+        _wait_ready(home, process)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_ready(home: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            ask(home, "status")
+            return
+        except NotRunning:
+            time.sleep(POLL_S)
+    tail = (home / "node.log").read_text(errors="replace")[-2000:]
+    raise Unavailable(f"The node under measurement did not start. The end of its log:\n{tail}")
+
+
+def resident_mb(pid: int) -> float:
+    """Resident memory of a process in MB (10^6 bytes)."""
+    shown = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True, text=True).stdout
+    return int(shown) * 1024 / 1e6
+
+
+class Connection:
+    """One connection to the node's socket; one line out, one line back."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self._number = 0
+
+    @classmethod
+    async def open(cls, home: Path) -> Connection:
+        return cls(*await asyncio.open_unix_connection(str(socket_path(home)), limit=MAX_LINE))
+
+    async def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """A control request. The connection stays open for the next one."""
+        answer = await self._exchange({"thalweg": "control", "command": command, **arguments})
+        if not answer.get("ok"):
+            raise Unavailable(f"The node refused {command}: {answer}")
+        return answer
+
+    async def greet(self) -> None:
+        """The handshake of MCP."""
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "thalweg-bench", "version": "1"}}
+        await self.request("initialize", about)
+        self._writer.write(orjson.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + b"\n")
+
+    async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """An MCP request; its result. Raises Unavailable for an error."""
+        self._number += 1
+        answer = await self._exchange({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        if "result" not in answer or answer["result"].get("isError"):
+            raise Unavailable(f"The node refused {method}: {answer}")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    async def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._writer.write(orjson.dumps(message) + b"\n")
+        while True:
+            line = await asyncio.wait_for(self._reader.readline(), ANSWER_S)
+            if not line:
+                raise Unavailable("The node under measurement ended.")
+            answer: dict[str, Any] = orjson.loads(line)
+            if "id" not in message or answer.get("id") == message["id"]:
+                return answer
+
+    def close(self) -> None:
+        self._writer.close()
