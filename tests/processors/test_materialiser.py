@@ -1,0 +1,112 @@
+"""The materialiser over a real log: what it applies, where it starts, and what it refuses to start from."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+
+from processors.materialiser import Materialiser
+from storage.applied import AppliedPositions
+from storage.database import Database
+from storage.migrate import migrate
+from storage.search.engine import SearchIndexes
+from storage.writer import Writer
+from streams.clock import SystemClock
+from streams.codec import encode
+from streams.errors import StoreError
+from streams.log.base import Outgoing
+from streams.log.sqlite import SqliteLog
+from streams.positions import Freshness
+from streams.topics import INVOCATIONS, with_partitions
+from tests.processors.harness import NOW, event
+
+
+def invoked(number: int):
+    return encode(INVOCATIONS.name, event("tool.invoked", {"tool": "reflect", "outcome": "ok"}, id=f"i{number}"))
+
+
+class Running:
+    """A store that follows a log."""
+
+    def __init__(self, home, log):
+        self.database = Database(home)
+        migrate(self.database.cursor(), NOW)
+        self.writer, self.applied = Writer(self.database), AppliedPositions()
+        indexes = SearchIndexes(home / "indexes", self.database.cursor, None)
+        indexes.open({})
+        self.materialiser = Materialiser(log, [t.name for t in with_partitions(2)], self.writer, indexes, self.applied, SystemClock())
+
+    def sql(self, query):
+        return self.database.cursor().execute(query).fetchall()
+
+    def close(self):
+        self.materialiser.thread.shutdown()
+        self.writer.close()
+        self.database.close()
+
+
+@pytest.fixture
+async def log(tmp_path):
+    log = SqliteLog(tmp_path / "log.db")
+    await log.start()
+    await log.create_topics(with_partitions(2))
+    yield log
+    await log.stop()
+
+
+@contextlib.asynccontextmanager
+async def running(home, log):
+    home.mkdir(exist_ok=True)
+    store = Running(home, log)
+    task = asyncio.create_task(store.materialiser.run())
+    try:
+        yield store
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        store.close()
+
+
+async def test_what_is_published_is_applied_and_can_be_waited_for(tmp_path, log):
+    async with running(tmp_path / "home", log) as store:
+        positions = await log.publish([invoked(1), invoked(2)])
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+        assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+
+
+async def test_a_restart_goes_on_from_the_positions_in_the_store(tmp_path, log):
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=10)
+    positions = await log.publish([invoked(2)])
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+        assert store.materialiser.counters.records == 1
+        assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+
+
+async def test_a_dead_letter_is_buried_once_even_when_the_store_is_rebuilt(tmp_path, log):
+    bad = Outgoing(INVOCATIONS.name, b"default", b"{", (("ce_id", b"x"), ("ce_source", b"s"), ("ce_type", b"thalweg.tool.invoked.v1")))
+    for home in ("first", "second"):
+        async with running(tmp_path / home, log) as store:
+            positions = await log.publish([bad] if home == "first" else [invoked(1)])
+            assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+            ends = await log.end_offsets([INVOCATIONS.dlq.name])
+            assert sum(ends.values()) == 1
+            letters = Freshness({at: end for at, end in ends.items() if end})
+            assert await store.applied.wait(letters, timeout_s=10)
+            assert store.sql("SELECT count(*), min(stage) FROM dead_letters") == [(1, "materialise")]
+
+
+async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_path, log):
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=10)
+    other = SqliteLog(tmp_path / "other.db")
+    await other.start()
+    await other.create_topics(with_partitions(2))
+    store = Running(tmp_path / "home", other)
+    with pytest.raises(StoreError, match="rebuild --from-log"):
+        await store.materialiser.run()
+    store.close()
+    await other.stop()

@@ -1,0 +1,135 @@
+"""The frame of a stage: facts and marks, retries, dead letters, the limit, and a redelivery that changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from processors.stages import stage as frame
+from processors.stages.extract import Extract
+from processors.stages.stage import Stage, StageRunner, StageStopped
+from streams.clock import SystemClock
+from streams.codec import decode, encode
+from streams.event_types.derived import ENTITIES_EXTRACTED
+from streams.events import wire_type
+from streams.log.base import Outgoing, Record
+from streams.positions import Position
+from streams.progress import read_progress
+from streams.topics import DERIVED, MEMORY
+from tests.processors.harness import event
+
+
+class ListLog:
+    """Keeps what is published."""
+
+    def __init__(self):
+        self.published: list[Outgoing] = []
+
+    async def publish(self, records, *, timeout_s=5.0):
+        self.published.extend(records)
+        return [Position(record.topic, record.partition or 0, number) for number, record in enumerate(records)]
+
+    def records(self, topic=DERIVED.name):
+        found = [r for r in self.published if r.topic == topic]
+        return [Record(r.topic, r.partition or 0, n, 0, r.key, r.value, r.headers) for n, r in enumerate(found)]
+
+
+class Fragile(Stage):
+    """Fails on the texts that it is told to, so many times."""
+
+    name = "fragile"
+    source = MEMORY
+    accepts = frozenset({wire_type("talos.journal.written")})
+
+    def __init__(self, **failures: int) -> None:
+        self.failures = failures
+
+    async def facts(self, events):
+        for logged in events:
+            text = logged.event.data["content"]
+            if self.failures.get(text, 0) > 0:
+                self.failures[text] -= 1
+                raise RuntimeError(f"cannot digest {text}")
+        return [[self.fact(e, ENTITIES_EXTRACTED, {"source_event_id": e.event.id, "entities": [], "relations": []})] for e in events]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr(frame, "RETRY_DELAY_S", 0.0)
+
+
+@pytest.fixture
+def log():
+    return ListLog()
+
+
+def runner(stage, log):
+    return StageRunner(stage, log, SystemClock())
+
+
+def written(*texts, start=0):
+    records = []
+    for offset, text in enumerate(texts, start):
+        outgoing = encode(MEMORY.name, event("talos.journal.written", {"content": text, "category": "insight"}, id=f"e-{text}"))
+        records.append(Record(MEMORY.name, 3, offset, 0, outgoing.key, outgoing.value, outgoing.headers))
+    return records
+
+
+async def test_a_batch_becomes_one_record_with_its_facts_and_how_far_the_stage_has_come(log):
+    await runner(Extract(), log).run(written("a cache is stale", "a test lies"))
+    [record] = log.records()
+    assert record.partition == 3
+    assert [logged.event.type for logged in decode(record)] == [ENTITIES_EXTRACTED] * 2
+    assert read_progress(record) == ("extract", (Position(MEMORY.name, 3, 2),))
+
+
+async def test_an_input_that_yields_nothing_still_marks_progress(log):
+    other = encode(MEMORY.name, event("talos.session.closed", {"session_id": "2026-01-05-a"}))
+    await runner(Extract(), log).run([Record(MEMORY.name, 0, 7, 0, other.key, other.value, other.headers)])
+    [record] = log.records()
+    assert decode(record) == []
+    assert read_progress(record) == ("extract", (Position(MEMORY.name, 0, 8),))
+
+
+async def test_poison_is_left_to_the_materialiser_and_does_not_stop_the_stage(log):
+    bad = Record(MEMORY.name, 3, 0, 0, b"default", b"{", ())
+    await runner(Extract(), log).run([bad, *written("fine", start=1)])
+    assert len(decode(log.records()[0])) == 1
+    assert log.records(MEMORY.dlq.name) == []
+
+
+async def test_a_redelivery_in_other_batches_gives_the_same_facts(log):
+    again = ListLog()
+    await runner(Extract(), log).run(written("one", "two", "three"))
+    for record in written("one", "two", "three"):
+        await runner(Extract(), again).run([record])
+    first = {logged.key: logged.digest for record in log.records() for logged in decode(record)}
+    second = {logged.key: logged.digest for record in again.records() for logged in decode(record)}
+    assert first == second
+
+
+async def test_a_failure_that_passes_is_retried_and_nobody_notices(log):
+    stage = runner(Fragile(bad=2), log)
+    await stage.run(written("good", "bad"))
+    assert sum(len(decode(record)) for record in log.records()) == 2
+    assert (stage.buried, stage.failure) == (0, None)
+
+
+async def test_an_event_that_always_fails_is_buried_with_its_bytes_and_the_partition_moves_on(log):
+    stage = runner(Fragile(bad=99), log)
+    records = written("good", "bad", "fine")
+    await stage.run(records)
+    [letter] = log.records(MEMORY.dlq.name)
+    headers = dict(letter.headers)
+    assert (letter.value, headers["dlq.stage"], headers["dlq.attempt"]) == (records[1].value, b"fragile", b"3")
+    assert b"cannot digest bad" in headers["dlq.error.message"]
+    assert sum(len(decode(record)) for record in log.records()) == 2
+    assert read_progress(log.records()[-1]) == ("fragile", (Position(MEMORY.name, 3, 3),))
+
+
+async def test_when_everything_fails_the_stage_stops_rather_than_divert_everything(log):
+    texts = [f"t{number}" for number in range(40)]
+    stage = runner(Fragile(**dict.fromkeys(texts, 99)), log)
+    with pytest.raises(StageStopped, match="20 records in a row"):
+        await stage.run(written(*texts))
+    assert stage.failure is not None
+    assert log.published == [], "nothing is published or acknowledged of a batch in which the stage stopped"
