@@ -93,9 +93,9 @@ CREATE TABLE session_events (
     occurred_at TIMESTAMP NOT NULL, text VARCHAR, payload JSON,
     namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, idx INTEGER NOT NULL);
 CREATE TABLE tool_calls (
-    tool_call_id VARCHAR NOT NULL, session_id VARCHAR NOT NULL, tool_name VARCHAR, started_at TIMESTAMP, ended_at TIMESTAMP,
-    duration_ms DOUBLE, is_error BOOLEAN, error_type VARCHAR, input JSON, output_bytes BIGINT,
-    namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, event_id VARCHAR NOT NULL,
+    tool_call_id VARCHAR NOT NULL, session_id VARCHAR NOT NULL, event_id VARCHAR NOT NULL, tool_name VARCHAR, started_at TIMESTAMP,
+    duration_ms DOUBLE, is_error BOOLEAN, error_type VARCHAR, input JSON, output_bytes BIGINT, ended_at TIMESTAMP,
+    namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL,
     PRIMARY KEY (namespace, tool_call_id));
 CREATE TABLE model_calls (
     message_id VARCHAR NOT NULL, session_id VARCHAR NOT NULL, model VARCHAR, occurred_at TIMESTAMP NOT NULL,

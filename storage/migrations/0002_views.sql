@@ -87,3 +87,30 @@ CREATE VIEW stage_lag AS
 SELECT s.stage, s.topic, s.partition, s.next_offset, coalesce(p.next_offset, 0) AS applied_next_offset,
        greatest(coalesce(p.next_offset, 0) - s.next_offset, 0) AS records_behind
 FROM stage_positions s LEFT JOIN positions p ON p.topic = s.topic AND p.partition = s.partition;
+
+-- which tools a session used, and how well it went (USED)
+CREATE VIEW session_tool_usage AS
+SELECT namespace, session_id, tool_name, count(*) AS calls, count(*) FILTER (NOT is_error)::DOUBLE / count(*) AS success_rate
+FROM tool_calls GROUP BY namespace, session_id, tool_name;
+
+-- which states a session was in, and for how much of its time (EXPERIENCED_STATE): a state lasts until the next, the last to the end
+CREATE VIEW session_states AS
+WITH spans AS (
+    SELECT c.namespace, c.session_id, c.to_state AS state, c.category, c.intensity, s.duration_s,
+           epoch_us(coalesce(lead(c.occurred_at) OVER (PARTITION BY c.namespace, c.session_id ORDER BY c.occurred_at), s.ended_at)
+                    - c.occurred_at) / 1e6 AS state_s
+    FROM state_changes c JOIN sessions s ON s.namespace = c.namespace AND s.session_id = c.session_id)
+SELECT namespace, session_id, state, any_value(category) AS category, avg(intensity) AS intensity, sum(state_s) AS state_s,
+       sum(state_s) / nullif(any_value(duration_s), 0) AS duration_fraction
+FROM spans GROUP BY namespace, session_id, state;
+
+-- what several sessions have shown: two make an emerging signal, the third a pattern, the fifth confirms it
+CREATE VIEW signals AS
+SELECT namespace, signal_id, any_value(description) AS description, any_value(indicators) AS indicators,
+       count(*) AS occurrences, min(signalled_at) AS first_signalled_at, max(signalled_at) AS last_signalled_at
+FROM pattern_signals GROUP BY namespace, signal_id;
+
+CREATE VIEW patterns AS
+SELECT namespace, signal_id AS pattern_id, description AS name, CASE WHEN occurrences >= 5 THEN 'confirmed' ELSE 'emerging' END AS status,
+       occurrences AS total_occurrences, indicators, first_signalled_at AS first_noticed_at, last_signalled_at AS last_occurred_at
+FROM signals WHERE occurrences >= 3;
