@@ -21,6 +21,7 @@ LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 GROUPS = {LOCK: ("--no-default-groups", "--group", "model"), DEV_LOCK: ("--only-group", "dev")}
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+QUICK = ("-n", "2", "-m", "not kafka and not crash and not process")
 USAGE = "usage: python3 dev.py setup | demo | test | lock [--check] | run COMMAND …"
 
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
         case ["demo", *rest]:
             return set_up() or call(str(BIN / "thalweg"), "demo", *rest)
         case ["test", *rest]:
-            return set_up(dev=True) or call(str(BIN / "python"), "-m", "pytest", *(rest or ("-m", "not kafka and not crash")))
+            return set_up(dev=True) or call(str(BIN / "python"), "-m", "pytest", *(rest or QUICK))
         case ["run", command, *rest]:
             return set_up(dev=True) or call(str(BIN / command), *rest)
         case ["lock"]:

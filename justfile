@@ -21,6 +21,10 @@ test *ARGS:
 kafka:
     python3 dev.py run python -m tests.kafka.rig up
 
+# the node and the pump as processes of their own
+test-process:
+    python3 dev.py test -m "process and not kafka and not crash"
+
 test-kafka:
     THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "kafka and not crash"
 

@@ -7,10 +7,11 @@ positions, which the materialiser then commits together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from processors.otlp_records import decode_otlp, is_otlp
 from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, reducers
 from storage.writer import Changes, Writer
 from streams.codec import decode
@@ -21,7 +22,7 @@ from streams.failpoints import hit
 from streams.log.base import Record
 from streams.positions import Partition
 from streams.progress import read_progress
-from streams.topics import DLQ_SUFFIX, MEMORY
+from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
 
 STAGE = "materialise"
 
@@ -103,11 +104,14 @@ class EventState:
         indexed.vectors.extend(self.indexed.vectors)
 
 
-def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime) -> Reduced:
-    """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record."""
+def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, namespace: str = "default") -> Reduced:
+    """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record.
+
+    `namespace` is that of OTLP records, which carry none.
+    """
     reduced = Reduced()
     overlay = Overlay(writer, reduced.changes)
-    decoded = [(record, _decode(record, reduced, now)) for record in records]
+    decoded = [(record, _decode(record, reduced, now, namespace)) for record in records]
     hit("decoded")
     known = _known_events(writer, [logged for _, events in decoded for logged in events])
     overlay.prefetch(_named_rows(writer, decoded, known))
@@ -117,9 +121,14 @@ def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime) -> Re
     return reduced
 
 
-def _decode(record: Record, reduced: Reduced, now: datetime) -> list[LoggedEvent]:
+def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> list[LoggedEvent]:
     if record.topic.endswith(DLQ_SUFFIX):
         return []
+    if is_otlp(record):
+        events, problem = decode_otlp(record, namespace)
+        if problem is not None:
+            reduced.buried.append((_to_bury(record), letter_for(record, problem, now)))
+        return events
     try:
         progress = read_progress(record)
         if progress is not None:
@@ -128,8 +137,13 @@ def _decode(record: Record, reduced: Reduced, now: datetime) -> list[LoggedEvent
                 reduced.changes.stages[key] = max(source.offset, reduced.changes.stages.get(key, 0))
         return decode(record)
     except Poison as error:
-        reduced.buried.append((record, letter_for(record, error, now)))
+        reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
         return []
+
+
+def _to_bury(record: Record) -> Record:
+    """The record as its dead-letter topic takes it: the Collector's topics have none, the telemetry's takes theirs."""
+    return replace(record, topic=TELEMETRY.name, partition=0) if is_otlp(record) else record
 
 
 def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = STAGE, attempt: int = 1) -> DeadLetter:
@@ -172,7 +186,7 @@ def _reduce_record(
             _reduce_event(logged, overlay, known, reduced, now)
         except Exception as error:
             # the record's other observations stand: each is an event of its own
-            reduced.buried.append((record, letter_for(record, error, now)))
+            reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
 
 
 def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: Reduced, now: datetime) -> None:

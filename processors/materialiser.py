@@ -57,10 +57,19 @@ class Materialiser:
     """One for each store. `run` until cancelled; everything that touches the store is on one thread."""
 
     def __init__(
-        self, log: Log, topics: Sequence[str], writer: Writer, indexes: SearchIndexes, applied: AppliedPositions, clock: Clock
+        self,
+        log: Log,
+        topics: Sequence[str],
+        writer: Writer,
+        indexes: SearchIndexes,
+        applied: AppliedPositions,
+        clock: Clock,
+        namespace: str = "default",
     ) -> None:
+        """`namespace` is that of records which carry none (OTLP)."""
         self._log, self._topics, self._writer = log, list(topics), writer
         self._indexes, self._applied, self._clock = indexes, applied, clock
+        self._namespace = namespace
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.counters = Counters()
         self._stages: dict[tuple[str, Partition], int] = {}
@@ -134,7 +143,7 @@ class Materialiser:
 
     def _reduce(self, records: Sequence[Record]) -> Reduced:
         """On the writer's thread; commits at once unless something must be buried first."""
-        reduced = reduce_batch(self._writer, records, self._clock.now())
+        reduced = reduce_batch(self._writer, records, self._clock.now(), self._namespace)
         marks = reduced.changes.stages
         reduced.changes.stages = {key: offset for key, offset in marks.items() if offset > self._stages.get(key, -1)}
         if not reduced.buried:

@@ -56,10 +56,21 @@ class Reader:
         cursor = getattr(self._local, "cursor", None)
         if cursor is None:
             cursor = self._local.cursor = self._database.cursor()
-        return query(cursor)
+        try:
+            return query(cursor)
+        finally:
+            _finish(cursor)
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
+    """End what a query left open: after a `fetchone` its transaction goes on, and no CHECKPOINT (so no snapshot) is possible."""
+    try:
+        cursor.fetchall()
+    except duckdb.Error:
+        pass  # nothing is open
 
 
 def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> Outcome | None:

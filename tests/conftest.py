@@ -22,3 +22,10 @@ def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str |
     broker.start()
     yield broker.url
     broker.kill()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start nodes as processes are a suite of their own: the quick one stays quick."""
+    for item in items:
+        if "/tests/e2e/" in str(item.path) or item.path.name == "test_pump.py":
+            item.add_marker(pytest.mark.process)

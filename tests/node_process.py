@@ -20,6 +20,7 @@ from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
 
 START_S = 30.0
+CONNECTION_CLOSED = -32000
 
 
 class NodeProcess:
@@ -138,6 +139,8 @@ class Client:
         if request_id is not None:
             meta["thalweg/request_id"] = request_id
         answer = self.request("tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
+        if answer.get("error", {}).get("code") == CONNECTION_CLOSED:
+            raise ConnectionError("the node stops")
         if "error" in answer:
             raise AssertionError(answer["error"])
         return answer["result"]["structuredContent"]

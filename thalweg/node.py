@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import logging
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
+from processors.embedding.model import Embedder
 from processors.materialiser import Materialiser
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
@@ -70,9 +73,15 @@ class Node:
         settings = self.settings
         settings.home.mkdir(parents=True, exist_ok=True)
         self.started_at = self.clock.now()
-        await self._open_store()
-        await self._open_log()
-        self.materialiser = Materialiser(self.log, await self._materialised_topics(), self.writer, self.indexes, self.applied, self.clock)
+        loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
+        try:
+            await self._open_store()
+            await self._open_log()
+        finally:
+            self.embedder = await loading
+        await self._open_indexes()
+        topics = await self._materialised_topics()
+        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self._start_stages()
@@ -85,19 +94,19 @@ class Node:
         self.database = Database(settings.home)
         self._closers.append(self._close_store)
         migrate(self.database.cursor(), self.clock.now())
-        load = functools.partial(
-            load_embedder,
-            settings.embedder,
-            cache_dir=settings.home / "models",
-            model_path=Path(settings.model_path) if settings.model_path else None,
-            threads=settings.embed_threads,
-        )
-        self.embedder = await asyncio.to_thread(load)
         self.writer = Writer(self.database)
         self.reader = Reader(self.database)
         self.snapshots = Snapshots(self.database)
+
+    def _load_embedder(self) -> Embedder | None:
+        settings = self.settings
+        path = Path(settings.model_path) if settings.model_path else None
+        return load_embedder(settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
+
+    async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
-        self.indexes = SearchIndexes(settings.home / "indexes", self.database.cursor, info)
+        self.indexes = SearchIndexes(self.settings.home / "indexes", self.database.cursor, info)
+        self._closers.append(self._close_indexes)
         await asyncio.to_thread(self.indexes.open, self._covered())
 
     def _covered(self) -> dict[str, int]:
@@ -116,11 +125,12 @@ class Node:
         return names
 
     def _stages(self) -> list[Stage]:
-        stages: list[Stage] = [Extract(), Embed(self.embedder)]
-        if self.settings.role == "all":
-            stages.append(Dedup(self.reader, self.indexes, self.applied))
-            stages.append(Patterns(self.reader, self.applied))
-        return stages
+        return [
+            Extract(),
+            Embed(self.embedder),
+            Dedup(self.reader, self.indexes, self.applied),
+            Patterns(self.reader, self.applied),
+        ]
 
     def _start_stages(self) -> None:
         """Start the Faust app; the door does not wait for it (Faust itself sleeps for a second)."""
@@ -131,8 +141,13 @@ class Node:
 
             use_log(self.log)
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
-        self.app = make_app(self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=f"thalweg-{self.settings.home.name}")
+        self.app = make_app(self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=self._instance_id())
         self._guard("stages", self._run_stages())
+
+    def _instance_id(self) -> str:
+        """Stable for this node, so that after a restart it has its partitions back at once; no other node's."""
+        place = f"{socket.gethostname()}\0{self.settings.home.resolve()}"
+        return f"thalweg-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
 
     async def _run_stages(self) -> None:
         running = faust_app_running(self.app, stop_timeout=STOP_TIMEOUT_S)
@@ -227,8 +242,10 @@ class Node:
         await asyncio.gather(*self._critical, return_exceptions=True)
         await asyncio.to_thread(self.materialiser.thread.shutdown)
 
-    async def _close_store(self) -> None:
+    async def _close_indexes(self) -> None:
         await asyncio.to_thread(self.indexes.close)
+
+    async def _close_store(self) -> None:
         self.reader.close()
         self.writer.close()
         self.database.close()

@@ -22,7 +22,7 @@ class Settings:
 
     home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
     broker: str = field(default="", metadata={"help": "sqlite:///path/log.db (default: log.db in the data directory) or kafka://host:port"})
-    role: str = field(default="all", metadata={"help": "all, ingress (no stages) or worker (extract and embed only; needs kafka://)"})
+    role: str = field(default="all", metadata={"help": "all, or ingress: no stages, another node on the same kafka:// runs them"})
     namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
     partitions: int = field(default=12, metadata={"help": "partitions of each topic, chosen once"})
     embedder: str = field(default="minilm", metadata={"help": "minilm, hashing (untrained), none, or a sentence-transformers model name"})
@@ -98,8 +98,8 @@ def _check(settings: Settings) -> None:
     def refuse(name: str, accepted: str) -> None:
         raise SettingsError(f"The setting {name} is {getattr(settings, name)!r}; accepted: {accepted}.")
 
-    if settings.role not in ("all", "ingress", "worker"):
-        refuse("role", "all, ingress, worker")
+    if settings.role not in ("all", "ingress"):
+        refuse("role", "all, ingress")
     if not settings.broker_url.startswith(("sqlite://", "kafka://")):
         refuse("broker", "sqlite:///path/log.db or kafka://host:port")
     if settings.role != "all" and settings.broker_url.startswith("sqlite://"):

@@ -42,7 +42,6 @@ class Dedup(Stage):
     name = "dedup"
     source = DERIVED
     accepts = frozenset({ENTITIES_EXTRACTED})
-    needs_store = True
     follows = "extract"
     labels = frozenset({"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question"})
 

@@ -58,7 +58,6 @@ class Patterns(Stage):
     name = "patterns"
     source = MEMORY
     accepts = frozenset({wire_type("talos.session.closed")})
-    needs_store = True
     batch_size = 100
     gather_s = 0.25
 

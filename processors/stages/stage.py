@@ -36,12 +36,11 @@ PUBLISH_TIMEOUT_S = 30.0
 
 
 class Stage(ABC):
-    """What a stage derives. `needs_store`: it runs only in the node that owns the store."""
+    """What a stage derives. One that is given a reader runs only in the node that owns the store."""
 
     name: ClassVar[str]
     source: ClassVar[Topic]
     accepts: ClassVar[frozenset[str]]
-    needs_store: ClassVar[bool] = False
     batch_size: ClassVar[int] = 16
     gather_s: ClassVar[float] = 0.001
     """How long a batch gathers: longer where nobody waits, so that fewer progress marks are written."""

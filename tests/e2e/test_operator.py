@@ -1,0 +1,249 @@
+"""What an operator does and meets: start, stop, status, copies, rebuilds, wrong settings, and damaged files (R5, R10, R11, R13, R18)."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from streams.log import open_log
+from streams.log.base import Outgoing
+from streams.topics import DERIVED, DLQ_SUFFIX, TOPICS
+from tests.crash.invariants import contents
+from tests.e2e.program import Program
+from tests.kafka.rig.broker import Broker, free_port
+from tests.kafka.rig.shared import require_rig
+from tests.node_process import Client, NodeProcess
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def fill(node: NodeProcess) -> None:
+    """A session's worth of everything."""
+    client = Client(node.home)
+    client.call("session_open", {"session_id": "2026-01-05-filling", "goal": "Fill the store"})
+    for text in ("I realized that caches lie.", "I realized that queues fill up.", "Nobody reads the log."):
+        client.call("journal_write", {"content": text, "category": "insight", "session_id": "2026-01-05-filling"})
+    for _ in range(2):
+        client.call("friction_log", {"description": "The build is slow.", "category": "tooling"})
+    client.call("session_close", {"session_id": "2026-01-05-filling", "goal_achieved": True})
+    client.close()
+    node.settle()
+
+
+def everything(node: NodeProcess) -> dict[str, list[object]]:
+    node.settle()
+    with node.store() as store:
+        return contents(store)
+
+
+# --- up, stop, status
+
+
+def test_a_node_is_green_while_it_runs_and_red_with_exit_code_1_when_none_does(thalweg: Program, node: NodeProcess) -> None:
+    running = thalweg("status", "--json")
+    assert running.code == 0 and running.json()["status"] == "green"
+    assert thalweg("stop").code == 0
+    assert node.died() == 0
+    stopped = thalweg("status")
+    assert stopped.code == 1 and "red" in stopped.out and "No node runs" in stopped.out
+    assert thalweg("stop").code == 1
+
+
+def test_a_second_node_on_one_directory_refuses_and_names_the_first(thalweg: Program, node: NodeProcess) -> None:
+    assert node.process is not None
+    second = thalweg("up")
+    assert second.code == 2 and f"pid {node.process.pid}" in second.sentence
+    assert thalweg("status").code == 0
+
+
+def test_a_term_ends_the_node_within_bounds_and_cleanly(thalweg: Program, node: NodeProcess) -> None:
+    fill(node)
+    started = time.monotonic()
+    assert node.stop() == 0
+    assert time.monotonic() - started < 10
+
+
+# --- what is set wrong
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--broker", "kafka://127.0.0.1:1"], "127.0.0.1:1"),
+        (["--broker", "redis://x"], "The setting broker is 'redis://x'"),
+        (["--http", "70000"], "The setting http is '70000'"),
+        (["--http", "0.0.0.0:7733"], "bearer token"),
+        (["--toolsets", "talso"], "talso"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_and_exit_code_2(home: Path, arguments: list[str], said: str) -> None:
+    refused = Program(home)("up", *arguments)
+    assert refused.code == 2 and said in refused.sentence
+
+
+def test_a_wrong_variable_and_a_wrong_file_are_named(home: Path) -> None:
+    refused = Program(home)("status", THALWEG_PARTITIONS="many")
+    assert refused.code == 2 and "partitions is 'many'" in refused.sentence
+    home.mkdir()
+    (home / "thalweg.toml").write_text('brokre = "x"\n')
+    unknown = Program(home)("status")
+    assert unknown.code == 2 and "'brokre'" in unknown.sentence
+
+
+def test_a_port_that_is_taken_is_one_sentence(home: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused = Program(home)("up", "--http", str(port))
+    assert refused.code == 2 and str(port) in refused.sentence
+
+
+def test_a_store_of_a_newer_version_is_refused_and_left_alone(home: Path) -> None:
+    node = NodeProcess(home).start()
+    node.stop()
+    with duckdb.connect(str(home / "thalweg.duckdb")) as store:
+        store.execute("INSERT INTO schema_migrations VALUES (9999, 'from_the_future', '2030-01-01')")
+    refused = Program(home)("up")
+    assert refused.code == 2 and "9999" in refused.sentence
+    assert not list(home.glob("*.damaged-*"))
+
+
+# --- copies and rebuilds
+
+
+def test_copies_open_elsewhere_with_the_same_rows(thalweg: Program, node: NodeProcess, tmp_path: Path) -> None:
+    fill(node)
+    assert thalweg("snapshot", str(tmp_path / "copy.duckdb")).code == 0
+    with duckdb.connect(str(tmp_path / "copy.duckdb"), read_only=True) as copy:
+        assert copy.execute("SELECT count(*) FROM journal").fetchall() == [(3,)]
+    rows = thalweg("export", "parquet", str(tmp_path / "out"), "--json").json()
+    assert rows["journal"] == 3
+    read = duckdb.connect().execute("SELECT count(*) FROM read_parquet(?)", [str(tmp_path / "out" / "journal.parquet")]).fetchall()
+    assert read == [(3,)]
+    assert node.stop() == 0
+    assert thalweg("snapshot", str(tmp_path / "later.duckdb")).code == 0
+
+
+@pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--from-log"]])
+def test_a_rebuild_gives_the_same_contents(thalweg: Program, node: NodeProcess, arguments: list[str]) -> None:
+    fill(node)
+    before = everything(node)
+    owned = thalweg(*arguments)
+    assert owned.code == 2 and "thalweg stop" in owned.sentence
+    assert node.stop() == 0
+    assert thalweg(*arguments, "--json").code == 0
+    node.start()
+    assert everything(node) == before
+
+
+# --- damage
+
+
+@pytest.mark.parametrize("damage", ["truncated", "zeroed header", "no database"])
+def test_a_damaged_store_is_moved_aside_and_rebuilt_with_the_same_contents(home: Path, damage: str) -> None:
+    node = NodeProcess(home).start()
+    fill(node)
+    before = everything(node)
+    node.stop()
+    store = home / "thalweg.duckdb"
+    whole = store.read_bytes()
+    store.write_bytes({"truncated": whole[:20_000], "zeroed header": bytes(12_288) + whole[12_288:], "no database": b"nonsense" * 4096}[damage])
+    node.start()
+    assert everything(node) == before
+    assert len(list(home.glob("thalweg.duckdb.damaged-*"))) == 1
+    assert node.stop() == 0
+
+
+@pytest.mark.parametrize("damage", ["truncated", "bit flips", "zeroed"])
+def test_damaged_indexes_are_noticed_before_they_are_loaded_and_made_anew(home: Path, damage: str) -> None:
+    node = NodeProcess(home).start()
+    fill(node)
+    node.stop()
+    for file in [path for path in (home / "indexes").rglob("*") if path.is_file()]:
+        whole = bytearray(file.read_bytes())
+        if damage == "truncated":
+            whole = whole[: len(whole) // 2]
+        elif damage == "zeroed":
+            whole[:4096] = bytes(min(4096, len(whole)))
+        else:
+            for place in range(0, len(whole), 97):
+                whole[place] ^= 0x10
+        file.write_bytes(whole)
+    node.start()
+    status = node.settle()
+    with node.store() as store:
+        [(vectors, documents)] = store.execute("SELECT (SELECT count(*) FROM embeddings), (SELECT count(*) FROM documents)").fetchall()
+    assert (status["indexes"]["vector"]["count"], status["indexes"]["keyword"]["count"]) == (vectors, documents)
+    found = Client(home).call("journal_query", {"query": "caches lie"})
+    assert any("caches lie" in result["content"] for result in found["results"])
+    assert node.stop() == 0
+
+
+async def test_the_whole_log_a_second_time_changes_nothing(node: NodeProcess) -> None:
+    fill(node)
+    before = everything(node)
+    log = open_log(node.broker or f"sqlite://{node.home / 'log.db'}")
+    await log.start()
+    names = [topic.name for topic in TOPICS if not topic.name.endswith(DLQ_SUFFIX) and topic.name != DERIVED.name]
+    ends = {at: end for at, end in (await log.end_offsets(names)).items() if end}
+    reader = await log.reader(dict.fromkeys(ends, 0))
+    records = []
+    while len(records) < sum(ends.values()):
+        records += await reader.read(timeout_s=10.0, max_records=1000)
+    await reader.close()
+    await log.publish([Outgoing(r.topic, r.key, r.value, r.headers, r.partition) for r in records])
+    await log.stop()
+    after = everything(node)
+    del before["invocations"], after["invocations"]  # the calls' own records are published in the background
+    assert {table: rows for table, rows in after.items() if rows != before.get(table)} == {}
+
+
+# --- the log goes away
+
+
+def test_a_log_that_is_held_by_another_makes_writes_wait_in_the_spool_and_status_red(home: Path) -> None:
+    node = NodeProcess(home).start()
+    client = Client(home)
+    blocker = sqlite3.connect(home / "log.db", isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    started = time.monotonic()
+    answer = client.call("journal_write", {"content": "Kept.", "category": "insight"}, "held")
+    assert time.monotonic() - started < 5.5
+    assert answer["degraded"] and answer["spooled"] and answer["entry_id"]
+    status = Program(home)("status", "--json")
+    assert status.code == 1 and "spool" in status.out
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    node.settle(30)
+    assert node.sql("SELECT entry_id FROM talos_journal") == [(answer["entry_id"],)]
+    assert node.stop() == 0
+
+
+@pytest.mark.kafka
+def test_while_kafka_is_away_writes_are_spooled_within_five_seconds_and_land_when_it_is_back(tmp_path: Path) -> None:
+    require_rig()
+    broker = Broker(tmp_path / "broker")
+    broker.start()
+    node = NodeProcess(tmp_path / "home", broker.url).start()
+    try:
+        fill(node)
+        client = Client(node.home)
+        broker.kill()
+        started = time.monotonic()
+        answers = [client.call("journal_write", {"content": f"Away {n}.", "category": "insight"}, f"away-{n}") for n in range(2)]
+        assert time.monotonic() - started < 10
+        assert all(answer["degraded"] and answer["spooled"] for answer in answers)
+        assert Program(node.home, broker.url)("status").code == 1
+        broker.start()
+        node.settle(60)
+        ids = {entry for (entry,) in node.sql("SELECT entry_id FROM talos_journal")}
+        assert {answer["entry_id"] for answer in answers} <= ids
+        assert node.is_alive() and node.stop() == 0
+    finally:
+        broker.kill()
