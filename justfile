@@ -38,6 +38,7 @@ bench:
 
 docs:
     python3 dev.py run python -m streams.asyncapi
+    python3 dev.py run python -m tests.docs.pages
 
 # rewrite the tools' contract snapshots
 snap:

@@ -52,9 +52,15 @@ def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, in
         key_serializer="raw",
         value_serializer="raw",
     )
+    app.on_partitions_revoked.connect(_revoked)
     for runner in runners:
         _add_agent(app, runner)
     return app
+
+
+async def _revoked(app: faust.App, revoked: Any, **_: Any) -> None:
+    """Partitions are given up: what is not acknowledged goes to whoever gets them. Nothing to do but to die in a test."""
+    hit("in_revoke")
 
 
 def _credentials(broker: str) -> Any:

@@ -31,7 +31,7 @@ class Event:
     @property
     def key(self) -> UUID:
         """The identity under which it is applied once."""
-        return event_key(self.source, self.id)
+        return event_key(self.namespace, self.source, self.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ def derived_id(*parts: str) -> str:
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(parts)))
 
 
-def event_key(source: str, event_id: str) -> uuid.UUID:
-    """The 128-bit identity of a CloudEvent (`source` + `id`), under which it is applied once."""
-    return uuid.UUID(bytes=hashlib.blake2b(f"{source}\0{event_id}".encode(), digest_size=16).digest())
+def event_key(namespace: str, source: str, event_id: str) -> uuid.UUID:
+    """The 128-bit identity of a CloudEvent (`source` + `id`) in its namespace, under which it is applied once."""
+    return uuid.UUID(bytes=hashlib.blake2b(f"{namespace}\0{source}\0{event_id}".encode(), digest_size=16).digest())
 
 
 def digest(body: bytes) -> int:

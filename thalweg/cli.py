@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 import orjson
 
+from processors.telemetry.formats import FORMATS
 from streams.errors import Refused, SettingsError, ThalwegError
 from thalweg.bench.command import bench
 from thalweg.control import NotRunning, ask
@@ -144,7 +145,7 @@ def demo(as_json: bool, **flags: Any) -> None:
 
 
 @cli.command("import")
-@click.argument("kind", type=click.Choice(["claude-code", "codex", "pi", "otlp-json", "cloudevents"]))
+@click.argument("kind", type=click.Choice(list(FORMATS)))
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @HOME
 @click.option("--namespace", help="The namespace to import into.")

@@ -71,6 +71,19 @@ def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, n
     node.stop()
 
 
+def test_a_kill_while_partitions_are_given_up_loses_nothing(broker_url, tmp_path):
+    node = NodeProcess(tmp_path / "home", broker_url)
+    node.start()
+    node.stop()
+    with Load(node.home, callers=2, seed=4) as load:
+        node.launch(THALWEG_FAILPOINT="in_revoke:1:kill")
+        assert node.died() == -9, node.log_tail()
+        node.start()
+        load.wait_for(10)
+    check_all(node, load.ledger)
+    node.stop()
+
+
 @pytest.mark.parametrize("failpoint", ["mid_index_save", "after_rename"])
 def test_a_kill_while_an_index_is_saved_leaves_an_index_that_is_rebuilt_or_whole(failpoint, broker_url, tmp_path):
     node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:1:kill")

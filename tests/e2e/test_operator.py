@@ -15,7 +15,7 @@ from streams.log.base import Outgoing
 from streams.topics import DERIVED, DLQ_SUFFIX, TOPICS
 from tests.crash.invariants import contents
 from tests.e2e.program import Program
-from tests.kafka.rig.broker import Broker, free_port
+from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
 from tests.node_process import Client, NodeProcess
 

@@ -148,6 +148,14 @@ def test_namespaces_do_not_meet(store):
     assert store.sql("SELECT namespace, goal FROM talos_sessions ORDER BY 1") == [("default", "learn"), ("other", "mine")]
 
 
+def test_the_same_id_in_another_namespace_is_another_event(store):
+    store.publish(opened("2026-01-05-a", request_id="r1"))
+    elsewhere = event("talos.session.opened", {"session_id": "2026-01-05-a", "goal": "x"}, id="open-2026-01-05-a", namespace="other")
+    store.publish(elsewhere)
+    assert store.sql("SELECT namespace FROM talos_sessions ORDER BY 1") == [("default",), ("other",)]
+    assert store.sql("SELECT * FROM duplicates") == []
+
+
 def test_a_merge_joins_the_oldest_cluster_and_counts_occurrences(store):
     def similar(record, *found):
         data = {"record_id": record, "label": "Friction", "category": "tooling"}

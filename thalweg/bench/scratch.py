@@ -25,19 +25,20 @@ STOP_S = 30.0
 ANSWER_S = 60.0
 MAX_LINE = 16 * 1024 * 1024
 POLL_S = 0.01
-WORDS = (
-    "build cache compiler gauge offset parser test branch schema broker topic record index vector query session memory "
-    "pattern tool error retry timeout queue worker lease commit replay token stage batch writer reader lock file socket "
-    "client server answer deadline budget trace span metric log alert graph edge node belief tension insight episode "
-    "broke stalled drifted leaked grew failed recovered improved held moved waited slowed vanished doubled settled "
-    "before after because while although whenever under beside without again slowly twice rarely always quietly"
-).split()
+VOCABULARY = """
+build cache compiler gauge offset parser test branch schema broker topic record index vector query session memory
+pattern tool error retry timeout queue worker lease commit replay token stage batch writer reader lock file socket
+client server answer deadline budget trace span metric log alert graph edge node belief tension insight episode
+broke stalled drifted leaked grew failed recovered improved held moved waited slowed vanished doubled settled
+before after because while although whenever under beside without again slowly twice rarely always quietly
+"""
 
 
 def texts(count: int, *, seed: int = 7, words: int = 24) -> list[str]:
     """Sentences of `words` words from a fixed vocabulary, all different; the same seed gives the same ones."""
     chance = random.Random(seed)
-    return [f"{' '.join(chance.choices(WORDS, k=words - 1))} {seed}x{number}" for number in range(count)]
+    vocabulary = VOCABULARY.split()
+    return [f"{' '.join(chance.choices(vocabulary, k=words - 1))} {seed}x{number}" for number in range(count)]
 
 
 @contextmanager

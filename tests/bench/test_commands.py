@@ -1,0 +1,83 @@
+"""`thalweg bench`: every command runs, tells what it declares, and asserts no time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from thalweg.bench.report import Figure, Target
+from thalweg.bench.scratch import texts
+from thalweg.cli import cli
+
+MACHINE = {"system", "python", "cores", "load_1m", "load_1m_after"}
+
+
+def run(*arguments: str) -> dict[str, Any]:
+    result = CliRunner().invoke(cli, ["bench", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    report: dict[str, Any] = json.loads(result.output)
+    assert set(report) == {"bench", "machine", "settings", "figures"}
+    assert set(report["machine"]) == MACHINE
+    assert all(figure["value"] > 0 for figure in report["figures"].values())
+    return report["figures"]
+
+
+def quantiles(*names: str) -> set[str]:
+    return {f"{name}_p{quantile}_ms" for name in names for quantile in (50, 95, 99)}
+
+
+def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_bare_model() -> None:
+    figures = run("write", "--callers", "1,2", "--n", "4", "--embedder", "hashing")
+    expected = quantiles("accept_1", "searchable_1", "accept_2", "searchable_2", "bare_append_1", "bare_append_2", "bare_model")
+    assert set(figures) == expected | {"writes_1_per_s", "writes_2_per_s"}
+    assert figures["searchable_1_p95_ms"]["target"] == "≤ 20"
+    assert figures["bare_append_1_p50_ms"]["bare"]
+
+
+def test_ingest_tells_rates_and_their_share_of_a_bare_consumer() -> None:
+    figures = run("ingest", "--accepted", "50", "--n", "40", "--rate", "5", "--seconds", "1", "--embedder", "hashing")
+    rates = {"accepted_per_s", "bulk_published_per_s", "bulk_applied_per_s", "replay_per_s", "bare_sink_per_s", "replay_of_bare_sink"}
+    assert set(figures) == rates | {"rate_kept_per_s"} | quantiles("accepted", "searchable_at_rate")
+    assert figures["accepted_per_s"]["target"] == "≥ 2000"
+    assert figures["bulk_applied_per_s"]["target"] == "≥ 10000"
+    assert figures["replay_of_bare_sink"]["target"] == "≥ 0.5"
+
+
+def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexes() -> None:
+    figures = run("search", "--sizes", "200", "--n", "3")
+    kinds = [f"search_200_{name}{when}" for name in ("all", "1pct", "50pct") for when in ("", "_after_write")]
+    assert set(figures) == quantiles(*kinds, "bare_hnsw_200", "bare_tantivy_200") | {"rebuild_200_s", "resident_200_mb"}
+    assert figures["search_200_all_p95_ms"]["target"] == "≤ 30"
+
+
+@pytest.mark.timeout(90)
+def test_start_tells_warm_and_cold_and_what_the_node_weighs() -> None:
+    figures = run("start", "--n", "1", "--embedder", "hashing")
+    names = {"initialize_first_ever_ms", "node_resident_mb", "bare_python_ms"}
+    assert set(figures) == names | {f"initialize_{kind}_{figure}_ms" for kind in ("warm", "cold") for figure in ("p50", "max")}
+    assert figures["initialize_warm_p50_ms"]["target"] == "≤ 300"
+
+
+def test_a_table_is_printed_for_people() -> None:
+    result = CliRunner().invoke(cli, ["bench", "search", "--sizes", "50", "--n", "2"])
+    assert result.exit_code == 0, result.output
+    assert "rebuild_50_s" in result.output and "≤ 30" in result.output
+
+
+def test_a_list_that_is_none_is_a_usage_error() -> None:
+    assert CliRunner().invoke(cli, ["bench", "write", "--callers", "1,x"]).exit_code == 2
+
+
+def test_a_target_is_met_from_its_own_side() -> None:
+    assert Target(20.0).is_met(20.0) and not Target(20.0).is_met(20.1)
+    assert Target(0.5, at_least=True).is_met(0.5) and not Target(0.5, at_least=True).is_met(0.49)
+    assert Figure(3.0, "ms").to_json()["met"] is None
+
+
+def test_the_same_seed_gives_the_same_texts_and_all_of_them_differ() -> None:
+    assert texts(50, seed=3) == texts(50, seed=3)
+    assert len(set(texts(50))) == 50
+    assert {len(text.split()) for text in texts(50)} == {24}

@@ -1,0 +1,175 @@
+"""`thalweg bench search`: the engine's search over generated memories, beside the bare indexes on the same rows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import hnswlib
+import numpy as np
+import tantivy
+
+from processors.embedding.hashing import HashingEmbedder
+from storage.database import Database
+from storage.migrate import migrate
+from storage.search.engine import SearchIndexes
+from storage.search.planner import Filter
+from storage.search.vector import EF_CONSTRUCTION, EF_SEARCH, M
+from storage.writer import Changes, Writer
+from streams.clock import SystemClock
+from streams.ids import record_label
+from streams.topics import MEMORY
+from thalweg.bench.report import Report, Target
+from thalweg.bench.scratch import resident_mb, scratch_directory, texts
+
+SEARCH_P95 = Target(30.0)
+NAMESPACE = "bench"
+LIMIT = 10
+CHUNK = 2000
+READY_S = 3600.0
+WARM_UP = 5
+FILTERS = {
+    "all": Filter(NAMESPACE),
+    "1pct": Filter(NAMESPACE, domains=("rare",)),
+    "50pct": Filter(NAMESPACE, kinds=("insight",)),
+}
+
+
+def measure_search(sizes: Sequence[int], count: int) -> Report:
+    """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other."""
+    report = Report("search", {"sizes": list(sizes), "n": count, "embedder": "hashing", "limit": LIMIT})
+    for size in sizes:
+        with scratch_directory() as directory:
+            _measure(report, directory, size, count)
+    return report
+
+
+def _measure(report: Report, directory: Path, size: int, count: int) -> None:
+    embedder = HashingEmbedder()
+    said = texts(size)
+    questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
+    asked = embedder.encode(questions)
+    database = Database(directory)
+    try:
+        migrate(database.cursor(), SystemClock().now())
+        vectors = _fill(Writer(database), said, embedder)
+        engine = _built(report, directory / "indexes", database, embedder, size)
+        cursor = database.cursor()
+        for name, filter in FILTERS.items():
+
+            def search(number: int, filter: Filter = filter) -> object:
+                return engine.search(cursor, questions[number], asked[number], filter, LIMIT)
+
+            _ask(report, f"search_{size}_{name}", engine, count, search)
+        report.add(f"resident_{size}_mb", resident_mb(os.getpid()), "MB")
+        engine.close()
+    finally:
+        database.close()
+    _bare(report, size, vectors, asked, said, questions, directory / "bare")
+
+
+def _fill(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -> np.ndarray:
+    """Write documents and vectors as the materialiser does; the vectors in order."""
+    made = []
+    for start in range(0, len(said), CHUNK):
+        chunk = said[start : start + CHUNK]
+        vectors = embedder.encode(chunk)
+        made.append(vectors)
+        documents = [_document(number, text) for number, text in enumerate(chunk, start)]
+        embeddings = [_embedding(number, vector, embedder) for number, vector in enumerate(vectors, start)]
+        writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings}), SystemClock().now())
+    return np.concatenate(made)
+
+
+def _origin(number: int) -> dict[str, Any]:
+    return {"namespace": NAMESPACE, "topic": MEMORY.name, "partition": 0, "offset": number, "event_id": f"event-{number}"}
+
+
+def _document(number: int, text: str) -> dict[str, Any]:
+    kind, domain = ("insight" if number % 2 else "observation"), ("rare" if number % 100 == 0 else "common")
+    about = {"record_id": f"memory-{number}", "toolset": "talos", "kind": kind, "session_id": None, "domain": domain}
+    return {"label": _label(number), **about, "text": text, "created_at": "2026-03-01 12:00:00", **_origin(number)}
+
+
+def _embedding(number: int, vector: np.ndarray, embedder: HashingEmbedder) -> dict[str, Any]:
+    info = embedder.info
+    model = {"space": info.space, "model_id": info.model_id, "dtype": info.dtype, "dim": info.dim, "is_trained": info.trained}
+    return {"label": _label(number), "record_id": f"memory-{number}", **model, "vector": vector, **_origin(number)}
+
+
+def _label(number: int) -> int:
+    return record_label(f"{NAMESPACE}/memory-{number}")
+
+
+def _built(report: Report, directory: Path, database: Database, embedder: HashingEmbedder, size: int) -> SearchIndexes:
+    """The engine over indexes made from the tables alone, as after `thalweg rebuild`."""
+    shutil.rmtree(directory, ignore_errors=True)
+    engine = SearchIndexes(directory, database.cursor, embedder.info)
+    started = time.perf_counter()
+    engine.open({})
+    engine.wait_ready(READY_S)
+    while engine.unlinked:
+        engine.maintain()
+    report.add(f"rebuild_{size}_s", time.perf_counter() - started, "s")
+    engine.save()
+    return engine
+
+
+def _ask(report: Report, name: str, engine: SearchIndexes, count: int, search: Callable[[int], object]) -> None:
+    """Twice: with nothing written in between, and with something written before each query (the filter is resolved anew)."""
+    report.add_quantiles(name, _timed_ms(count, search), p95=SEARCH_P95)
+    report.add_quantiles(f"{name}_after_write", _timed_ms(count, search, before=lambda: engine.apply((), ())), p95=SEARCH_P95)
+
+
+def _timed_ms(count: int, ask: Callable[[int], object], before: Callable[[], None] = lambda: None) -> list[float]:
+    for number in range(min(WARM_UP, count)):
+        ask(number)
+    durations = []
+    for number in range(count):
+        before()
+        started = time.perf_counter()
+        ask(number)
+        durations.append((time.perf_counter() - started) * 1000)
+    return durations
+
+
+def _bare(
+    report: Report, size: int, vectors: np.ndarray, asked: np.ndarray, said: Sequence[str], questions: Sequence[str], directory: Path
+) -> None:
+    """hnswlib and tantivy by themselves: same rows, same parameters, no table is read."""
+    graph = hnswlib.Index("ip", vectors.shape[1])
+    graph.init_index(len(vectors), M, EF_CONSTRUCTION)
+    graph.add_items(vectors)
+    graph.set_ef(EF_SEARCH)
+    k = min(LIMIT, size)
+    report.add_quantiles(f"bare_hnsw_{size}", _timed_ms(len(asked), lambda number: graph.knn_query(asked[number], k, num_threads=1)), bare=True)
+    index = _tantivy(said, directory)
+    searcher = index.searcher()
+
+    def ask(number: int) -> object:
+        return searcher.search(index.parse_query(questions[number], ["text"]), LIMIT)
+
+    report.add_quantiles(f"bare_tantivy_{size}", _timed_ms(len(questions), ask), bare=True)
+
+
+def _tantivy(said: Sequence[str], directory: Path) -> tantivy.Index:
+    directory.mkdir()
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("text")
+    index = tantivy.Index(builder.build(), path=str(directory))
+    writer = index.writer(num_threads=1)
+    for document in _documents(said):
+        writer.add_document(document)
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    return index
+
+
+def _documents(said: Sequence[str]) -> Iterator[tantivy.Document]:
+    for text in said:
+        yield tantivy.Document(text=text)
