@@ -98,6 +98,7 @@ class Door:
         self.local = Principal("local", namespace)
         self.limits = RateLimits(gateway.clock, rate_limit)
         self.publisher = BackgroundPublisher(gateway.log)
+        gateway.flush_records = self.publisher.flush
         self.calls = 0
 
     def start(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -57,6 +57,8 @@ class Gateway:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    flush_records: Callable[[], Awaitable[Freshness]] | None = None
+    """Puts the records of calls that the door still holds on the log; set by the door."""
 
 
 @dataclass
@@ -134,6 +136,10 @@ class Call:
     async def applied(self, freshness: Freshness, *, timeout_s: float, stage: str | None = None) -> bool:
         """Wait until the token is applied (with `stage`: processed by that stage, and that applied)."""
         return await self.gateway.applied.wait(freshness, timeout_s=timeout_s, stage=stage)
+
+    async def own_records(self) -> Freshness:
+        """How far the records of the calls until now reach, once they are on the log."""
+        return await self.gateway.flush_records() if self.gateway.flush_records else Freshness()
 
     async def fresh(self, *stages: str) -> bool:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.

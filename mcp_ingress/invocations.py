@@ -13,10 +13,12 @@ from streams.codec import encode
 from streams.errors import LogUnavailable
 from streams.events import Event
 from streams.log.base import Log
+from streams.positions import Freshness
 
 CAPACITY = 10_000
 BATCH = 500
 RETRY_S = 0.5
+FLUSH_S = 1.0
 GATHER_S = 0.025
 """Nobody waits for these records: a little patience makes one append, and one transaction behind it, of several."""
 
@@ -33,6 +35,8 @@ class BackgroundPublisher:
         self._filled = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
+        self._hurry = asyncio.Event()
+        self._reached = Freshness()
         self._task: asyncio.Task[None] | None = None
         self.dropped = 0
         self.published = 0
@@ -70,21 +74,30 @@ class BackgroundPublisher:
         self.dropped += len(self._queue)
         self._queue.clear()
 
-    async def flushed(self, timeout_s: float) -> bool:
-        """Whether everything that was put is on the log within that time."""
+    async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
+        """Put what waits on the log at once; how far all records reach that are there when that is done, or time is up."""
+        self._hurry.set()
         try:
             await asyncio.wait_for(self._empty.wait(), timeout_s)
         except TimeoutError:
-            return False
-        return True
+            pass  # the log does not answer: what is there is there
+        return self._reached
+
+    async def _gather(self) -> None:
+        try:
+            await asyncio.wait_for(self._hurry.wait(), GATHER_S)
+        except TimeoutError:
+            pass
+        self._hurry.clear()
 
     async def _run(self) -> None:
         while True:
             await self._filled.wait()
-            await asyncio.sleep(GATHER_S)
+            await self._gather()
             batch = [self._queue[place] for place in range(min(BATCH, len(self._queue)))]
             try:
-                await self._log.publish([encode(topic, event) for topic, event in batch])
+                positions = await self._log.publish([encode(topic, event) for topic, event in batch])
+                self._reached = self._reached.merged(Freshness.after(positions))
                 self.published += len(batch)
             except LogUnavailable:
                 await asyncio.sleep(RETRY_S)

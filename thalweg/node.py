@@ -92,10 +92,11 @@ class Node:
     async def _open_store(self) -> None:
         settings = self.settings
         self.database = Database(settings.home)
-        self._closers.append(self._close_store)
+        self._closers.append(self._close_database)
         migrate(self.database.cursor(), self.clock.now())
         self.writer = Writer(self.database)
         self.reader = Reader(self.database)
+        self._closers.append(self._close_store)
         self.snapshots = Snapshots(self.database)
 
     def _load_embedder(self) -> Embedder | None:
@@ -248,5 +249,7 @@ class Node:
     async def _close_store(self) -> None:
         self.reader.close()
         self.writer.close()
+
+    async def _close_database(self) -> None:
         self.database.close()
 

@@ -116,20 +116,22 @@ class SqliteLog(Log):
                 return
 
     def _commit(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
-        """All jobs in one transaction, one sync; when it fails, all of them fail."""
+        """All jobs in one transaction, one sync; when it fails, all of them fail. Whose caller has given up is left out."""
+        awaited: list[_Job] | None = None
         results: list[object] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
-            results = [job.run(connection) for job in jobs]
+            awaited = _awaited(jobs)
+            results = [job.run(connection) for job in awaited]
             connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             failure = LogUnavailable(f"The log file cannot be written: {error}.") if isinstance(error, sqlite3.Error) else error
-            for job in jobs:
+            for job in _awaited(jobs) if awaited is None else awaited:
                 job.done.set_exception(failure)
             return
-        for job, result in zip(jobs, results, strict=True):
+        for job, result in zip(awaited, results, strict=True):
             job.done.set_result(result)
         ends = {position.at: position.offset + 1 for result in results if isinstance(result, list) for position in result}
         if ends and self._loop is not None and not self._loop.is_closed():
@@ -315,6 +317,11 @@ class SqliteLogReader(LogReader):
 def _add_topic(connection: sqlite3.Connection, topic: Topic) -> None:
     rows = [(topic.name, number) for number in range(topic.partitions)]
     connection.executemany("INSERT OR IGNORE INTO partitions(topic, partition) VALUES (?, ?)", rows)
+
+
+def _awaited(jobs: Sequence[_Job]) -> list[_Job]:
+    """The jobs that somebody still waits for; from here on none of them can be given up."""
+    return [job for job in jobs if job.done.set_running_or_notify_cancel()]
 
 
 def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Outgoing]], now_ms: int) -> list[Position]:

@@ -53,7 +53,8 @@ class Desk:
         return await self.door.call(self.visitor, Request(tool, arguments, _meta or {}))
 
     async def events(self, topic: str) -> list[Event]:
-        assert await self.door.publisher.flushed(5.0)
+        await self.door.publisher.flush(5.0)
+        assert self.door.publisher.waiting == 0
         log = self.door.gateway.log
         assert isinstance(log, SqliteLog)
         return await events_on(log, topic)

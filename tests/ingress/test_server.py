@@ -87,7 +87,8 @@ async def test_the_record_of_a_call_names_the_client(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         async with Client(build_server(door, "0"), mode="legacy") as client:
             await client.call_tool("echo", {})
-        assert await door.publisher.flushed(5.0)
+        await door.publisher.flush(5.0)
+        assert door.publisher.waiting == 0
         (event,) = await events_on(door.gateway.log, INVOCATIONS.name)  # type: ignore[arg-type]
         assert event.data["client"] == "mcp"
 

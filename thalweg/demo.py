@@ -1,0 +1,260 @@
+"""`thalweg demo`: the main job on the bundled example, as a user would do it, with a report of what came of it.
+
+A node as a process of its own, an import, an agent's session through a real MCP client over `thalweg mcp`, an
+analyst's questions. Every number in the report is asked of the running system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mcp import Client, MCPError
+from mcp.client.stdio import StdioServerParameters
+
+from storage.sql.run import run_sql
+from streams.clock import SystemClock
+from streams.errors import ThalwegError
+from streams.topics import MEMORY
+from thalweg.bench.scratch import environment, running_node, scratch_directory
+from thalweg.control import ask
+from thalweg.example import session_path
+from thalweg.import_command import run_import
+from thalweg.settings import Settings, load
+from thalweg.show import show_demo, working
+from thalweg.store_access import snapshot_of
+
+CALL_S = 30.0
+CATCH_UP_S = 30.0
+ENTRIES = (
+    ("insight", "I realized that the sign of a UTC offset belongs to its minutes as well as to its hours."),
+    ("observation", "Every gauge with a whole-hour offset was right; only Newfoundland and Marquesas were wrong."),
+    ("decision", "Offsets are parsed into minutes once, at the border, and never as text after that."),
+    ("reflection", "I should have looked at the data of one wrong gauge before I read the parser."),
+)
+FRICTION = {"description": "The test fixtures hide negative offsets", "category": "tooling"}
+QUERY = "Which part of an offset does the sign belong to?"
+QUESTIONS = (
+    (
+        "What did each session cost, sub-agents apart?",
+        "SELECT s.source, coalesce(s.parent_session_id IS NOT NULL, false) AS is_sub_agent, left(coalesce(s.summary, s.goal), 48) AS about, "
+        "round(s.duration_s) AS seconds, count(m.message_id) AS answers, coalesce(sum(m.output_tokens), 0)::BIGINT AS output_tokens "
+        "FROM sessions s LEFT JOIN model_calls m ON m.namespace = s.namespace AND m.session_id = s.session_id "
+        "GROUP BY ALL ORDER BY output_tokens DESC, source",
+    ),
+    (
+        "Which tools were used, and how did it go?",
+        "SELECT tool_name, calls, errors, round(p50_ms) AS p50_ms, round(p95_ms) AS p95_ms FROM tool_call_latencies ORDER BY calls DESC, tool_name",
+    ),
+    (
+        "What got in the way: what tools reported beside what the agent wrote down?",
+        "SELECT 'telemetry' AS known_from, tool_name || ': ' || coalesce(error_type, 'error') AS what, count(*) AS times FROM tool_calls "
+        "WHERE is_error GROUP BY ALL "
+        "UNION ALL SELECT 'memory', description, recurrence_count FROM friction_recurrence ORDER BY known_from DESC, times DESC, what",
+    ),
+)
+MOMENTS = "SELECT epoch(occurred_at) AS at FROM session_events WHERE session_id NOT IN (SELECT session_id FROM talos_sessions) ORDER BY at"
+FACTS = (
+    "SELECT replace(source, 'thalweg:stage/', '') AS stage, count(*) AS facts FROM events "
+    f"WHERE topic = 'thalweg.derived.v1' AND event_type <> 'thalweg.derived.progress.v1' GROUP BY stage"
+)
+
+
+class DemoFailed(ThalwegError):
+    """A step of the demo did not do what it should."""
+
+    code = "demo_failed"
+    remedy = "`thalweg doctor` checks the installation."
+
+
+class Unmet(Exception):
+    """The system answered, but not what it should; the message says what was expected."""
+
+
+@dataclass
+class Step:
+    """One thing that was done: how long it took, and what came of it. `kind` is `step` or `call`."""
+
+    name: str
+    kind: str
+    ms: float = 0.0
+    ok: bool = False
+    detail: str = ""
+
+
+def run_demo(flags: Mapping[str, Any], *, quiet: bool = False) -> dict[str, Any]:
+    """Run all steps and print the report unless `quiet`; returns the report. `flags`: home, broker, embedder, or None.
+
+    Without a home the data lies in a directory that is gone afterwards, and only the broker that `flags` name is used.
+    Raises DemoFailed when a step failed, after the report is printed; the steps after it are left out.
+    """
+    with scratch_directory() as directory:
+        home = Path(flags.get("home") or directory / "home").absolute()
+        settings = load({**flags, "home": home}, environment(home, embedder=os.environ.get("THALWEG_EMBEDDER", "minilm")))
+        with working(quiet) as tell:
+            demo = _Demo(settings, tell)
+            demo.run()
+    report = demo.report()
+    if not quiet:
+        show_demo(report)
+    failed = next((step for step in demo.steps if not step.ok), None)
+    if failed is not None:
+        raise DemoFailed(f"The demo failed: {failed.name}: {failed.detail}", report=report)
+    return report
+
+
+class _Demo:
+    """One run: what was done so far, and what the report will say."""
+
+    def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
+        self.steps: list[Step] = []
+        self._settings = settings
+        self._environ = environment(settings.home, embedder=settings.embedder, broker=settings.broker)
+        self._tell = tell
+        self._started = time.perf_counter()
+        self._found: dict[str, Any] = {"broker": settings.broker_url, "query": QUERY}
+
+    def run(self) -> None:
+        """All steps; returns early after one that failed. A bug is raised."""
+        try:
+            self._run()
+        except Exception as error:
+            if all(step.ok for step in self.steps) or not _is_foreseen(error):
+                raise
+
+    def report(self) -> dict[str, Any]:
+        ok = bool(self.steps) and all(step.ok for step in self.steps)
+        return {"ok": ok, "seconds": time.perf_counter() - self._started, **self._found, "steps": [asdict(step) for step in self.steps]}
+
+    @contextmanager
+    def _step(self, name: str, kind: str = "step") -> Iterator[Step]:
+        step = Step(name, kind)
+        self.steps.append(step)
+        self._tell(name)
+        started = time.perf_counter()
+        try:
+            yield step
+            step.ok = True
+        except Exception as error:
+            step.detail = getattr(error, "message", None) or str(error) or type(error).__name__
+            raise
+        finally:
+            step.ms = (time.perf_counter() - started) * 1000
+
+    def _run(self) -> None:
+        home = self._settings.home
+        node = running_node(home, embedder=self._settings.embedder, broker=self._settings.broker)
+        with self._step("start a node") as step:
+            process = node.__enter__()
+            step.detail = f"process {process.pid}, on {self._settings.broker_url.split('://')[0]}"
+        try:
+            self._import()
+            asyncio.run(self._be_an_agent())
+            self._look()
+        finally:
+            with self._step("stop the node") as step:
+                node.__exit__(None, None, None)
+                _expect(process.returncode == 0, f"exit code 0, not {process.returncode}")
+                step.detail = "everything saved, exit code 0"
+
+    def _import(self) -> None:
+        with self._step("import the example") as step:
+            done = run_import(self._settings, "claude-code", [session_path()], quiet=True)
+            _expect(done["applied"] and done["events"] > 0, "all events applied")
+            step.detail = f"{done['lines']} lines: {done['events']} events, {done['unreadable']} unreadable"
+        self._found["imported"] = {name: done[name] for name in ("lines", "events", "unreadable", "bytes")}
+        before = self._rows("SELECT count(*) FROM session_events")
+        with self._step("import it again") as step:
+            run_import(self._settings, "claude-code", [session_path()], quiet=True)
+            after = self._rows("SELECT count(*) FROM session_events")
+            _expect(after == before, "no row more than before")
+            [[repeats]] = self._rows("SELECT count(*) FROM duplicates")
+            step.detail = f"no row more; {repeats} repeats recognised"
+
+    async def _be_an_agent(self) -> None:
+        """A Talos session through `thalweg mcp`, as any MCP client has it."""
+        session_id = f"{SystemClock().now():%Y-%m-%d}-demo"
+        server = StdioServerParameters(command=sys.executable, args=["-m", "thalweg", "mcp"], env=self._environ)
+        async with AsyncExitStack() as stack:
+            with self._step("connect an agent over stdio") as step:
+                client = await stack.enter_async_context(Client(server, mode="legacy", read_timeout_seconds=CALL_S))
+                tools = (await client.list_tools()).tools
+                step.detail = f"{len(tools)} tools"
+            opened = await self._call(client, "session_open", session_id=session_id, goal="Fix the sign of negative UTC offsets")
+            _expect("pending" not in opened, "the session decided")
+            for category, text in ENTRIES:
+                await self._call(client, "journal_write", content=text, category=category, session_id=opened["session_id"])
+            for count in (1, 2):
+                noted = await self._call(client, "friction_log", **FRICTION, session_id=opened["session_id"])
+                self._mark(noted["recurrence_count"] == count, f"met {noted['recurrence_count']} times")
+            found = await self._call(client, "journal_query", query=QUERY, limit=3)
+            self._found["hits"] = [{name: hit[name] for name in ("entity_type", "content", "score")} for hit in found["results"]]
+            self._mark(any(hit["content"] == ENTRIES[0][1] for hit in found["results"]), f"{found['total_found']} found; says what was written")
+            closed = await self._call(client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test.")
+            self._mark("pending" not in closed, f"{closed['tool_calls']} tool calls, {closed['duration_seconds']} s")
+        with self._step("wait until every stage has caught up") as step:
+            token = {MEMORY.name: closed["freshness"][MEMORY.name]}
+            stages = list(ask(self._settings.home, "status")["stages"])
+            waited = ask(self._settings.home, "wait", freshness=token, stages=stages, timeout_s=CATCH_UP_S)
+            _expect(waited["applied"], f"all of {', '.join(stages)} within {CATCH_UP_S:g} s")
+            step.detail = ", ".join(stages)
+
+    async def _call(self, client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+        with self._step(tool, "call"):
+            result = await client.call_tool(tool, arguments)
+            answer: dict[str, Any] = result.structured_content or {}
+            _expect(not result.is_error and answer.get("success") is True, f"success; it answered {answer.get('message', answer)}")
+            return answer
+
+    def _mark(self, holds: bool, detail: str) -> None:
+        """Say of the call just made what it answered, and whether it should have."""
+        self.steps[-1].detail, self.steps[-1].ok = detail, holds
+        _expect(holds, detail)
+
+    def _look(self) -> None:
+        """What an operator and an analyst see."""
+        with self._step("answer three questions in SQL") as step:
+            self._found["answers"] = [self._answer(question, sql) for question, sql in QUESTIONS]
+            _expect(all(answer["rows"] for answer in self._found["answers"]), "rows for each question")
+            step.detail = "read-only, in a process of its own, over a snapshot"
+        self._found["moments"] = [at for [at] in self._rows(MOMENTS)]
+        with self._step("find the line that was cut off") as step:
+            [letter] = ask(self._settings.home, "dlq_list")["dead_letters"]
+            shown = ask(self._settings.home, "dlq_show", id=letter["dead_letter_id"])
+            _expect(shown["value"].encode() in session_path().read_bytes(), "the bytes of the file")
+            self._found["dead_letter"] = {"reason": letter["error_message"], "value": shown["value"], "bytes": letter["value_bytes"]}
+            step.detail = f"a dead letter of {letter['value_bytes']} bytes, as they were"
+        with self._step("ask how far each part is") as step:
+            status = ask(self._settings.home, "status")
+            _expect(status["status"] == "green", f"green; {'; '.join(status['problems'])}")
+            step.detail = status["status"]
+        facts = dict(self._rows(FACTS))
+        self._found["stages"] = {name: {**part, "facts": facts.get(name, 0)} for name, part in status["stages"].items()}
+        self._found |= {name: status[name] for name in ("topics", "materialiser", "indexes", "embedder")}
+
+    def _answer(self, question: str, sql: str) -> dict[str, Any]:
+        snapshot, _ = snapshot_of(self._settings.home, 0.0)
+        answer = run_sql(snapshot, sql)
+        return {"question": question, "sql": sql, "columns": answer.columns, "rows": answer.rows, "ms": answer.elapsed_ms}
+
+    def _rows(self, sql: str) -> list[list[Any]]:
+        return list(self._answer("", sql)["rows"])
+
+
+def _expect(holds: bool, expected: str) -> None:
+    if not holds:
+        raise Unmet(f"expected: {expected}")
+
+
+def _is_foreseen(error: BaseException) -> bool:
+    """Whether this is the system's own answer, and not a bug of the demo. The MCP client wraps what is raised inside it."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_foreseen(inner) for inner in error.exceptions)
+    return isinstance(error, ThalwegError | MCPError | Unmet | TimeoutError)

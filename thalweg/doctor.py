@@ -1,0 +1,288 @@
+"""`thalweg doctor`: looks at the installation and its surroundings, and says the remedy for what is wrong.
+
+It changes nothing in the data directory: what a check has to write goes to a temporary directory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+import thalweg
+from storage.database import FILE_NAME, LOCK_NAME
+from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
+from thalweg.control import NotRunning, ask
+from thalweg.paths import socket_path
+from thalweg.settings import Settings
+
+DISTRIBUTION = "thalweg"
+PACKAGES = ("streams", "storage", "processors", "mcp_ingress", "thalweg")
+OLDEST_PYTHON = (3, 11)
+DUCKDB = ("2.0.", "duckdb>=2.0,<2.1")
+MIN_FREE_BYTES = 1_000_000_000
+MAX_AHEAD_S = 300.0
+EPSILON = 1e-3
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: `detail` says what was seen, `remedy` what to do about it when it is not `ok`."""
+
+    name: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+class Unsound(Exception):
+    """What a check found wrong; the message is one sentence."""
+
+
+def examine(settings: Settings) -> list[Check]:
+    """All checks, in the order in which they depend on each other; takes about two seconds with the default model."""
+    looks: list[tuple[str, Callable[[], str], str]] = [
+        ("python", _python, "Use Python 3.11 or newer."),
+        ("packages", _packages, "Install thalweg into an environment of its own: `python3 dev.py setup` makes one."),
+        ("pinned versions", _pins, "Install what requirements.lock says: `python3 dev.py setup`."),
+        ("hnswlib", _hnswlib, "Install a C++ compiler (Debian: apt-get install g++), then reinstall hnswlib 0.8.0."),
+        ("duckdb", _duckdb, f"Uninstall duckdb-extension packages, then install {DUCKDB[1]}."),
+        ("keyword index", _tantivy, "Reinstall tantivy 0.27."),
+        ("transport", _transport, "Reinstall thalweg: its entry points are out of date."),
+        ("model", lambda: _model(settings), EmbedderUnavailable.remedy),
+        ("data directory", lambda: _directory(settings.home), "Choose a directory of your own with THALWEG_HOME."),
+        ("owner", lambda: _owner(settings.home), "End the process that is named, or choose another THALWEG_HOME."),
+        ("socket", lambda: _socket(settings.home), "Choose a shorter THALWEG_HOME."),
+        ("log", lambda: _log(settings), LogUnavailable.remedy),
+        ("clock", lambda: _clock(settings.home), "Set the system's clock."),
+    ]
+    return [_check(name, look, remedy) for name, look, remedy in looks]
+
+
+def _check(name: str, look: Callable[[], str], remedy: str) -> Check:
+    try:
+        return Check(name, True, look())
+    except Unsound as problem:
+        return Check(name, False, str(problem), remedy)
+    except ThalwegError as error:
+        return Check(name, False, error.message, error.remedy if isinstance(error, SettingsError) else remedy)
+    except Exception as error:  # whatever a broken installation raises is what is looked for here
+        return Check(name, False, f"{type(error).__name__}: {error}", remedy)
+
+
+def _require(holds: bool, sentence: str) -> None:
+    if not holds:
+        raise Unsound(sentence)
+
+
+# --- the installation
+
+
+def _python() -> str:
+    version = ".".join(map(str, sys.version_info[:3]))
+    _require(sys.version_info >= OLDEST_PYTHON, f"This is Python {version}.")
+    return version
+
+
+def _packages() -> str:
+    """The import packages have everyday names: another distribution may bring the same ones, and either may win."""
+    owners = metadata.packages_distributions()
+    root = Path(thalweg.__file__).parents[1]
+    for name in PACKAGES:
+        others = sorted({owner for owner in owners.get(name, []) if owner.lower() != DISTRIBUTION})
+        _require(not others, f"The import package {name} is also brought by {', '.join(others)}.")
+        _require(name in owners, f"No installed distribution says that it brings {name}.")
+        spec = find_spec(name)
+        found = Path(spec.origin).parents[1] if spec and spec.origin else None
+        _require(found == root, f"The import package {name} comes from {found}, not from {root}.")
+    return f"{', '.join(PACKAGES)} are {DISTRIBUTION} {metadata.version(DISTRIBUTION)}"
+
+
+def _pins() -> str:
+    """Requirements with an exact version: each has traps that were measured in that version."""
+    pins = dict(_pinned(metadata.requires(DISTRIBUTION) or []))
+    for name, wanted in pins.items():
+        found = metadata.version(name)
+        _require(found == wanted, f"{name} is {found}; thalweg works with {wanted} only.")
+    return ", ".join(f"{name} {version}" for name, version in pins.items())
+
+
+def _pinned(requirements: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for requirement in requirements:
+        name, exact, version = requirement.partition("==")
+        if exact and ";" not in requirement:
+            yield name.strip(), version.strip()
+
+
+def _hnswlib() -> str:
+    import hnswlib
+
+    index = hnswlib.Index("ip", 2)
+    index.init_index(2)
+    index.add_items(np.eye(2, dtype=np.float32), np.array([7, 8], np.uint64))
+    labels, _ = index.knn_query(np.array([0.1, 0.9], np.float32), 1)
+    _require(labels.tolist() == [[8]], "hnswlib imports, but does not find the nearest of two vectors.")
+    return f"{metadata.version('hnswlib')}, compiled, finds the nearest"
+
+
+def _duckdb() -> str:
+    import duckdb
+
+    extensions = sorted(name for name in _installed() if name.startswith("duckdb-extension"))
+    _require(not extensions, f"{', '.join(extensions)} is installed, which brings a DuckDB of another version.")
+    _require(duckdb.__version__.startswith(DUCKDB[0]), f"DuckDB is {duckdb.__version__}.")
+    with duckdb.connect(":memory:") as connection:
+        answer = connection.execute("SELECT '{\"a\": [1, 2]}'::VARIANT IS NOT NULL").fetchall()
+    _require(answer == [(True,)], "DuckDB does not know VARIANT.")
+    return f"{duckdb.__version__}, no extension packages"
+
+
+def _installed() -> set[str]:
+    return {str(found.metadata["Name"]).lower().replace("_", "-") for found in metadata.distributions()}
+
+
+def _tantivy() -> str:
+    from storage.search.keyword import KeywordIndex
+
+    with tempfile.TemporaryDirectory() as directory:
+        index = KeywordIndex(Path(directory))
+        index.add([(1, "n", "a broken parser"), (2, "n", "a calm river")])
+        index.commit()
+        found = [label for label, _ in index.search("parser", "n", 2)]
+        index.close()
+    _require(found == [1], "tantivy imports, but does not find a word.")
+    return f"tantivy {metadata.version('tantivy')} finds a word"
+
+
+def _transport() -> str:
+    """Faust reaches the embedded log through an entry point of this distribution."""
+    found = [point for point in metadata.entry_points(group="faust.transports") if point.name == "sqlite"]
+    values = sorted({point.value for point in found})
+    _require(values == ["streams.sqlite_transport:Transport"], f"The Faust transport sqlite is {', '.join(values) or 'not registered'}.")
+    found[0].load()
+    return f"sqlite:// is {values[0]}"
+
+
+def _model(settings: Settings) -> str:
+    """Files, checksums, the graph and one text: everything is made anew, so that no cache hides a damage."""
+    from processors.embedding.find import find_model
+    from processors.embedding.load import load_embedder
+
+    path = Path(settings.model_path) if settings.model_path else None
+    with tempfile.TemporaryDirectory() as cache:
+        place = f", in {find_model(Path(cache), path).weights.parent}, checksums right" if settings.embedder == "minilm" else ""
+        embedder = load_embedder(settings.embedder, cache_dir=Path(cache), model_path=path, threads=settings.embed_threads)
+        if embedder is None:
+            return "none is configured: search by keywords and relations only"
+        [row] = embedder.encode(["The parser loses its place."])
+    info = embedder.info
+    sound = row.shape == (info.dim,) and bool(np.isfinite(row).all()) and abs(float(np.linalg.norm(row)) - 1) < EPSILON
+    _require(sound, f"{info.model_id} gives no unit vector of {info.dim} numbers.")
+    return f"{info.model_id}, {info.dim} dimensions, {'trained' if info.trained else 'untrained: no meaning in it'}{place}"
+
+
+# --- what it runs on
+
+
+def _directory(home: Path) -> str:
+    """Whether files can be made there, or where it will be made; and whether there is room."""
+    there = next(place for place in (home, *home.parents) if place.exists())
+    _require(there.is_dir(), f"{there} is a file.")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise Unsound(f"Nothing can be written to {there}: {error.strerror}.") from None
+    free = shutil.disk_usage(there).free
+    _require(free >= MIN_FREE_BYTES, f"{there} has {free / 1e9:.2f} GB left; {MIN_FREE_BYTES / 1e9:g} GB are needed at least.")
+    return f"{home}{'' if there == home else ' (to be made)'}, writable, {free / 1e9:.0f} GB free"
+
+
+def _owner(home: Path) -> str:
+    """Who owns the store: nobody, or a node that answers. DuckDB's own files are left alone: opening them could drop its lock."""
+    owner = _lock_holder(home / LOCK_NAME)
+    try:
+        node = ask(home, "status", timeout_s=10.0)
+    except NotRunning:
+        _require(owner is None, f"The process {owner} owns the data directory, but no node answers there.")
+        return "no node runs; " + ("the store is free" if (home / FILE_NAME).exists() else "there is no store yet")
+    return f"a node runs (process {owner or 'unknown'}), {node['status']}"
+
+
+def _lock_holder(lock: Path) -> str | None:
+    """The process id in a lock file that is held; None when nobody holds it."""
+    try:
+        handle = os.open(lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        return os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(handle)
+
+
+def _socket(home: Path) -> str:
+    path = socket_path(home)
+    if path.exists():
+        mode = path.stat().st_mode & 0o777
+        _require(mode & 0o077 == 0, f"{path} is open to other users ({mode:03o}).")
+    return str(path)
+
+
+def _log(settings: Settings) -> str:
+    path = Path(settings.broker_url.removeprefix("sqlite://"))
+    if settings.broker_url.startswith("sqlite://") and not path.exists():
+        return f"{path} will be made by the first start"
+    counts = _sqlite_partitions(path) if settings.broker_url.startswith("sqlite://") else asyncio.run(_partitions(settings.broker_url))
+    other = {name: count for name, count in counts.items() if count != settings.partitions}
+    if other:
+        name, count = min(other.items())
+        raise Unsound(f"The topic {name} has {count} partitions, the setting says {settings.partitions}: it cannot be changed later.")
+    return f"{settings.broker_url} answers; {f'{len(counts)} topics of {settings.partitions} partitions' if counts else 'no topics yet'}"
+
+
+def _sqlite_partitions(path: Path) -> Mapping[str, int]:
+    """Partitions by topic, read without writing: a log of another process is not touched."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    try:
+        return dict(connection.execute("SELECT topic, count(*) FROM partitions GROUP BY topic").fetchall())
+    finally:
+        connection.close()
+
+
+async def _partitions(broker: str) -> Mapping[str, int]:
+    from streams.log import open_log
+    from streams.topics import TOPICS
+
+    log = open_log(broker)
+    await log.start()
+    try:
+        ends = await log.end_offsets([topic.name for topic in TOPICS])
+    finally:
+        await log.stop()
+    names = [at.topic for at in ends]
+    return {name: names.count(name) for name in names}
+
+
+def _clock(home: Path) -> str:
+    """Ids and times come from the clock: it must not be before this program was made, nor before what is stored."""
+    now = time.time()
+    known = [path for path in (Path(__file__), home / "log.db", home / "log.db-wal", home / FILE_NAME) if path.exists()]
+    ahead, newest = max((path.stat().st_mtime - now, path.name) for path in known)
+    _require(ahead <= MAX_AHEAD_S, f"It says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(now))} UTC, but {newest} was written {ahead:.0f} s later.")
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
