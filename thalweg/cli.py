@@ -139,7 +139,7 @@ def demo(as_json: bool, **flags: Any) -> None:
     """
     from thalweg.demo import run_demo
 
-    report = run_demo(flags)
+    report = run_demo(flags, quiet=as_json)
     if as_json:
         print_json(report)
 
@@ -341,7 +341,6 @@ def describe(as_json: bool, asyncapi: bool) -> None:
     Example: thalweg topics describe --asyncapi
     """
     from streams.asyncapi import asyncapi_document
-
     from streams.topics import TOPICS
     from thalweg.show import show_rows
 
