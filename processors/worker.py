@@ -1,7 +1,7 @@
 """The Faust app: one agent a stage, crash-only. Faust assigns partitions and feeds the agents; it is trusted with no more.
 
 An agent takes records without acknowledging them, runs its stage, and acknowledges once the facts are durable. When a
-stage raises, the CrashingSupervisor ends the worker: a restart goes on from the last acknowledged record, and
+stage raises, the app crashes and the process ends: a restart goes on from the last acknowledged record, and
 deterministic ids make the repeats harmless (docs/adr/0001).
 """
 
@@ -74,13 +74,35 @@ def _add_agent(app: faust.App, runner: StageRunner) -> None:
     topic = app.topic(stage.source.name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
 
     async def agent(stream: Any) -> None:
-        async for batch in stream.noack_take(stage.batch_size, within=stage.gather_s):
+        waiting: asyncio.Queue[Any] = asyncio.Queue(maxsize=4 * stage.batch_size)
+        processing = asyncio.create_task(_process(app, runner, waiting), name=stage.name)
+        try:
+            async for event in stream.noack().events():
+                await waiting.put(event)
+        finally:
+            processing.cancel()
+
+    app.agent(topic, name=stage.name)(agent)
+
+
+async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[Any]) -> None:
+    """Take what has gathered, run the stage, acknowledge; whatever the stage raises crashes the app.
+
+    Faust's own `noack_take` polls its buffer every millisecond, also when there is nothing to do.
+    """
+    try:
+        while True:
+            batch = [await waiting.get()]
+            if runner.stage.gather_s:
+                await asyncio.sleep(runner.stage.gather_s)
+            while len(batch) < runner.stage.batch_size and not waiting.empty():
+                batch.append(waiting.get_nowait())
             await runner.run([to_record(event.message) for event in batch])
             for event in batch:
                 event.ack()
             hit("after_ack")
-
-    app.agent(topic, name=stage.name)(agent)
+    except Exception as error:
+        await app.crash(error)
 
 
 def to_record(message: Any) -> Record:

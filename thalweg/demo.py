@@ -23,6 +23,7 @@ from storage.sql.run import run_sql
 from streams.clock import SystemClock
 from streams.errors import SettingsError, ThalwegError
 from streams.event_types.derived import PROGRESS
+from streams.ids import uuid7
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.scratch import environment, running_node, scratch_directory
 from thalweg.control import NotRunning, ask
@@ -63,7 +64,7 @@ QUESTIONS = (
         "UNION ALL SELECT 'memory', description, recurrence_count FROM friction_recurrence ORDER BY known_from DESC, times DESC, what",
     ),
 )
-MOMENTS = "SELECT epoch(occurred_at) AS at FROM session_events WHERE session_id NOT IN (SELECT session_id FROM talos_sessions) ORDER BY at"
+MOMENTS = "SELECT epoch(occurred_at) AS moment FROM session_events WHERE session_id NOT IN (SELECT session_id FROM talos_sessions) ORDER BY moment"
 FACTS = (
     "SELECT replace(source, 'thalweg:stage/', '') AS stage, count(*) AS facts FROM events "
     f"WHERE topic = '{DERIVED.name}' AND event_type <> '{PROGRESS}' GROUP BY stage"
@@ -191,7 +192,7 @@ class _Demo:
 
     async def _be_an_agent(self) -> None:
         """A Talos session through `thalweg mcp`, as any MCP client has it."""
-        session_id = f"{SystemClock().now():%Y-%m-%d}-demo-{uuid7()[-8:]}"
+        session_id = f"{SystemClock().now():%Y-%m-%d}-demo-{uuid7().hex[-8:]}"
         server = StdioServerParameters(command=sys.executable, args=["-m", "thalweg", "mcp"], env=self._environ)
         async with AsyncExitStack() as stack:
             with self._step("connect an agent over stdio") as step:
@@ -207,8 +208,13 @@ class _Demo:
             self._mark(noted[1]["is_recurring"] and counts[1] == counts[0] + 1, f"recognised: met {counts[1]} times")
             found = await self._call(client, "journal_query", query=QUERY, limit=3)
             self._found["hits"] = [{name: hit[name] for name in ("entity_type", "content", "score")} for hit in found["results"]]
-            self._mark(any(hit["content"] == ENTRIES[0][1] for hit in found["results"]), f"{found['total_found']} found; says what was written")
-            closed = await self._call(client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test.")
+            self._mark(
+                any(hit["content"] == ENTRIES[0][1] for hit in found["results"]),
+                f"{found['total_found']} found, among them the entry that says it",
+            )
+            closed = await self._call(
+                client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test."
+            )
             self._mark("pending" not in closed, f"{closed['tool_calls']} tool calls, {closed['duration_seconds']} s")
         with self._step("wait until every stage has caught up") as step:
             token = {MEMORY.name: closed["freshness"][MEMORY.name]}
@@ -233,9 +239,9 @@ class _Demo:
         """What an operator and an analyst see."""
         with self._step("answer three questions in SQL") as step:
             self._found["answers"] = [self._answer(question, sql) for question, sql in QUESTIONS]
+            self._found["moments"] = [moment for [moment] in self._rows(MOMENTS)]
             _expect(all(answer["rows"] for answer in self._found["answers"]), "rows for each question")
             step.detail = "read-only, in a process of its own, over a snapshot"
-        self._found["moments"] = [at for [at] in self._rows(MOMENTS)]
         with self._step("find the line that was cut off") as step:
             letters = ask(self._settings.home, "dlq_list")["dead_letters"]
             [letter] = [letter for letter in letters if session_path().name in letter["error_message"]]

@@ -284,5 +284,8 @@ def _clock(home: Path) -> str:
     now = time.time()
     known = [path for path in (Path(__file__), home / "log.db", home / "log.db-wal", home / FILE_NAME) if path.exists()]
     ahead, newest = max((path.stat().st_mtime - now, path.name) for path in known)
-    _require(ahead <= MAX_AHEAD_S, f"It says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(now))} UTC, but {newest} was written {ahead:.0f} s later.")
+    _require(
+        ahead <= MAX_AHEAD_S,
+        f"It says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(now))} UTC, but {newest} was written {ahead:.0f} s later.",
+    )
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))

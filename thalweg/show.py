@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 COLOURS = {"ok": "green", "green": "green", "working": "cyan", "behind": "red", "stuck": "red", "red": "red", "dead": "red"}
@@ -34,9 +37,36 @@ def cell(value: Any) -> str:
     """A value in a table: nothing for NULL, numbers short, long text cut."""
     if value is None:
         return "[dim]–[/dim]"
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    text = text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
-    return text.replace("[", "\\[")
+    text = number(value) if isinstance(value, float) else str(value)
+    return escape(text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…")
+
+
+def number(value: float) -> str:
+    """Four digits, but whole numbers as they are: 0.01234, 12.5, 1793520011."""
+    return f"{value:.0f}" if 10_000 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def bar(share: float, width: int = 24) -> str:
+    """A bar of so many eighths of cells; what is above 0 is seen."""
+    eighths = max(round(min(share, 1.0) * width * 8), 1 if share > 0 else 0)
+    return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """One letter a count, as high as its share of the largest; a blank for none."""
+    top = max(counts, default=0) or 1
+    return "".join(" ▁▂▃▄▅▆▇█"[-(-8 * count // top)] for count in counts)
+
+
+@contextmanager
+def working(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line that says what is being done while the block runs; only on a terminal."""
+    out = console()
+    if quiet or not out.is_terminal:
+        yield lambda text: None
+        return
+    with out.status("") as status:
+        yield lambda text: status.update(f"{escape(text)} …")
 
 
 def coloured(state: str) -> str:
@@ -71,13 +101,17 @@ def show_status(report: dict[str, Any]) -> None:
     out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")
 
 
+def tick(ok: bool) -> str:
+    return "[green]✓[/green]" if ok else "[red]✗[/red]"
+
+
 def show_checks(checks: Sequence[Any]) -> None:
     """The doctor's findings, each failing one with its remedy."""
     out = console()
     for check in checks:
-        out.print(f"[{'green' if check.ok else 'red'}]{'✓' if check.ok else '✗'}[/] {check.name}: {cell(check.detail)}")
+        out.print(f"{tick(check.ok)} {check.name}: {escape(check.detail)}", soft_wrap=True)
         if not check.ok and check.remedy:
-            out.print(f"  → {cell(check.remedy)}")
+            out.print(f"  → {escape(check.remedy)}", soft_wrap=True)
 
 
 def show_import(report: dict[str, Any]) -> None:
@@ -95,3 +129,89 @@ def show_letters(answer: dict[str, Any]) -> None:
     names = ("dead_letter_id", "topic", "partition", "offset", "stage", "error_type", "error_message")
     rows = [[letter[name] for name in names] for letter in answer["dead_letters"]]
     show_rows(list(names), rows, f"{answer['total']} in all")
+
+
+# --- the demo
+
+
+def show_demo(report: dict[str, Any]) -> None:
+    """What the demo did, how long each step took, what each stage made of it, and what can be asked now."""
+    out = console()
+    verdict = "[green]everything worked[/green]" if report["ok"] else "[red]a step failed[/red]"
+    out.print(f"\n[bold]thalweg demo[/bold]: {verdict}, {report['seconds']:.1f} s\n")
+    _show_steps(out, "what was done", [step for step in report["steps"] if step["kind"] == "step"])
+    _show_steps(out, "the agent's calls", [step for step in report["steps"] if step["kind"] == "call"])
+    if "hits" in report:
+        out.print(f"[bold]found for[/bold] “{escape(report['query'])}”")
+        for hit in report["hits"]:
+            out.print(f"  {hit['score']:.2f}  {escape(hit['entity_type'])}: {escape(hit['content'])}", soft_wrap=True)
+        out.print()
+    if "stages" in report:
+        _show_stages(out, report)
+    if report.get("moments"):
+        _show_moments(out, report["moments"])
+    for answer in report.get("answers", ()):
+        out.print(f"[bold]{escape(answer['question'])}[/bold]")
+        show_rows(answer["columns"], answer["rows"], f"{answer['ms']:.0f} ms")
+        out.print()
+    if "dead_letter" in report:
+        letter = report["dead_letter"]
+        out.print(f"[bold]dead letter[/bold] ({letter['bytes']} bytes kept as they were): {escape(letter['reason'])}", soft_wrap=True)
+    if "embedder" in report:
+        out.print(_embedded_by(report["embedder"]))
+
+
+def _show_steps(out: Console, title: str, steps: Sequence[dict[str, Any]]) -> None:
+    longest = max((step["ms"] for step in steps), default=0.0) or 1.0
+    table = Table(box=None, show_header=False, pad_edge=False, title=title, title_style="bold", title_justify="left")
+    for justify, wraps in (("left", False), ("left", False), ("right", False), ("left", False), ("left", True)):
+        table.add_column(justify="right" if justify == "right" else "left", no_wrap=not wraps)
+    for step in steps:
+        shown = f"[cyan]{bar(step['ms'] / longest, 16)}[/cyan]"
+        table.add_row(tick(step["ok"]), escape(step["name"]), f"{step['ms']:,.1f} ms", shown, f"[dim]{escape(step['detail'])}[/dim]")
+    if steps:
+        out.print(table)
+        out.print()
+
+
+def _show_stages(out: Console, report: dict[str, Any]) -> None:
+    numbers = ("processed", "facts", "buried", "busy ms", "applied", "lag")
+    table = Table(
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+        title="the stages, and how far each part is",
+        title_style="bold",
+        title_justify="left",
+    )
+    for name in ("part", "state", *numbers):
+        table.add_column(name, justify="right" if name in numbers else "left")
+    for name, part in report["stages"].items():
+        busy = round(part["busy_s"] * 1000)
+        cells = (part["processed"], part["facts"], part["buried"], busy, part.get("applied"), part.get("lag"))
+        table.add_row(f"stage {name}", coloured(str(part.get("state", ""))), *map(cell, cells))
+    for name, part in report["topics"].items():
+        if part["applied"] or part["lag"]:
+            table.add_row(name, coloured(part["state"]), "", "", "", "", cell(part["applied"]), cell(part["lag"]))
+    out.print(table)
+    seen = report["materialiser"]
+    counts = ", ".join(f"{name} {index['count']}" for name in ("keyword", "vector") if "count" in (index := report["indexes"][name]))
+    out.print(
+        f"[dim]materialiser: {seen['records']} records, {seen['events']} events in {seen['batches']} transactions; indexes: {counts}[/dim]\n"
+    )
+
+
+def _show_moments(out: Console, moments: Sequence[float], width: int = 48) -> None:
+    first, last = moments[0], moments[-1]
+    counts = [0] * width
+    for moment in moments:
+        counts[min(int((moment - first) / ((last - first) or 1.0) * width), width - 1)] += 1
+    begin, end = (f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}" for moment in (first, last))
+    out.print(f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  [dim]{len(moments)} events, UTC[/dim]\n")
+
+
+def _embedded_by(embedder: dict[str, Any] | None) -> str:
+    if embedder is None:
+        return "[bold]embedder[/bold]: none; what was found was found by words and relations only."
+    kind = "a trained model" if embedder["trained"] else "[yellow]untrained[/yellow]: it knows shared words and letters, no meaning"
+    return f"[bold]embedder[/bold]: {escape(embedder['model_id'])}, {embedder['dim']} dimensions, {kind}."

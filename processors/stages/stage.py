@@ -42,8 +42,8 @@ class Stage(ABC):
     source: ClassVar[Topic]
     accepts: ClassVar[frozenset[str]]
     batch_size: ClassVar[int] = 16
-    gather_s: ClassVar[float] = 0.001
-    """How long a batch gathers: longer where nobody waits, so that fewer progress marks are written."""
+    gather_s: ClassVar[float] = 0.0
+    """How long a batch gathers beyond what is there: some where nobody waits, so that fewer progress marks are written."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
 

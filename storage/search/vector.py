@@ -116,7 +116,8 @@ class VectorIndex:
             raise ValueError(f"a vector of {query.size} numbers does not belong to {self.model.model_id} ({self.model.dim})")
         if k < 1 or count == 0 or (allowed is not None and len(allowed) == 0):
             return []
-        if allowed is not None and len(allowed) <= EXACT_LABELS:
+        # gathering rows costs more than scanning all of them once a good part of them is allowed
+        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or 4 * len(allowed) < count):
             at = self._at
             chosen = np.array([row for label in allowed.tolist() if (row := at.get(label, count)) < count], np.int64)
             return _best(rows[chosen] @ query, labels[chosen], k, None)

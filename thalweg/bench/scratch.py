@@ -85,7 +85,7 @@ def _wait_ready(home: Path, process: subprocess.Popen[bytes]) -> None:
         except NotRunning:
             time.sleep(POLL_S)
     tail = (home / "node.log").read_text(errors="replace")[-2000:]
-    raise Unavailable(f"The node under measurement did not start. The end of its log:\n{tail}")
+    raise Unavailable(f"The node did not start. The end of its log:\n{tail}")
 
 
 def resident_mb(pid: int) -> float:

@@ -1,0 +1,76 @@
+"""What the terminal shows: tables without decoration, numbers that can be read, and nothing that a text can turn into markup."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from thalweg.doctor import Check
+from thalweg.show import MAX_CELL, bar, cell, number, show_checks, show_rows, show_status, sparkline
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+@given(st.text(max_size=MAX_CELL))
+def test_a_cell_shows_the_text_itself_whatever_is_in_it(text: str) -> None:
+    shown = Text.from_markup(cell(text)).plain
+    assert shown == text
+
+
+def test_a_long_cell_is_cut_and_a_null_is_a_dash() -> None:
+    shown = cell("x" * 1000)
+    assert len(shown) == MAX_CELL and shown.endswith("…")
+    assert Text.from_markup(cell(None)).plain == "–"
+
+
+@pytest.mark.parametrize(
+    "value, shown",
+    [(0.012345, "0.01235"), (12.5, "12.5"), (1793520011.4, "1793520011"), (float("nan"), "nan"), (float("inf"), "inf"), (1e300, "1e+300")],
+)
+def test_a_number_keeps_the_digits_that_count(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+def test_rows_are_a_table_with_numbers_to_the_right_and_a_line_that_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows(["tool", "calls"], [["[red]Bash[/red]", 7], ["Edit", 1200]], "3 ms")
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "tool             calls",
+        "[red]Bash[/red]      7",
+        "Edit              1200",
+        "2 rows, 3 ms",
+    ]
+
+
+def test_no_rows_are_a_table_too(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows(["tool"], [], "")
+    assert capsys.readouterr().out.split() == ["tool", "0", "rows"]
+
+
+def test_a_bar_grows_with_its_share_and_is_seen_as_soon_as_there_is_something() -> None:
+    assert (bar(0.0, 8), bar(0.001, 8), bar(0.5, 8), bar(1.0, 8), bar(7.0, 8)) == ("", "▏", "████", "████████", "████████")
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=60))
+def test_a_sparkline_has_a_letter_a_count_and_no_count_is_lost(counts: list[int]) -> None:
+    line = sparkline(counts)
+    assert len(line) == len(counts)
+    assert [letter == " " for letter in line] == [count == 0 for count in counts]
+    assert not counts or max(counts) == 0 or line[counts.index(max(counts))] == "█"
+
+
+def test_without_a_node_the_status_says_why_it_is_red_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status({"status": "red", "problems": ["No node runs on here."]})
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == ["thalweg is red", "• No node runs on here."]
+
+
+def test_a_failing_check_is_shown_with_its_remedy_a_passing_one_without(capsys: pytest.CaptureFixture[str]) -> None:
+    show_checks([Check("python", True, "3.12.1", "unused"), Check("log", False, "No broker answers " + "x" * 200, "Start it.")])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "✓ python: 3.12.1"
+    assert lines[1] == "✗ log: No broker answers " + "x" * 200
+    assert lines[2].strip() == "→ Start it." and len(lines) == 3
