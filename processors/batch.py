@@ -175,9 +175,7 @@ def _named_rows(writer: Writer, decoded: Sequence[tuple[Record, Sequence[LoggedE
                 yield table, (namespace, *key) if writer.tables[table].key[0] == "namespace" else key
 
 
-def _reduce_record(
-    record: Record, events: Sequence[LoggedEvent], overlay: Overlay, known: Known, reduced: Reduced, now: datetime
-) -> None:
+def _reduce_record(record: Record, events: Sequence[LoggedEvent], overlay: Overlay, known: Known, reduced: Reduced, now: datetime) -> None:
     if record.topic.endswith(DLQ_SUFFIX):
         _keep_letter(record, overlay)
         return

@@ -186,7 +186,9 @@ def sql(query: str, home: Path | None, max_age: float, timeout_s: float, max_row
         names = ("columns", "types", "rows", "truncated", "elapsed_ms")
         print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": age_s})
     else:
-        show_rows(answer.columns, answer.rows, f"{answer.elapsed_ms:.0f} ms, as of {age_s:.1f} s ago" + (", cut off" if answer.truncated else ""))
+        show_rows(
+            answer.columns, answer.rows, f"{answer.elapsed_ms:.0f} ms, as of {age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
+        )
 
 
 @cli.group()
@@ -208,7 +210,9 @@ def parquet(directory: Path, home: Path | None, as_json: bool) -> None:
     from thalweg.store_access import export_to
 
     rows = export_to(_settings(home=home).home, directory.absolute())
-    print_json(rows) if as_json else show_rows(["file", "rows"], [[f"{name}.parquet", count] for name, count in rows.items()], str(directory))
+    print_json(rows) if as_json else show_rows(
+        ["file", "rows"], [[f"{name}.parquet", count] for name, count in rows.items()], str(directory)
+    )
 
 
 @cli.command()
@@ -240,9 +244,16 @@ def tools(toolsets: str | None, as_json: bool) -> None:
 
     found = find_tools().select(toolsets.split(",") if toolsets else None)
     if as_json:
-        print_json([{"name": t.name, "toolset": t.toolset, "kind": t.kind, "description": t.description, "input_schema": t.input_schema} for t in found])
+        print_json(
+            [
+                {"name": t.name, "toolset": t.toolset, "kind": t.kind, "description": t.description, "input_schema": t.input_schema}
+                for t in found
+            ]
+        )
     else:
-        show_rows(["tool", "toolset", "kind", "what it does"], [[t.name, t.toolset, t.kind, t.description.split(". ")[0]] for t in found], "")
+        show_rows(
+            ["tool", "toolset", "kind", "what it does"], [[t.name, t.toolset, t.kind, t.description.split(". ")[0]] for t in found], ""
+        )
 
 
 @cli.group()
@@ -349,7 +360,11 @@ def describe(as_json: bool, asyncapi: bool) -> None:
     elif as_json:
         print_json([vars(topic) for topic in TOPICS])
     else:
-        show_rows(["topic", "partitions", "key", "retention", "carries"], [[t.name, t.partitions, t.key, t.retention, t.carries] for t in TOPICS], "")
+        show_rows(
+            ["topic", "partitions", "key", "retention", "carries"],
+            [[t.name, t.partitions, t.key, t.retention, t.carries] for t in TOPICS],
+            "",
+        )
 
 
 @cli.command()

@@ -74,7 +74,9 @@ class Health:
         parts = {
             part: {"state": watch.state(now), "applied": watch.reached, "lag": watch.lag} for part, watch in sorted(self._watches.items())
         }
-        problems = [f"{part} is {seen['state']} (lag {seen['lag']})" for part, seen in parts.items() if seen["state"] in ("behind", "stuck")]
+        problems = [
+            f"{part} is {seen['state']} (lag {seen['lag']})" for part, seen in parts.items() if seen["state"] in ("behind", "stuck")
+        ]
         problems += [f"stage {runner.stage.name} has stopped: {runner.failure}" for runner in node.runners if runner.failure]
         log = await self._log_state()
         if log != "ok":
@@ -93,9 +95,7 @@ class Health:
             "started_at": format_time(node.started_at),
             "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,
             "topics": {part.removeprefix("topic "): seen for part, seen in parts.items() if part.startswith("topic ")},
-            "stages": {
-                runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners
-            },
+            "stages": {runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners},
             "materialiser": vars(node.materialiser.counters),
             "indexes": indexes,
             "dead_letters": await self._dead_letters(),
@@ -123,5 +123,3 @@ def _runner_state(runner: StageRunner) -> dict[str, Any]:
 
 def _index_states(indexes: dict[str, Any]) -> dict[str, str]:
     return {name: state["state"] for name, state in indexes.items() if isinstance(state, dict) and "state" in state}
-
-

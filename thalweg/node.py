@@ -252,4 +252,3 @@ class Node:
 
     async def _close_database(self) -> None:
         self.database.close()
-

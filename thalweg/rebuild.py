@@ -41,7 +41,12 @@ async def _rebuild(settings: Settings, from_log: bool) -> dict[str, Any]:
         counters = vars(node.materialiser.counters)
     finally:
         await node.stop()
-    return {"from_log": from_log, "records": counters["records"], "events": counters["events"], "seconds": round(time.monotonic() - started, 3)}
+    return {
+        "from_log": from_log,
+        "records": counters["records"],
+        "events": counters["events"],
+        "seconds": round(time.monotonic() - started, 3),
+    }
 
 
 def _delete(home: Path, from_log: bool) -> None:

@@ -88,7 +88,9 @@ def _convert(name: str, value: Any) -> Any:
         if kind == "Path":
             return Path(value).expanduser().absolute()
         if kind == "bool":
-            return value if isinstance(value, bool) else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
+            return (
+                value if isinstance(value, bool) else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
+            )
         return {"int": int, "float": float, "str": str}[str(kind)](value)
     except (ValueError, KeyError, TypeError):
         raise SettingsError(f"The setting {name} is {value!r}; a value of type {kind} is expected.") from None

@@ -10,9 +10,16 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 COLOURS = {"ok": "green", "green": "green", "working": "cyan", "behind": "red", "stuck": "red", "red": "red", "dead": "red"}
 MAX_CELL = 120
+_SIGNS = {
+    **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"},
+    0x7F: 0x2421,
+    **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
+}
+"""Control characters and overrides of the direction of writing. What is stored may come from anybody."""
 
 
 def console() -> Console:
@@ -33,12 +40,17 @@ def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: st
     out.print(f"[dim]{len(rows)} {'row' if len(rows) == 1 else 'rows'}{', ' + caption if caption else ''}[/dim]")
 
 
-def cell(value: Any) -> str:
+def cell(value: Any) -> Text:
     """A value in a table: nothing for NULL, numbers short, long text cut."""
     if value is None:
-        return "[dim]–[/dim]"
+        return Text("–", style="dim")
     text = number(value) if isinstance(value, float) else str(value)
-    return escape(text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…")
+    return Text((text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…").translate(_SIGNS))
+
+
+def plain(text: str) -> str:
+    """A text within markup, as it is: nothing in it is markup, and what would steer the terminal is shown as a sign."""
+    return escape(text.translate(_SIGNS))
 
 
 def number(value: float) -> str:
@@ -66,7 +78,7 @@ def working(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda text: None
         return
     with out.status("") as status:
-        yield lambda text: status.update(f"{escape(text)} …")
+        yield lambda text: status.update(f"{plain(text)} …")
 
 
 def coloured(state: str) -> str:
@@ -79,7 +91,7 @@ def show_status(report: dict[str, Any]) -> None:
     out = console()
     out.print(f"thalweg is {coloured(report['status'])}" + (f" on {report['home']}, {report['broker']}" if "home" in report else ""))
     for problem in report["problems"]:
-        out.print(f"  [red]•[/red] {cell(problem)}")
+        out.print(f"  [red]•[/red] {plain(problem)}")
     if "home" not in report:
         return
     parts = [["topic", name, part] for name, part in report["topics"].items()]
@@ -109,9 +121,9 @@ def show_checks(checks: Sequence[Any]) -> None:
     """The doctor's findings, each failing one with its remedy."""
     out = console()
     for check in checks:
-        out.print(f"{tick(check.ok)} {check.name}: {escape(check.detail)}", soft_wrap=True)
+        out.print(f"{tick(check.ok)} {check.name}: {plain(check.detail)}", soft_wrap=True)
         if not check.ok and check.remedy:
-            out.print(f"  → {escape(check.remedy)}", soft_wrap=True)
+            out.print(f"  → {plain(check.remedy)}", soft_wrap=True)
 
 
 def show_import(report: dict[str, Any]) -> None:
@@ -142,21 +154,21 @@ def show_demo(report: dict[str, Any]) -> None:
     _show_steps(out, "what was done", [step for step in report["steps"] if step["kind"] == "step"])
     _show_steps(out, "the agent's calls", [step for step in report["steps"] if step["kind"] == "call"])
     if "hits" in report:
-        out.print(f"[bold]found for[/bold] “{escape(report['query'])}”")
+        out.print(f"[bold]found for[/bold] “{plain(report['query'])}”")
         for hit in report["hits"]:
-            out.print(f"  {hit['score']:.2f}  {escape(hit['entity_type'])}: {escape(hit['content'])}", soft_wrap=True)
+            out.print(f"  {hit['score']:.2f}  {plain(hit['entity_type'])}: {plain(hit['content'])}", soft_wrap=True)
         out.print()
     if "stages" in report:
         _show_stages(out, report)
     if report.get("moments"):
         _show_moments(out, report["moments"])
     for answer in report.get("answers", ()):
-        out.print(f"[bold]{escape(answer['question'])}[/bold]")
+        out.print(f"[bold]{plain(answer['question'])}[/bold]")
         show_rows(answer["columns"], answer["rows"], f"{answer['ms']:.0f} ms")
         out.print()
     if "dead_letter" in report:
         letter = report["dead_letter"]
-        out.print(f"[bold]dead letter[/bold] ({letter['bytes']} bytes kept as they were): {escape(letter['reason'])}", soft_wrap=True)
+        out.print(f"[bold]dead letter[/bold] ({letter['bytes']} bytes kept as they were): {plain(letter['reason'])}", soft_wrap=True)
     if "embedder" in report:
         out.print(_embedded_by(report["embedder"]))
 
@@ -168,7 +180,7 @@ def _show_steps(out: Console, title: str, steps: Sequence[dict[str, Any]]) -> No
         table.add_column(justify="right" if justify == "right" else "left", no_wrap=not wraps)
     for step in steps:
         shown = f"[cyan]{bar(step['ms'] / longest, 16)}[/cyan]"
-        table.add_row(tick(step["ok"]), escape(step["name"]), f"{step['ms']:,.1f} ms", shown, f"[dim]{escape(step['detail'])}[/dim]")
+        table.add_row(tick(step["ok"]), plain(step["name"]), f"{step['ms']:,.1f} ms", shown, f"[dim]{plain(step['detail'])}[/dim]")
     if steps:
         out.print(table)
         out.print()
@@ -214,4 +226,4 @@ def _embedded_by(embedder: dict[str, Any] | None) -> str:
     if embedder is None:
         return "[bold]embedder[/bold]: none; what was found was found by words and relations only."
     kind = "a trained model" if embedder["trained"] else "[yellow]untrained[/yellow]: it knows shared words and letters, no meaning"
-    return f"[bold]embedder[/bold]: {escape(embedder['model_id'])}, {embedder['dim']} dimensions, {kind}."
+    return f"[bold]embedder[/bold]: {plain(embedder['model_id'])}, {embedder['dim']} dimensions, {kind}."

@@ -101,9 +101,7 @@ class StageRunner:
         except Poison:
             return []  # the materialiser buries it; one dead letter a record is enough
 
-    async def _derive(
-        self, events: Sequence[LoggedEvent], records: dict[Position, Record]
-    ) -> tuple[list[Event], list[Outgoing]]:
+    async def _derive(self, events: Sequence[LoggedEvent], records: dict[Position, Record]) -> tuple[list[Event], list[Outgoing]]:
         """All facts of the events; when that fails, one event at a time, so that one bad event stays alone."""
         if not events:
             return [], []

@@ -128,7 +128,9 @@ def _rows(store: duckdb.DuckDBPyConnection, table: str) -> list[Any]:
 
 
 def _rounded(row: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(np.round(value, 5).tolist() if isinstance(value, list) and value and isinstance(value[0], float) else value for value in row)
+    return tuple(
+        np.round(value, 5).tolist() if isinstance(value, list) and value and isinstance(value[0], float) else value for value in row
+    )
 
 
 def rebuild_equals_live(node: NodeProcess, before: Mapping[str, list[Any]]) -> None:

@@ -153,7 +153,9 @@ def test_a_damaged_store_is_moved_aside_and_rebuilt_with_the_same_contents(home:
     node.stop()
     store = home / "thalweg.duckdb"
     whole = store.read_bytes()
-    store.write_bytes({"truncated": whole[:20_000], "zeroed header": bytes(12_288) + whole[12_288:], "no database": b"nonsense" * 4096}[damage])
+    store.write_bytes(
+        {"truncated": whole[:20_000], "zeroed header": bytes(12_288) + whole[12_288:], "no database": b"nonsense" * 4096}[damage]
+    )
     node.start()
     assert everything(node) == before
     assert len(list(home.glob("thalweg.duckdb.damaged-*"))) == 1

@@ -19,7 +19,7 @@ def invoked(id="i1", tool="reflect"):
 
 def test_an_event_becomes_rows_and_its_position_moves_in_the_same_transaction(store):
     store.publish(invoked(), topic=INVOCATIONS.name)
-    assert store.sql("SELECT tool_name, outcome, topic, \"offset\" FROM invocations") == [("reflect", "ok", INVOCATIONS.name, 0)]
+    assert store.sql('SELECT tool_name, outcome, topic, "offset" FROM invocations') == [("reflect", "ok", INVOCATIONS.name, 0)]
     assert store.sql("SELECT next_offset FROM positions") == [(1,)]
 
 
@@ -27,7 +27,7 @@ def test_the_same_event_twice_is_applied_once_and_the_second_is_counted_as_a_dup
     store.publish(invoked(), invoked(), topic=INVOCATIONS.name)
     store.publish(invoked(), topic=INVOCATIONS.name)
     assert store.sql("SELECT count(*) FROM invocations") == [(1,)]
-    assert store.sql("SELECT \"offset\", same_body FROM duplicates ORDER BY 1") == [(1, True), (2, True)]
+    assert store.sql('SELECT "offset", same_body FROM duplicates ORDER BY 1') == [(1, True), (2, True)]
     assert store.sql("SELECT next_offset FROM positions") == [(3,)]
 
 
@@ -62,7 +62,7 @@ def test_a_refused_request_has_an_outcome_and_changes_no_row(store):
 def test_events_of_one_batch_see_what_earlier_ones_of_it_decided(store):
     first, second = opened("2026-01-05-a"), opened("2026-01-05-a", id="again", request_id="r2")
     store.publish(first, second)
-    assert store.sql("SELECT status FROM outcomes ORDER BY \"offset\"") == [("applied",), ("refused",)]
+    assert store.sql('SELECT status FROM outcomes ORDER BY "offset"') == [("applied",), ("refused",)]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_poison_becomes_a_dead_letter_with_its_reason_and_the_others_are_unaffec
     last = store.record(Outgoing(INVOCATIONS.name, b"default", b'{"tool": "y", "outcome": "ok"}', _headers("last")))
     store.apply(good, bad, last)
     assert store.sql("SELECT tool_name FROM invocations ORDER BY 1") == [("x",), ("y",)]
-    [(offset, stage, message)] = store.sql("SELECT \"offset\", stage, error_message FROM dead_letters")
+    [(offset, stage, message)] = store.sql('SELECT "offset", stage, error_message FROM dead_letters')
     assert (offset, stage) == (1, "materialise")
     assert reason in message
     assert store.sql("SELECT next_offset FROM positions WHERE topic = ?", INVOCATIONS.name) == [(3,)]
@@ -111,7 +111,7 @@ def test_an_event_on_which_its_reducer_fails_is_buried_without_a_trace_and_its_r
 def test_every_offset_is_accounted_for(store):
     store.publish(invoked("a"), invoked("a"), topic=INVOCATIONS.name)
     store.apply(store.record(Outgoing(INVOCATIONS.name, b"default", b"{", _headers("bad"))))
-    fates = store.sql("SELECT \"offset\", fate FROM offsets_accounted ORDER BY 1")
+    fates = store.sql('SELECT "offset", fate FROM offsets_accounted ORDER BY 1')
     assert fates == [(0, "applied"), (1, "duplicate"), (2, "dead_letter")]
 
 
@@ -121,7 +121,9 @@ def line(id, session_id="s1", **data):
 
 def test_a_tool_call_is_completed_by_its_result_whichever_comes_first(store):
     use = line("u1", tool_calls=[{"tool_call_id": "t1", "tool_name": "Read", "started_at": "2026-01-05T10:00:00Z", "input": {"f": "a"}}])
-    result = line("u2", tool_results=[{"tool_call_id": "t1", "ended_at": "2026-01-05T10:00:02Z", "is_error": True, "error_type": "timeout"}])
+    result = line(
+        "u2", tool_results=[{"tool_call_id": "t1", "ended_at": "2026-01-05T10:00:02Z", "is_error": True, "error_type": "timeout"}]
+    )
     expected = [("Read", 2000.0, True, "timeout", '{"f":"a"}')]
     query = "SELECT tool_name, duration_ms, is_error, error_type, input FROM tool_calls"
     store.publish(use, topic=TELEMETRY.name)
@@ -159,7 +161,11 @@ def test_the_same_id_in_another_namespace_is_another_event(store):
 def test_a_merge_joins_the_oldest_cluster_and_counts_occurrences(store):
     def similar(record, *found):
         data = {"record_id": record, "label": "Friction", "category": "tooling"}
-        return event("memory.similar_found", {**data, "similar": [{"record_id": f, "how": "canonical_form", "cosine": None} for f in found]}, id=f"s-{record}")
+        return event(
+            "memory.similar_found",
+            {**data, "similar": [{"record_id": f, "how": "canonical_form", "cosine": None} for f in found]},
+            id=f"s-{record}",
+        )
 
     store.publish(similar("f1"), similar("f2", "f1"), similar("f3", "f2", "f1"), topic=DERIVED.name)
     assert store.sql("SELECT record_id, into_id, merge_count FROM merges ORDER BY 1") == [("f2", "f1", 2), ("f3", "f1", 3)]

@@ -22,9 +22,9 @@ TABLES = {
     "talos_sessions": "session_id, goal, status, namespace",
     "talos_journal": "entry_id, content, category, session_id, namespace",
     "outcomes": "request_id, status, code, result::VARCHAR",
-    "events": "event_id, topic, partition, \"offset\", idx",
-    "duplicates": "event_id, same_body, \"offset\"",
-    "dead_letters": "dead_letter_id, topic, \"offset\", stage",
+    "events": 'event_id, topic, partition, "offset", idx',
+    "duplicates": 'event_id, same_body, "offset"',
+    "dead_letters": 'dead_letter_id, topic, "offset", stage',
     "documents": "record_id, kind, text",
 }
 

@@ -157,7 +157,9 @@ def test_the_command_ends_with_1_when_something_is_wrong_and_prints_findings_as_
     environment = {"THALWEG_EMBEDDER": "hashing", "THALWEG_HOME": str(tmp_path / "home")}
     sound = CliRunner().invoke(cli, ["doctor", "--json"], env=environment)
     assert sound.exit_code == 0 and all(check["ok"] for check in json.loads(sound.output))
-    wrong = CliRunner().invoke(cli, ["doctor", "--json"], env=environment | {"THALWEG_EMBEDDER": "minilm", "THALWEG_MODEL_PATH": str(tmp_path)})
+    wrong = CliRunner().invoke(
+        cli, ["doctor", "--json"], env=environment | {"THALWEG_EMBEDDER": "minilm", "THALWEG_MODEL_PATH": str(tmp_path)}
+    )
     assert wrong.exit_code == 1
     [failing] = [check for check in json.loads(wrong.output) if not check["ok"]]
     assert failing["name"] == "model" and failing["remedy"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from thalweg.doctor import Check
-from thalweg.show import MAX_CELL, bar, cell, number, show_checks, show_rows, show_status, sparkline
+from thalweg.show import MAX_CELL, bar, cell, number, plain, show_checks, show_rows, show_status, sparkline
 
 
 @pytest.fixture(autouse=True)
@@ -16,16 +16,33 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
 
 
-@given(st.text(max_size=MAX_CELL))
+CONTROLS = st.characters(categories=["Cc"], exclude_characters="\n\t") | st.sampled_from("\u202e\u2066")
+
+
+@given(
+    st.text(
+        st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"),
+        max_size=MAX_CELL,
+    )
+)
 def test_a_cell_shows_the_text_itself_whatever_is_in_it(text: str) -> None:
-    shown = Text.from_markup(cell(text)).plain
-    assert shown == text
+    assert cell(text).plain == text
+
+
+@given(st.text(CONTROLS, min_size=1, max_size=MAX_CELL))
+def test_what_would_steer_the_terminal_is_shown_as_a_sign(text: str) -> None:
+    shown = cell(text).plain
+    assert len(shown) == len(text) and not set(shown) & set(text)
+
+
+def test_within_markup_a_text_is_no_markup() -> None:
+    assert Text.from_markup(f"[bold]{plain('[red]a[/red]')}[/bold] \\[b]").plain == "[red]a[/red] [b]"
 
 
 def test_a_long_cell_is_cut_and_a_null_is_a_dash() -> None:
-    shown = cell("x" * 1000)
+    shown = cell("x" * 1000).plain
     assert len(shown) == MAX_CELL and shown.endswith("…")
-    assert Text.from_markup(cell(None)).plain == "–"
+    assert cell(None).plain == "–"
 
 
 @pytest.mark.parametrize(

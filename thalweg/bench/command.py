@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from thalweg.bench.report import Report
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-BROKER = click.option("--broker", default="", help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory.")
+BROKER = click.option(
+    "--broker", default="", help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory."
+)
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
 
@@ -61,9 +63,13 @@ def write(as_json: bool, broker: str, embedder: str, callers: tuple[int, ...], c
 @JSON
 @BROKER
 @EMBEDDER
-@click.option("--accepted", type=click.IntRange(8), default=10_000, show_default=True, help="Events that eight producers publish one at a time.")
+@click.option(
+    "--accepted", type=click.IntRange(8), default=10_000, show_default=True, help="Events that eight producers publish one at a time."
+)
 @click.option("--n", "lines", type=click.IntRange(1), default=50_000, show_default=True, help="Lines of the generated transcript.")
-@click.option("--rate", type=click.IntRange(1), default=100, show_default=True, help="Memories a second while telling how soon they are found.")
+@click.option(
+    "--rate", type=click.IntRange(1), default=100, show_default=True, help="Memories a second while telling how soon they are found."
+)
 @click.option("--seconds", type=click.IntRange(1), default=10, show_default=True, help="How long that rate is held.")
 def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int, rate: int, seconds: int) -> None:
     """How many events a second are accepted, imported and applied, beside a bare consumer.

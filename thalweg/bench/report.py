@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from rich.table import Table
 
-from thalweg.show import cell, console
+from thalweg.show import console, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def print_report(report: Report, *, as_json: bool) -> None:
     out.print(
         f"[dim]{machine['system']}, {machine['cores']} cores, Python {machine['python']}, "
         f"load {machine['load_1m']} before and {machine['load_1m_after']} after; "
-        f"{cell(', '.join(f'{name}={value}' for name, value in report.settings.items()))}[/dim]"
+        f"{plain(', '.join(f'{name}={value}' for name, value in report.settings.items()))}[/dim]"
     )
 
 

@@ -146,7 +146,9 @@ def _bare(
     graph.add_items(vectors)
     graph.set_ef(EF_SEARCH)
     k = min(LIMIT, size)
-    report.add_quantiles(f"bare_hnsw_{size}", _timed_ms(len(asked), lambda number: graph.knn_query(asked[number], k, num_threads=1)), bare=True)
+    report.add_quantiles(
+        f"bare_hnsw_{size}", _timed_ms(len(asked), lambda number: graph.knn_query(asked[number], k, num_threads=1)), bare=True
+    )
     index = _tantivy(said, directory)
     searcher = index.searcher()
 
