@@ -21,7 +21,7 @@ LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 GROUPS = {LOCK: ("--no-default-groups", "--group", "model"), DEV_LOCK: ("--only-group", "dev")}
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-QUICK = ("-n", "2", "-m", "not kafka and not crash and not process")
+QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance")
 USAGE = "usage: python3 dev.py setup | demo | test | lock [--check] | run COMMAND …"
 
 

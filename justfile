@@ -28,6 +28,9 @@ test-process:
 test-kafka:
     THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "kafka and not crash"
 
+conformance:
+    THALWEG_REQUIRE_CONFORMANCE=1 python3 dev.py test -m conformance
+
 crash:
     python3 dev.py test -m "crash and not kafka"
 

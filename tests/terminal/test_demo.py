@@ -49,9 +49,9 @@ def test_a_node_that_does_not_start_is_a_failure_with_the_node_s_own_reason(tmp_
     assert "a step failed" in done.out and "thalweg[models]" in done.err
 
 
-def test_a_second_run_on_the_same_directory_works_as_the_first(tmp_path: Path) -> None:
+def test_as_json_the_report_alone_is_printed_and_a_second_run_on_the_same_directory_works_as_the_first(tmp_path: Path) -> None:
     for _ in range(2):
-        assert run_demo({"home": tmp_path / "home", "embedder": "hashing"}, quiet=True)["ok"]
+        assert Program(tmp_path / "home")("demo", "--json", "--home", str(tmp_path / "home")).json()["ok"]
 
 
 def test_a_directory_on_which_a_node_runs_is_left_alone(tmp_path: Path) -> None:

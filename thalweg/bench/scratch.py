@@ -24,6 +24,7 @@ START_S = 60.0
 STOP_S = 30.0
 ANSWER_S = 60.0
 MAX_LINE = 16 * 1024 * 1024
+KEPT = ("THALWEG_KAFKA_", "THALWEG_MODEL_PATH")
 POLL_S = 0.01
 VOCABULARY = """
 build cache compiler gauge offset parser test branch schema broker topic record index vector query session memory
@@ -49,8 +50,8 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def environment(home: Path, *, embedder: str, broker: str = "") -> dict[str, str]:
-    """The environment of a node under measurement: nothing of the caller's own settings, no rate limit in the way."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_") or name.startswith("THALWEG_KAFKA_")}
+    """The environment of a node for this alone: of the caller's own settings only how to reach a Kafka and where the model is."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_") or name.startswith(KEPT)}
     own |= {"THALWEG_HOME": str(home), "THALWEG_EMBEDDER": embedder, "THALWEG_RATE_LIMIT": "1000000"}
     return own | ({"THALWEG_BROKER": broker} if broker else {})
 
