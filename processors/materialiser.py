@@ -10,6 +10,7 @@ the process, and a restart recovers (crash-only).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -101,14 +102,16 @@ class Materialiser:
         """The next records; while the log is down the node lives on and says so, because callers' writes are spooled."""
         try:
             records = await reader.read(timeout_s=IDLE_CHECKPOINT_S, max_records=MAX_RECORDS)
-            if 0 < len(records) < FEW_RECORDS:
-                await asyncio.sleep(GATHER_S)
-                records += await reader.read(timeout_s=0, max_records=MAX_RECORDS)
-            return records
         except LogUnavailable as error:
             logger.warning("the materialiser waits for the log: %s", error.message)
             await asyncio.sleep(1.0)
             return []
+        if 0 < len(records) < FEW_RECORDS:
+            await asyncio.sleep(GATHER_S)
+            # what was read is in hand only here: when the log goes down now, it must not be lost with it
+            with contextlib.suppress(LogUnavailable):
+                records = [*records, *await reader.read(timeout_s=0, max_records=MAX_RECORDS)]
+        return records
 
     async def _catch_up(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
         """Apply these partitions up to their ends; `positions` is advanced."""
