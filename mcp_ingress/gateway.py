@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import duckdb
+import numpy as np
 import orjson
 
 from mcp_ingress.spool import Spool
@@ -23,7 +24,7 @@ from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
 from streams.clock import Clock
 from streams.codec import encode
-from streams.errors import LogUnavailable
+from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.events import Event, wire_type
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing
@@ -31,6 +32,8 @@ from streams.positions import Freshness
 
 Result = TypeVar("Result")
 SOURCE = "thalweg:mcp"
+KEPT_VECTORS = 2000
+"""Texts that are asked about again and again keep their vector in memory, so many of them."""
 ANSWER_MARGIN_S = 0.3
 """What a write that has published keeps of its time to answer `pending`, never `timeout`."""
 
@@ -56,6 +59,7 @@ class Gateway:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    vectors: dict[str, np.ndarray] = field(default_factory=dict)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
 
@@ -158,3 +162,19 @@ class Call:
         if gateway.embedder is not None:
             vector = (await asyncio.get_running_loop().run_in_executor(None, gateway.embedder.encode, [text]))[0]
         return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit))
+
+    async def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
+        """How near `text` is in meaning to each of the others; None when no embedder answers."""
+        embedder, known = self.gateway.embedder, self.gateway.vectors
+        if embedder is None:
+            return None
+        fresh = [other for other in dict.fromkeys(others) if other not in known]
+        try:
+            encoded = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [text, *fresh])
+        except EmbedderUnavailable:
+            return None
+        found = {**known, **dict(zip(fresh, encoded[1:], strict=True))}
+        if len(found) > KEPT_VECTORS:
+            known.clear()
+        known.update({other: found[other] for other in others})
+        return [float(encoded[0] @ found[other]) for other in others]

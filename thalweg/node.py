@@ -23,6 +23,7 @@ from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.materialiser import Materialiser
+from processors.stages.consolidate import Consolidate
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
@@ -131,6 +132,7 @@ class Node:
             Embed(self.embedder),
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
+            Consolidate(self.reader, self.applied),
         ]
 
     def _start_stages(self) -> None:

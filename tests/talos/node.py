@@ -13,6 +13,8 @@ from typing import Any, cast
 from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
+from processors.session_state import read_state
+from processors.stages.patterns import Patterns
 from processors.talos.extraction import Entity, extract
 from processors.talos.similarity import Record as Statement
 from processors.talos.similarity import similar_records
@@ -22,14 +24,14 @@ from storage.search.engine import SearchIndexes
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
-from streams.events import Event, LoggedEvent
+from streams.events import Event, LoggedEvent, wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
 from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup")
+STAGES = ("extract", "embed", "dedup", "patterns", "consolidate")
 
 
 class SetClock:
@@ -116,6 +118,8 @@ class SmallNode:
         self.process([self.store.record(encode(TELEMETRY.name, event))])
 
     def _derive(self, logged: LoggedEvent) -> None:
+        if logged.event.type == wire_type("talos.session.closed"):
+            self._show_patterns(logged)
         source, found = logged.event, extract(logged.event)
         if not found.entities:
             return
@@ -135,6 +139,14 @@ class SmallNode:
             self._put(
                 source, SIMILAR_FOUND, {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches}, number
             )
+
+    def _show_patterns(self, logged: LoggedEvent) -> None:
+        """What the patterns stage publishes."""
+        stage = Patterns(self.reader, self.applied)
+        state = read_state(self.store.database.cursor(), logged.event.namespace, logged.event.data["session_id"])
+        if state is not None:
+            for fact in stage.signalled(logged, state):
+                self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _similar(self, entity: Entity) -> list[dict[str, Any]]:
         rows = self.store.sql('SELECT entity_id, label, text, category FROM entities ORDER BY "offset", idx')
