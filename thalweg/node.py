@@ -22,6 +22,7 @@ from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
+from processors.graph_source import read_graph
 from processors.materialiser import Materialiser
 from processors.stages.consolidate import Consolidate
 from processors.stages.dedup import Dedup
@@ -32,6 +33,7 @@ from processors.stages.stage import Stage, StageRunner
 from processors.worker import make_app, watch
 from storage.applied import AppliedPositions
 from storage.database import Database
+from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
@@ -169,6 +171,7 @@ class Node:
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
+            projections=Projections(settings.home / "graph", read_graph),
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)

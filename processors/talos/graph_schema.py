@@ -9,14 +9,28 @@ from processors.talos.ontology import LABELS, RELATIONS
 
 _TYPES: Mapping[str, str] = {
     **dict.fromkeys(
-        "started_at ended_at created_at observed_at first_noticed last_occurred adopted_at made_at occurred_at raised_at resolved_at "
-        "last_modified completed_at discovered_at".split(),
+        [
+            "started_at",
+            "ended_at",
+            "created_at",
+            "observed_at",
+            "first_noticed",
+            "last_occurred",
+            "adopted_at",
+            "made_at",
+            "occurred_at",
+            "raised_at",
+            "resolved_at",
+            "last_modified",
+            "completed_at",
+            "discovered_at",
+        ],
         "TIMESTAMP",
     ),
-    **dict.fromkeys("duration_seconds token_count tool_calls occurrence_count recurrence_count number".split(), "INT64"),
-    **dict.fromkeys("confidence intensity".split(), "DOUBLE"),
-    **dict.fromkeys("goal_achieved reversible blocking context_dependent accepting active".split(), "BOOLEAN"),
-    **dict.fromkeys("indicators corruptions".split(), "STRING[]"),
+    **dict.fromkeys(["duration_seconds", "token_count", "tool_calls", "occurrence_count", "recurrence_count", "number"], "INT64"),
+    **dict.fromkeys(["confidence", "intensity"], "DOUBLE"),
+    **dict.fromkeys(["goal_achieved", "reversible", "blocking", "context_dependent", "accepting", "active"], "BOOLEAN"),
+    **dict.fromkeys(["indicators", "corruptions"], "STRING[]"),
 }
 _KNOWLEDGE = {"temporal_precision": "STRING", "is_live": "BOOLEAN"}
 _NO_KNOWLEDGE = frozenset({"Session", "Goal", "Tool", "OperationalState", "Domain", "Human"})
@@ -48,15 +62,23 @@ EDGES: Mapping[str, Mapping[str, str]] = {
 }
 """Relation -> property -> type; the others have none."""
 
-_MOMENTS = ("started_at", "created_at", "observed_at", "first_noticed", "adopted_at", "made_at", "occurred_at", "raised_at", "discovered_at")
+_MOMENTS = (
+    "started_at",
+    "created_at",
+    "observed_at",
+    "first_noticed",
+    "adopted_at",
+    "made_at",
+    "occurred_at",
+    "raised_at",
+    "discovered_at",
+)
 _TEXTS = ("goal", "content", "description", "name")
 
 
 def schema() -> dict[str, Any]:
     """The projection's tables: `nodes` label -> property -> type, `edges` relation -> its pairs of labels and properties."""
-    edges = {
-        relation: {"pairs": sorted(pairs), "properties": dict(EDGES.get(relation, {}))} for relation, pairs in RELATIONS.items()
-    }
+    edges = {relation: {"pairs": sorted(pairs), "properties": dict(EDGES.get(relation, {}))} for relation, pairs in RELATIONS.items()}
     return {"nodes": {label: dict(properties) for label, properties in NODES.items()}, "edges": edges}
 
 

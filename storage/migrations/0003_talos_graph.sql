@@ -187,7 +187,7 @@ WITH ends AS (
     LEFT JOIN merges t ON t.namespace = s.namespace AND t.record_id = s.to_id
     WHERE s.relation_type NOT IN ('MERGED_INTO', 'INHERITED') AND (f.record_id IS NOT NULL OR t.record_id IS NOT NULL))
 SELECT e.namespace, e.relation_type, a.label AS from_label, e.from_id, b.label AS to_label, e.to_id,
-       arg_min(e.properties, e.created_at) AS properties, min(e.created_at) AS created_at
+       arg_min(e.properties, coalesce(e.created_at, TIMESTAMP '9999-12-31')) AS properties, min(e.created_at) AS created_at
 FROM (SELECT namespace, relation_type, from_id, to_id, created_at, coalesce(properties, '{}') AS properties FROM ends) e
 JOIN graph_nodes a ON a.node_id = e.from_id AND (a.namespace = e.namespace OR a.namespace IS NULL)
 JOIN graph_nodes b ON b.node_id = e.to_id AND (b.namespace = e.namespace OR b.namespace IS NULL)

@@ -13,12 +13,14 @@ from typing import Any, cast
 from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
+from processors.graph_source import read_graph
 from processors.session_state import read_state
 from processors.stages.patterns import Patterns
 from processors.talos.extraction import Entity, extract
 from processors.talos.similarity import Record as Statement
 from processors.talos.similarity import similar_records
 from storage.applied import AppliedPositions
+from storage.graph.projection import Projections
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from streams.codec import decode, encode
@@ -75,6 +77,7 @@ class SmallNode:
         self.gateway = Gateway(
             cast(Log, self), self.applied, self.reader, self.indexes, None, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
         )
+        self.gateway.projections = Projections(home / "graph", read_graph)
         self._requests = 0
 
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
