@@ -34,15 +34,14 @@ LEAST_CONFIDENCE = 0.3
 
 _SETTLED = """
 WITH members AS (
-    SELECT coalesce(m.into_id, e.entity_id) AS canonical_id, e.entity_id
+    SELECT coalesce(m.into_id, e.entity_id) AS canonical_id, e.entity_id,
+           EXISTS (FROM relations r WHERE r.namespace = $1 AND r.relation_type = 'CRYSTALLIZED_INTO' AND r.from_id = e.entity_id) AS is_part
     FROM entities e LEFT JOIN merges m ON m.namespace = e.namespace AND m.record_id = e.entity_id
     WHERE e.namespace = $1 AND e.label = 'Observation' AND e.created_at <= $2)
 SELECT c.entity_id, c.text, c.domain, c.created_at, list(members.entity_id ORDER BY members.entity_id)
 FROM members JOIN entities c ON c.namespace = $1 AND c.entity_id = members.canonical_id
 GROUP BY ALL
-HAVING count(*) >= 2 AND count(*) > (
-    SELECT count(*) FROM relations r WHERE r.namespace = $1 AND r.relation_type = 'CRYSTALLIZED_INTO'
-      AND list_contains(list(members.entity_id), r.from_id))
+HAVING count(*) >= 2 AND NOT bool_and(is_part)
 ORDER BY c.entity_id"""
 
 
