@@ -15,7 +15,6 @@ import orjson
 
 BATCH = 2000
 MAX_DB_BYTES = 2**33
-MACROS = ("CREATE MACRO datetime(x) AS timestamp(x)", "CREATE MACRO duration(x) AS interval(x)")
 
 
 def build(path: Path, graph: Mapping[str, Any]) -> None:
@@ -29,8 +28,6 @@ def build(path: Path, graph: Mapping[str, Any]) -> None:
         pairs = ", ".join(f"FROM `{start}` TO `{end}`" for start, end in spec["pairs"])
         columns = "".join(f", `{name}` {kind}" for name, kind in spec["properties"].items())
         connection.execute(f"CREATE REL TABLE `{relation}`({pairs}{columns})")
-    for macro in MACROS:
-        connection.execute(macro)
     connection.execute("BEGIN TRANSACTION")
     for label, rows in graph["nodes"].items():
         types = graph["schema"]["nodes"][label]

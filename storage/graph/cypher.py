@@ -244,6 +244,7 @@ _FUNCTIONS = frozenset(
         "hash",
     ]
 )
+_LADYBUG_NAMES = {"datetime": "timestamp", "duration": "interval"}
 _BEFORE_PAREN = _CLAUSES | _OPERATORS
 
 
@@ -362,6 +363,30 @@ def _violation(cypher: str, token: Token) -> Refused:
     place = position_of(cypher, token.offset)
     message = f"The graph is read-only here: {token.upper} (line {place['line']}, column {place['column']}) is refused."
     return Refused(message, code="read_only_violation", clause=token.upper, position=place)
+
+
+def in_ladybug(cypher: str) -> tuple[str, list[tuple[int, int]]]:
+    """The query with the functions that ladybug calls otherwise, and (offset in the result, characters more) of each change."""
+    tokens = tokens_of(cypher)
+    parts: list[str] = []
+    changes: list[tuple[int, int]] = []
+    at = more = 0
+    for index, token in enumerate(tokens[:-1]):
+        name = _LADYBUG_NAMES.get(token.text.lower()) if token.kind == "word" else None
+        if name is None or tokens[index + 1].text != "(" or (index and tokens[index - 1].text == "."):
+            continue
+        if name == "timestamp" and index + 2 < len(tokens) and tokens[index + 2].text == ")":
+            name = "current_timestamp"
+        more += len(name) - len(token.text)
+        parts += [cypher[at : token.offset], name]
+        at = token.offset + len(token.text)
+        changes.append((at + more, len(name) - len(token.text)))
+    return "".join([*parts, cypher[at:]]), changes
+
+
+def original_offset(offset: int, changes: Sequence[tuple[int, int]]) -> int:
+    """Where in the caller's text a place of the changed one lies."""
+    return offset - sum(more for end, more in changes if offset >= end)
 
 
 def missing_parameters(names: Sequence[str], given: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from storage.graph.cypher import check_cypher, missing_parameters, position_of, tokens_of
+from storage.graph.cypher import check_cypher, in_ladybug, missing_parameters, original_offset, position_of, tokens_of
 from storage.sql.run import child_command
 from streams.errors import Refused, Unavailable
 
@@ -55,9 +55,10 @@ def run_cypher(file: Path, cypher: str, parameters: Mapping[str, Any], *, explai
     Raises Refused with `syntax_error` (and `position`), `timeout`, or `invalid_argument` for what fails on its values;
     Unavailable when the projection or the library cannot be opened.
     """
+    spoken, changes = in_ladybug(cypher)
     request = {
         "file": str(file),
-        "cypher": cypher,
+        "cypher": spoken,
         "parameters": dict(parameters),
         "explain": explain,
         "max_rows": MAX_ROWS,
@@ -66,7 +67,8 @@ def run_cypher(file: Path, cypher: str, parameters: Mapping[str, Any], *, explai
     }
     answer = _ask_child(orjson.dumps(request), timeout_s)
     if "error" in answer:
-        raise _refusal(cypher, answer["error"], answer["place"])
+        place = answer["place"]
+        raise _refusal(cypher, answer["error"], original_offset(_offset(spoken, *place), changes) if place else None)
     return CypherAnswer(**answer)
 
 
@@ -97,12 +99,12 @@ def _too_long(timeout_s: float) -> Refused:
     return Refused(f"The query took longer than {timeout_s:g} s and was ended: match less, or bound the paths.", code="timeout")
 
 
-def _refusal(cypher: str, message: str, place: list[int] | None) -> Refused:
+def _refusal(cypher: str, message: str, offset: int | None) -> Refused:
     """What ladybug says, with the place that it names, else that of the name it complains about."""
     if not message.startswith(_WRONG_QUERY):
         return Refused(f"The query failed: {message[:500]}")
-    offset = _offset(cypher, *place) if place else _mentioned(cypher, message)
-    return Refused(message[:500], code="syntax_error", position=position_of(cypher, offset))
+    place = position_of(cypher, _mentioned(cypher, message) if offset is None else offset)
+    return Refused(message[:500], code="syntax_error", position=place)
 
 
 def _offset(cypher: str, line: int, column: int) -> int:

@@ -20,7 +20,7 @@ def extracted(number: int, label: str, text: str, *, days_ago: int = 10, confide
 
 
 def merged(record_id: str, into: str, label: str) -> Any:
-    data = {"record_id": record_id, "label": label, "similar": [{"record_id": into, "how": "canonical_form"}]}
+    data = {"record_id": record_id, "label": label, "similar": [{"record_id": into, "how": "canonical_form", "cosine": None}]}
     return event("memory.similar_found", data, id=f"m-{record_id}")
 
 

@@ -128,6 +128,7 @@ async def test_what_would_change_something_is_refused_with_its_clause_and_place(
         ("MATCH (s:Session)\nRETURN s.goal FRM x", {"line": 2, "column": 15, "offset": 32}),
         ("MATCH (s:Sessio) RETURN s", {"line": 1, "column": 10, "offset": 9}),
         ("MATCH (s:Session)\nRETURN s.nothing", {"line": 2, "column": 10, "offset": 27}),
+        ("RETURN datetime('2026-01-01'), 1 FRM x", {"line": 1, "column": 34, "offset": 33}),
         ("RETURN 'open", {"line": 1, "column": 8, "offset": 7}),
         ("RETURN 1; RETURN 2", {"line": 1, "column": 9, "offset": 8}),
         ("RETURN nextval('x')", {"line": 1, "column": 8, "offset": 7}),
@@ -174,6 +175,9 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
     asked = "MATCH (s:Session) WHERE s.started_at > datetime('2026-01-01T00:00:00Z') - duration('30 days') RETURN s.started_at"
     [[started]] = await rows(told, asked)
     assert started.startswith("2026-01-05T12:00:0") and started.endswith("Z")
+    assert await rows(
+        told, "MATCH (s:Session) WHERE s.started_at < datetime() AND s.started_at > datetime($t) RETURN count(s)", t="2026-01-01"
+    ) == [[1]]
 
 
 async def test_nodes_edges_and_paths_are_objects(told: SmallNode) -> None:
