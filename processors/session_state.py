@@ -57,6 +57,6 @@ def read_state(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: st
         goal_achieved=goal_achieved,
         busy_tools=[name for (name,) in busy if name],
         frictions=frictions,
-        clusters=[Cluster(*cluster[:4], tuple(cluster[4])) for cluster in clusters],
+        clusters=[Cluster(label, identity, text, first, tuple(ids)) for label, identity, text, first, ids in clusters],
         followed=cursor.execute(_FOLLOWED, key).fetchall(),
     )

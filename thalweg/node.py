@@ -25,6 +25,7 @@ from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
 from processors.materialiser import Materialiser
+from processors.mirror import TelemetryMirror
 from processors.stages.consolidate import Consolidate
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
@@ -90,7 +91,8 @@ class Node:
             self.embedder = await loading
         await self._open_indexes()
         topics = await self._materialised_topics()
-        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
+        mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
+        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self._start_stages()

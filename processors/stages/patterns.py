@@ -58,7 +58,12 @@ class Patterns(Stage):
 
     def _fact_of(self, logged: LoggedEvent, signal: Signal, session_id: str, *, is_own: bool) -> Event:
         evidence = [{"relation": relation, "id": node_id} for relation, node_id in signal.evidence] if is_own else []
-        data = {"session_id": session_id, "description": signal.description, "indicators": signal.indicators, "evidence": evidence}
+        data: dict[str, object] = {
+            "session_id": session_id,
+            "description": signal.description,
+            "indicators": signal.indicators,
+            "evidence": evidence,
+        }
         fact = self.fact(logged, PATTERN_SIGNALLED, data | {"signal_id": signal.signal_id})
         identity = derived_id(fact.id, signal.description, session_id)
         return Event(identity, fact.source, fact.type, fact.namespace, fact.time, fact.data)

@@ -107,10 +107,10 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
         by_text.setdefault(text, identity)
     relations: dict[tuple[str, str, str], Relation] = {}
     for item in data.get("relations") or ():
-        ends = [by_text.get(item[end], item[end]) for end in ("from", "to")]
-        labels = [entities[end].label if end in entities else PRELOADED.get(end, ("Session",))[0] for end in ends]
-        if ends[0] != ends[1] and is_legal(item["type"], *labels):
-            relations[item["type"], ends[0], ends[1]] = Relation(item["type"], *ends, item.get("properties") or {})
+        start, end = (by_text.get(item[name], item[name]) for name in ("from", "to"))
+        labels = [entities[node].label if node in entities else PRELOADED.get(node, ("Session",))[0] for node in (start, end)]
+        if start != end and is_legal(item["type"], labels[0], labels[1]):
+            relations[item["type"], start, end] = Relation(item["type"], start, end, item.get("properties") or {})
     return Extraction(tuple(entities.values()), tuple(relations.values()))
 
 
