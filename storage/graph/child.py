@@ -45,7 +45,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
                 truncated = True
                 break
             rows.append(row)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # the others: parameters that ladybug has no type for
         return _error(str(error))
     elapsed_ms = int((time.perf_counter() - started) * 1000)
     return {"columns": result.get_column_names(), "rows": rows, "truncated": truncated, "elapsed_ms": elapsed_ms}
@@ -69,6 +69,8 @@ def simple(value: Any) -> Any:
 
 
 def _error(message: str) -> dict[str, Any]:
+    if message.startswith("Assertion failed"):
+        message = "Runtime exception: the graph library cannot run this query."
     place = _PLACE.search(message)
     position = [int(place[1]), int(place[2])] if place else None
     text = _DRAWING.sub("", _PLACE.sub("", message)).strip()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from processors.significance_counts import count_significance
 from processors.stages.consolidate import consolidate
+from processors.talos.significance import Counts
 from streams.event_types.derived import ENTITIES_EXTRACTED, ENTITIES_PRUNED, SIGNIFICANCE_RATED
 from streams.events import LoggedEvent
 from streams.positions import Position
@@ -75,3 +77,21 @@ def test_a_day_is_rated_once() -> None:
     assert store.sql("SELECT day::VARCHAR, score, level FROM significance") == [("2026-01-04", 0, "STABLE")]
     run(store, 1)
     assert store.sql("SELECT count(*) FROM significance") == [(2,)]
+
+
+def test_contradictions_and_open_questions_count_while_they_are_live() -> None:
+    store = Store()
+    store.publish(
+        extracted(1, "Insight", "It is the cache"), extracted(2, "Insight", "It is not the cache"), extracted(3, "Question", "Is it?"),
+        extracted(4, "Question", "Was it?"), topic=DERIVED.name,
+    )  # fmt: skip
+    relations = [
+        {"type": "CONTRADICTS", "from": "Insight-1", "to": "Insight-2"},
+        {"type": "RESOLVED_BY", "from": "Question-4", "to": "Insight-1"},
+    ]
+    data = {"source_event_id": "s", "entities": [], "relations": relations}
+    store.publish(event("talos.entities.extracted", data, id="relations"), topic=DERIVED.name)
+    assert count_significance(store.database.cursor(), "default") == Counts(contradictions=1, questions=1)
+    pruned = event("talos.entities.pruned", {"record_ids": ["Insight-2", "Question-3"], "reason": "doubt"}, id="p")
+    store.publish(pruned, topic=DERIVED.name)
+    assert count_significance(store.database.cursor(), "default") == Counts()

@@ -169,6 +169,8 @@ async def test_a_query_without_end_is_ended(told: SmallNode, monkeypatch: pytest
 
 async def test_a_value_that_does_not_fit_is_the_callers_to_mend(node: SmallNode) -> None:
     assert (await refusal(node, "RETURN 1 / 0")).error_code == "invalid_argument"
+    mixed = await refusal(node, "RETURN $x", parameters={"x": {"a": [1, None, "b"]}})
+    assert mixed.error_code == "invalid_argument" and "/" not in mixed.message
 
 
 async def test_times_and_durations_are_computed(told: SmallNode) -> None:
