@@ -22,7 +22,10 @@ from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
+from processors.graph_source import read_graph
 from processors.materialiser import Materialiser
+from processors.mirror import TelemetryMirror
+from processors.stages.consolidate import Consolidate
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
@@ -30,6 +33,7 @@ from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
 from storage.applied import AppliedPositions
 from storage.database import Database
+from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
@@ -85,7 +89,8 @@ class Node:
             self.embedder = await loading
         await self._open_indexes()
         topics = await self._materialised_topics()
-        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
+        mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
+        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self._start_stages()
@@ -136,6 +141,7 @@ class Node:
             Embed(self.embedder),
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
+            Consolidate(self.reader, self.applied),
         ]
 
     def _start_stages(self) -> None:
@@ -173,6 +179,7 @@ class Node:
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
+            projections=Projections(settings.home / "graph", read_graph),
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)

@@ -1,15 +1,23 @@
-"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals."""
+"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals, what is hidden, how significant a day was."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from datetime import date
 
 import numpy as np
 
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
 from processors.talos.canonical import canonical_form
-from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, PATTERN_SIGNALLED, SIMILAR_FOUND
+from streams.event_types.derived import (
+    EMBEDDED,
+    ENTITIES_EXTRACTED,
+    ENTITIES_PRUNED,
+    PATTERN_SIGNALLED,
+    SIGNIFICANCE_RATED,
+    SIMILAR_FOUND,
+)
 from streams.events import LoggedEvent
 from streams.ids import derived_id
 
@@ -138,14 +146,46 @@ def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 
 
 def _signal_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "pattern_signals", (logged.event.data["signal_id"], logged.event.data["session_id"])
+    data = logged.event.data
+    yield "pattern_signals", (data["signal_id"], data["session_id"])
 
 
 def _signalled(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The signal counts once a session."""
+    data, moment = logged.event.data, at(logged.event.time)
+    signal_id, session_id = data["signal_id"], data["session_id"]
+    if rows.get("pattern_signals", signal_id, session_id) is not None:
+        return None
+    row = {name: data[name] for name in ("signal_id", "session_id", "description")}
+    rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": moment})
+    for item in data.get("evidence") or ():
+        found = {"signal_id": signal_id, "session_id": session_id, "created_at": moment}
+        rows.insert("signal_evidence", found | {"relation_type": item["relation"], "node_id": item["id"]})
+    return None
+
+
+def _prune_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield from (("prunes", (record_id,)) for record_id in logged.event.data["record_ids"])
+
+
+def _pruned(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
-    if rows.get("pattern_signals", data["signal_id"], data["session_id"]) is None:
-        row = {name: data[name] for name in ("signal_id", "session_id", "description")}
-        rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": at(logged.event.time)})
+    for record_id in data["record_ids"]:
+        if rows.get("prunes", record_id) is None:
+            rows.put("prunes", {"record_id": record_id, "reason": data["reason"], "pruned_at": at(logged.event.time)})
+    return None
+
+
+def _rated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "significance", (date.fromisoformat(logged.event.data["day"]),)
+
+
+def _rated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The first rating of a day stays."""
+    data, day = logged.event.data, date.fromisoformat(logged.event.data["day"])
+    if rows.get("significance", day) is None:
+        row = {"day": day, "score": data["score"], "level": data["level"], "counts": data.get("counts") or {}}
+        rows.put("significance", row | {"rated_at": at(logged.event.time)})
     return None
 
 
@@ -154,4 +194,6 @@ REDUCERS = {
     EMBEDDED: Reducer(_embedded, _embedded_reads),
     SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
     PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
+    ENTITIES_PRUNED: Reducer(_pruned, _prune_reads),
+    SIGNIFICANCE_RATED: Reducer(_rated, _rated_reads),
 }

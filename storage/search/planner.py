@@ -14,7 +14,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
-_NOT_MERGED = "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id)"
+_NOT_MERGED = (
+    "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id) "
+    "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id)"
+)
 
 
 @dataclass(frozen=True, slots=True)

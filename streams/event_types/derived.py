@@ -9,6 +9,8 @@ ENTITIES_EXTRACTED = wire_type("talos.entities.extracted")
 EMBEDDED = wire_type("memory.embedded")
 SIMILAR_FOUND = wire_type("memory.similar_found")
 PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
+ENTITIES_PRUNED = wire_type("talos.entities.pruned")
+SIGNIFICANCE_RATED = wire_type("talos.significance")
 
 EVENT_TYPES = (
     EventType(PROGRESS, DERIVED.name, "A stage has processed its source up to here; the record carries no facts.", {}),
@@ -58,6 +60,21 @@ EVENT_TYPES = (
         PATTERN_SIGNALLED,
         DERIVED.name,
         "A session showed a recurring combination; three sessions make a pattern.",
-        obj({"signal_id": FILLED, "session_id": FILLED, "description": FILLED}, {"indicators": array(FILLED)}),
+        obj(
+            {"signal_id": FILLED, "session_id": FILLED, "description": FILLED},
+            {"indicators": array(FILLED), "evidence": array(obj({"relation": FILLED, "id": FILLED}))},
+        ),
+    ),
+    EventType(
+        ENTITIES_PRUNED,
+        DERIVED.name,
+        "Entities that are hidden from now on, because hardly anybody believes them.",
+        obj({"record_ids": array(FILLED), "reason": FILLED}),
+    ),
+    EventType(
+        SIGNIFICANCE_RATED,
+        DERIVED.name,
+        "How urgently what is known asks for attention, once a day.",
+        obj({"day": FILLED, "score": {"type": "integer", "minimum": 0}, "level": FILLED}, {"counts": {"type": "object"}}),
     ),
 )

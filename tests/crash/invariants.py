@@ -24,6 +24,12 @@ KEYED = {
     "documents": "label",
     "dead_letters": "dead_letter_id",
     "tool_calls": "(namespace, tool_call_id)",
+    "talos_names": "(namespace, label, name)",
+    "telemetry_names": "(namespace, label, name)",
+    "prunes": "(namespace, record_id)",
+    "significance": "(namespace, day)",
+    "pattern_signals": "(namespace, signal_id, session_id)",
+    "signal_evidence": "(namespace, signal_id, session_id, relation_type, node_id)",
 }
 """What makes a row of each table one thing."""
 

@@ -29,7 +29,7 @@ class Store:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect()
-        for name in ("0001_spine.sql", "0002_views.sql"):
+        for name in ("0001_spine.sql", "0002_views.sql", "0003_talos_graph.sql"):
             self.connection.execute((files("storage.migrations") / name).read_text())
         self.offset = 0
 

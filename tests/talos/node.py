@@ -13,23 +13,27 @@ from typing import Any, cast
 from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
+from processors.graph_source import read_graph
+from processors.session_state import read_state
+from processors.stages.patterns import Patterns
 from processors.talos.extraction import Entity, extract
 from processors.talos.similarity import Record as Statement
 from processors.talos.similarity import similar_records
 from storage.applied import AppliedPositions
+from storage.graph.projection import Projections
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
-from streams.events import Event, LoggedEvent
+from streams.events import Event, LoggedEvent, wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
 from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup")
+STAGES = ("extract", "embed", "dedup", "patterns", "consolidate")
 
 
 class SetClock:
@@ -73,6 +77,7 @@ class SmallNode:
         self.gateway = Gateway(
             cast(Log, self), self.applied, self.reader, self.indexes, None, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
         )
+        self.gateway.projections = Projections(home / "graph", read_graph)
         self._requests = 0
 
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
@@ -116,6 +121,8 @@ class SmallNode:
         self.process([self.store.record(encode(TELEMETRY.name, event))])
 
     def _derive(self, logged: LoggedEvent) -> None:
+        if logged.event.type == wire_type("talos.session.closed"):
+            self._show_patterns(logged)
         source, found = logged.event, extract(logged.event)
         if not found.entities:
             return
@@ -135,6 +142,14 @@ class SmallNode:
             self._put(
                 source, SIMILAR_FOUND, {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches}, number
             )
+
+    def _show_patterns(self, logged: LoggedEvent) -> None:
+        """What the patterns stage publishes."""
+        stage = Patterns(self.reader, self.applied)
+        state = read_state(self.store.database.cursor(), logged.event.namespace, logged.event.data["session_id"])
+        if state is not None:
+            for fact in stage.signalled(logged, state):
+                self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _similar(self, entity: Entity) -> list[dict[str, Any]]:
         rows = self.store.sql('SELECT entity_id, label, text, category FROM entities ORDER BY "offset", idx')
