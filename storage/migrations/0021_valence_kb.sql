@@ -62,3 +62,39 @@ SELECT p.* REPLACE (coalesce((SELECT arg_max(c.to_status, c.changed_at) FROM vkb
                               WHERE c.namespace = p.namespace AND c.pattern_id = p.pattern_id AND c.last_observed_at = p.last_observed_at),
                              p.status) AS status)
 FROM vkb_patterns p;
+
+-- the views over all toolsets, with Valence's conversations
+CREATE OR REPLACE VIEW sessions AS
+SELECT t.session_id, s.parent_session_id, t.namespace, 'talos' AS source, s.project, coalesce(t.persona, s.agent) AS agent,
+       coalesce(s.model, (SELECT arg_max(m.model, m.occurred_at) FROM model_calls m
+                          WHERE m.namespace = t.namespace AND m.session_id = t.session_id)) AS model,
+       t.goal, coalesce(t.summary, s.summary) AS summary, t.started_at, t.ended_at, t.duration_seconds::DOUBLE AS duration_s
+FROM talos_sessions t
+LEFT JOIN telemetry_sessions s ON s.namespace = t.namespace AND s.session_id = t.session_id
+UNION ALL
+SELECT session_id, NULL, namespace, 'valence', project_context, platform, NULL, NULL, summary, started_at, ended_at,
+       epoch_us(ended_at - started_at) / 1e6
+FROM vkb_sessions
+UNION ALL
+SELECT session_id, parent_session_id, namespace, source, project, agent, model, goal, summary, started_at, ended_at,
+       epoch_us(ended_at - started_at) / 1e6 AS duration_s
+FROM telemetry_sessions s
+WHERE NOT EXISTS (FROM talos_sessions t WHERE t.namespace = s.namespace AND t.session_id = s.session_id)
+  AND NOT EXISTS (FROM vkb_sessions v WHERE v.namespace = s.namespace AND v.session_id = s.session_id);
+
+CREATE OR REPLACE VIEW memories AS
+SELECT j.entry_id AS memory_id, j.category AS kind, 'talos' AS toolset, j.session_id, j.content AS text, j.created_at,
+       j.created_at AS valid_from, NULL::TIMESTAMP AS valid_until, NULL::VARCHAR AS superseded_by, true AS is_live,
+       j.event_id AS source_event_id, j.namespace
+FROM talos_journal j
+UNION ALL
+SELECT e.entity_id, e.label, 'talos', e.session_id, e.text, e.created_at, e.created_at, m.merged_at, m.into_id, m.record_id IS NULL,
+       e.source_event_id, e.namespace
+FROM entities e LEFT JOIN merges m ON m.namespace = e.namespace AND m.record_id = e.entity_id
+UNION ALL
+SELECT exchange_id, 'exchange', 'valence', session_id, content, created_at, created_at, NULL, NULL, true, event_id, namespace
+FROM vkb_exchanges
+UNION ALL
+SELECT pattern_id, 'pattern', 'valence', NULL, description, first_observed_at, first_observed_at, NULL, NULL, status <> 'archived',
+       event_id, namespace
+FROM vkb_patterns_aged;
