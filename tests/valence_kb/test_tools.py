@@ -240,6 +240,15 @@ async def test_a_value_that_cannot_be_is_refused_by_name(agent: Agent, tool: str
     assert agent.node.published == []
 
 
+async def test_a_refusal_says_code_and_sentence_under_the_names_of_the_seed(agent: Agent) -> None:
+    for arguments, parameter in (({}, "platform"), ({"platform": 1}, "platform"), ({"platform": "irc"}, "platform")):
+        answer = await refused(agent, "INVALID_PARAMS", "session_start", **arguments)
+        assert answer["error_message"] == answer["error"] and "`platform`" in answer["error_message"]
+        assert answer["details"]["parameter"] == parameter
+    undeclared = await refused(agent, "INVALID_PARAMS", "session_start", platform="api", room="x")
+    assert "external_room_id" in undeclared["error_message"]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
@@ -287,5 +296,11 @@ async def test_a_log_that_is_down_keeps_the_write_and_says_so(agent: Agent, node
 
 async def test_a_store_that_is_down_is_said_by_a_read(agent: Agent, node: SmallNode) -> None:
     node.reader.is_down = True
-    answer = await agent.call("session_list")
-    assert answer["success"] is False and answer["degraded"] is True
+    answer = await refused(agent, "STORAGE_ERROR", "session_list")
+    assert answer["degraded"] is True
+
+
+async def test_a_defect_is_told_by_its_code_and_shows_nothing_of_the_inside(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent.node.reader, "_call", lambda query: 1 / 0)
+    answer = await refused(agent, "INTERNAL_ERROR", "pattern_list")
+    assert "division" not in str(answer)
