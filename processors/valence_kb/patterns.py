@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 EMERGING, ESTABLISHED, FADING, ARCHIVED = "emerging", "established", "fading", "archived"
 ESTABLISHED_AT = 5
@@ -51,9 +52,21 @@ def reinforced(pattern: Pattern, session_id: str | None, moment: datetime) -> Pa
     )
 
 
+class Step(NamedTuple):
+    """A step of a pattern's ageing, and when it was due."""
+
+    from_status: str
+    to_status: str
+    due_at: datetime
+
+
+def ageing_steps(status: str, last_observed: datetime, now: datetime) -> list[Step]:
+    """The steps that a pattern of that stored status (emerging or established) has taken by now, in their order."""
+    steps = [Step(status, FADING, last_observed + FADING_AFTER[status]), Step(FADING, ARCHIVED, last_observed + ARCHIVED_AFTER)]
+    return [step for step in steps if step.due_at <= now]
+
+
 def status_at(status: str, last_observed: datetime, now: datetime) -> str:
-    """What has become of a pattern of that stored status (emerging or established) by now."""
-    age = now - last_observed
-    if age >= ARCHIVED_AFTER:
-        return ARCHIVED
-    return FADING if age >= FADING_AFTER[status] else status
+    """What has become of a pattern of that stored status by now."""
+    steps = ageing_steps(status, last_observed, now)
+    return steps[-1].to_status if steps else status

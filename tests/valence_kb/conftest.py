@@ -32,7 +32,7 @@ class Agent:
 
     async def session(self, **arguments: Any) -> str:
         """The id of a session just begun."""
-        return (await self.call("session_start", **{"platform": "api", **arguments}))["session_id"]
+        return str((await self.call("session_start", **{"platform": "api", **arguments}))["session_id"])
 
     async def say(self, session_id: str, content: str, role: str = "user", **more: Any) -> dict[str, Any]:
         return await self.call("exchange_add", session_id=session_id, role=role, content=content, **more)

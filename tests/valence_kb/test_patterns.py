@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ DAY = timedelta(days=1)
 
 def test_confidence_rises_by_a_tenth_of_what_is_missing_and_the_fifth_occurrence_establishes() -> None:
     pattern = recorded([], None, NOON)
-    seen = [(pattern.confidence, pattern.status)]
+    seen: list[tuple[Any, str]] = [(pattern.confidence, pattern.status)]
     for number in range(5):
         pattern = reinforced(pattern, f"s{number}", NOON) or pytest.fail("a new session counts")
         seen.append((pytest.approx(pattern.confidence, abs=1e-9), pattern.status))

@@ -34,7 +34,7 @@ _EXCHANGE = "exchange_id, session_id, sequence, role, content, created_at, token
 _EXCHANGE_FIELDS = ["id", "session_id", "sequence", "role", "content", "created_at", "tokens_approx", "tool_uses"]
 _PATTERN = "pattern_id, type, description, evidence, occurrence_count, confidence, status, first_observed_at, last_observed_at"
 _PATTERN_FIELDS = ["id", "type", "description", "evidence", "occurrence_count", "confidence", "status", "first_observed", "last_observed"]
-_JSON = {"themes": [], "metadata": {}, "tool_uses": [], "evidence": []}
+_JSON: dict[str, Any] = {"themes": [], "metadata": {}, "tool_uses": [], "evidence": []}
 
 Row = dict[str, Any]
 Cursor = duckdb.DuckDBPyConnection

@@ -17,7 +17,7 @@ from streams.clock import parse_time
 
 async def reinforce_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, answer the pattern; a session counts once."""
-    stated = {name: answers.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments}
+    stated: dict[str, str] = {name: answers.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments}
     asked = answers.event(call, "valence.pattern.reinforced", stated)
     published = await answers.publish(call, asked)
     result, problem = await answers.decided(call, published, pattern_id=stated["pattern_id"])
