@@ -1,7 +1,7 @@
 """The inventory: finds every `TOOL` in `toolsets/<toolset>/<tool>.py`, checks it, and chooses what a server shows.
 
 Nothing is listed by hand: a module with a `TOOL` is a tool, one without is not. A toolset's package may define `PULSE`,
-a function whose result is added to every answer of the toolset.
+a function whose result is added to every answer of the toolset, and `ERROR_CODES`, its own names for the codes that all share.
 """
 
 from __future__ import annotations
@@ -34,21 +34,27 @@ class ToolDefect(Exception):
 
 @dataclass(frozen=True)
 class Inventory:
-    """Tools by name, in the order of their names; `checks` validates the arguments of each."""
+    """Tools by name, in the order of their names; `checks` validates the arguments of each.
+
+    `codes` holds a toolset's own names for codes that it shares with the others, by the toolset's name.
+    """
 
     tools: Mapping[str, Tool]
     pulses: Mapping[str, Pulse] = field(default_factory=dict)
     checks: Mapping[str, ArgumentCheck] = field(default_factory=dict)
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tools: Iterable[Tool], pulses: Mapping[str, Pulse] | None = None) -> Inventory:
+    def of(
+        cls, tools: Iterable[Tool], pulses: Mapping[str, Pulse] | None = None, codes: Mapping[str, Mapping[str, str]] | None = None
+    ) -> Inventory:
         """An inventory of these tools, each checked. Raises ToolDefect."""
         exact: dict[str, Tool] = {}
         for tool in sorted(tools, key=lambda tool: tool.name):
             if tool.name in exact:
                 raise ToolDefect(f"Two tools are called {tool.name}.")
             exact[tool.name] = checked(tool)
-        return cls(exact, pulses or {}, {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()})
+        return cls(exact, pulses or {}, {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()}, codes or {})
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -66,7 +72,11 @@ class Inventory:
             if name not in self.toolsets:
                 raise SettingsError(f"There is no toolset {name!r}; there are {', '.join(self.toolsets)}.")
         chosen = (tool for tool in self if (not toolsets or tool.toolset in toolsets) and (tool.kind == "read" or not read_only))
-        return Inventory.of(chosen, self.pulses)
+        return Inventory.of(chosen, self.pulses, self.codes)
+
+    def code(self, tool: Tool | None, code: str) -> str:
+        """The code as the tool's toolset calls it."""
+        return code if tool is None else self.codes.get(tool.toolset, {}).get(code, code)
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant."""
@@ -79,17 +89,20 @@ def find_tools() -> Inventory:
     """Every tool of the distribution. Raises ToolDefect naming the module that is wrong."""
     tools: list[Tool] = []
     pulses: dict[str, Pulse] = {}
+    codes: dict[str, Mapping[str, str]] = {}
     for package in pkgutil.iter_modules(toolsets.__path__, toolsets.__name__ + "."):
         toolset = importlib.import_module(package.name)
         toolset_name = package.name.rsplit(".", 1)[1]
         if hasattr(toolset, "PULSE"):
             pulses[toolset_name] = toolset.PULSE
+        if hasattr(toolset, "ERROR_CODES"):
+            codes[toolset_name] = toolset.ERROR_CODES
         for entry in pkgutil.iter_modules(toolset.__path__, toolset.__name__ + "."):
             tool = getattr(importlib.import_module(entry.name), "TOOL", None)
             if tool is not None:
                 _check_place(tool, toolset_name, entry.name)
                 tools.append(tool)
-    return Inventory.of(tools, pulses)
+    return Inventory.of(tools, pulses, codes)
 
 
 def _check_place(tool: Any, toolset: str, module: str) -> None:

@@ -23,6 +23,7 @@ from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.materialiser import Materialiser
+from processors.stages.age_patterns import age_patterns
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
@@ -144,6 +145,7 @@ class Node:
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
         self.app = make_app(self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=self._instance_id())
         self._guard("stages", self._run_stages())
+        self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
 
     def _instance_id(self) -> str:
         """Stable for this node, so that after a restart it has its partitions back at once; no other node's."""

@@ -24,6 +24,11 @@ KEYED = {
     "documents": "label",
     "dead_letters": "dead_letter_id",
     "tool_calls": "(namespace, tool_call_id)",
+    "vkb_sessions": "(namespace, session_id)",
+    "vkb_exchanges": "(namespace, session_id, sequence)",
+    "vkb_patterns": "(namespace, pattern_id)",
+    "vkb_session_insights": "(namespace, session_id, belief_id)",
+    "vkb_pattern_changes": "(namespace, pattern_id, last_observed_at, to_status)",
 }
 """What makes a row of each table one thing."""
 
