@@ -21,10 +21,10 @@ from processors.valence.beliefs import (
 from processors.valence.confidence import WEIGHTS, Confidence
 from processors.valence.sources import read_source
 from processors.valence.tensions import tension_id
+from processors.valence_kb.identifiers import as_uuid
 from streams.clock import format_time
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED, TENSION_INVESTIGATED, TENSION_RESOLVED
 from streams.events import Event, LoggedEvent
-from streams.ids import as_uuid
 
 RESOLUTIONS = "tension_resolutions"
 SESSIONS = "vkb_sessions"
