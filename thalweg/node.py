@@ -29,6 +29,7 @@ from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
+from processors.stages.tensions import Tensions
 from processors.worker import make_app, watch
 from storage.applied import AppliedPositions
 from storage.database import Database
@@ -132,6 +133,7 @@ class Node:
             Embed(self.embedder),
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
+            Tensions(self.reader, self.indexes, self.applied),
         ]
 
     def _start_stages(self) -> None:

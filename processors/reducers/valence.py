@@ -8,13 +8,12 @@ from typing import Any
 from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
 from processors.valence.beliefs import (
     BELIEFS,
-    HASHES,
+    Draft,
     DraftError,
+    belief_id_of,
     create,
     draft_reads,
-    hash_of,
     put_belief,
-    put_source,
     read_draft,
     state,
 )
@@ -57,7 +56,7 @@ def _created(logged: LoggedEvent, rows: Rows) -> Outcome:
         return identity is not None and rows.get(SESSIONS, identity) is not None
 
     source = read_source(data.get("source_type"), data.get("source_ref"), is_session)
-    return Outcome(result=state(event, rows, draft, source).as_result())
+    return Outcome(result=state(event, rows, draft, source).as_result() | {"stated_as": belief_id_of(event)})
 
 
 def _superseded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -84,12 +83,15 @@ def _superseded(logged: LoggedEvent, rows: Rows) -> Outcome:
     return _replace(event, rows, old, draft, data)
 
 
-def _replace(event: Event, rows: Rows, old: Row, draft: Any, data: Mapping[str, Any]) -> Outcome:
+def _replace(event: Event, rows: Rows, old: Row, draft: Draft, data: Mapping[str, Any]) -> Outcome:
     moment, reason = at(event.time), data["reason"].strip()
     confidence = draft.confidence if data.get("confidence") is not None else confidence_of(old)
-    method = f"supersession: {reason}"
-    successor = type(draft)(
-        draft.content, confidence, tuple(old["domain_path"]), (), max(moment, old["valid_from"] or moment), (), method
+    successor = Draft(
+        draft.content,
+        confidence,
+        old["domain_path"],
+        valid_from=max(moment, old["valid_from"] or moment),
+        extraction_method=f"supersession: {reason}",
     )
     stated = create(event, rows, successor, old["source_id"] or "", old["links"], supersedes_id=old["belief_id"], reason=reason)
     close(rows, old, "superseded", event, superseded_by_id=stated.belief_id)

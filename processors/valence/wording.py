@@ -201,3 +201,8 @@ def values_differ(a: Wording, b: Wording, shares_subject: bool) -> bool:
 def says_the_same(a: Wording, b: Wording) -> bool:
     """Whether nothing that matters stands in just one text: no value, name or negation. Similarity is for the caller to know."""
     return a.values == b.values and a.names == b.names and sorted(a.negations) == sorted(b.negations)
+
+
+def without_grammar(text: str) -> str:
+    """The words of a question that say what it is about: without articles, pronouns, auxiliaries; all when nothing else is left."""
+    return " ".join(token for token in Wording(text).tokens if token not in _STOP) or text

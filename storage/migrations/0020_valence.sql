@@ -114,7 +114,7 @@ SELECT belief_id, content,
 FROM held;
 
 -- entities under the id that stands for them; aliases are the names that were merged into it
-CREATE VIEW belief_subjects AS
+CREATE VIEW knowledge_entities AS
 SELECT e.entity_id, e.name, e.type, e.description,
        coalesce((SELECT list(DISTINCT m.name ORDER BY m.name) FROM entity_resolutions x
                  JOIN valence_entities m ON m.namespace = x.namespace AND m.entity_id = x.entity_id

@@ -222,6 +222,26 @@ class SearchIndexes:
             return []
         return self._vectors.search(vector, k, self._resolve(cursor, filter) if filter is not None else None)
 
+    def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The cosine of each of the (n,) labels to a unit vector; NaN for one without a vector of this engine's model."""
+        if self._vectors is None:
+            return np.full(len(labels), np.nan, np.float32)
+        return self._vectors.cosines(vector, labels)
+
+    def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
+        """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""
+        if len(allowed) == 0:
+            return []
+        if not self._keywords_ready:
+            scanned = scan_documents(cursor, text, Filter(namespace), len(allowed))
+            return [match for match in scanned if allowed[min(np.searchsorted(allowed, match[0]), len(allowed) - 1)] == match[0]][:k]
+        return self._index_of_keywords().search(text, namespace, k, allowed)
+
+    @property
+    def generation(self) -> int:
+        """Changes whenever something is applied: what was read under the same number is still so."""
+        return self._generation
+
     def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
         key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one

@@ -1,4 +1,4 @@
-"""The Valence tools, one module a tool. `answers`, `kb_answers` and `kb_queries` hold what they share and are no tools."""
+"""The Valence tools, one module a tool. `*answers`, `*queries` and `belief_search` hold what they share and are no tools."""
 
 ERROR_CODES = {
     "invalid_argument": "INVALID_PARAMS",
@@ -9,3 +9,9 @@ ERROR_CODES = {
     "internal_error": "INTERNAL_ERROR",
 }
 """What the toolset calls the codes that all tools share."""
+
+GROUPS = {
+    "valence.substrate": ("belief", "entity", "tension"),
+    "valence.vkb": ("session", "exchange", "pattern", "insight"),
+}
+"""Parts of the toolset that can be chosen alone: each is the tools of these nouns."""
