@@ -1,4 +1,4 @@
-"""Valence's conversations decide: sessions, the numbers of their exchanges, patterns. Fed by the memory topic, ageing apart."""
+"""Valence's conversations decide: sessions, the numbers of their exchanges, patterns, insights. Fed by the memory topic, ageing apart."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from datetime import UTC
 from typing import Any
 
 from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at, document_label
+from processors.reducers.valence import invalid_draft, refused
+from processors.valence.beliefs import SOURCES, DraftError, belief_id_of, draft_reads, put_source, read_draft, state
+from processors.valence.sources import session_source
 from processors.valence_kb import patterns
 from processors.valence_kb.exchanges import next_sequence, tokens_approx
-from processors.valence_kb.identifiers import EXCHANGE, PATTERN, SESSION, SOURCE, object_id
+from processors.valence_kb.identifiers import EXCHANGE, INSIGHT, PATTERN, SESSION, object_id
 from streams.clock import format_time, parse_time
 from streams.event_types.valence_kb import (
     EXCHANGE_ADDED,
+    INSIGHT_EXTRACTED,
     PATTERN_RECORDED,
     PATTERN_REINFORCED,
     PATTERN_STATUS_CHANGED,
@@ -21,7 +25,9 @@ from streams.event_types.valence_kb import (
 )
 from streams.events import Event, LoggedEvent
 
-SESSIONS, EXCHANGES, PATTERNS = "vkb_sessions", "vkb_exchanges", "vkb_patterns"
+SESSIONS, EXCHANGES, PATTERNS, INSIGHTS = "vkb_sessions", "vkb_exchanges", "vkb_patterns", "vkb_session_insights"
+INSIGHT_CONFIDENCE = 0.8
+EXTRACTION = "conversation_extraction"
 TOOLSET = "valence"
 _ORIGIN = ("namespace", "topic", "partition", "offset", "event_id")
 
@@ -42,11 +48,11 @@ def _changed(row: Row, **changes: Any) -> Row:
 def session_not_found(session_id: str) -> Outcome:
     """The refusal of a session that no tool has begun."""
     message = f"There is no session {session_id[:80]}; session_start begins one (a transcript's session can be read, not added to)."
-    return Outcome("refused", "SESSION_NOT_FOUND", message, {"session_id": session_id})
+    return refused("SESSION_NOT_FOUND", message, session_id=session_id)
 
 
 def _blank(name: str) -> Outcome:
-    return Outcome("refused", "INVALID_PARAMS", f"The argument `{name}` is blank; it needs some text.", {"details": {"parameter": name}})
+    return refused("INVALID_PARAMS", f"The argument `{name}` is blank; it needs some text.", parameter=name, allowed="some text")
 
 
 def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -68,7 +74,7 @@ def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
             "claude_session_id": claude_session_id if isinstance(claude_session_id, str) else None,
             "external_room_id": data.get("external_room_id"),
             "metadata": metadata,
-            "source_id": object_id(event, SOURCE),
+            "source_id": put_source(event, rows, session_source(session_id)),
             "exchange_count": 0,
             "last_exchange_id": None,
             "insight_count": 0,
@@ -78,7 +84,9 @@ def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
 
 
 def _started_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield SESSIONS, (object_id(logged.event, SESSION),)
+    session_id = object_id(logged.event, SESSION)
+    yield SESSIONS, (session_id,)
+    yield SOURCES, (session_source(session_id).id_in(logged.event.namespace),)
 
 
 def _ended(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -169,7 +177,7 @@ def _reinforced(logged: LoggedEvent, rows: Rows) -> Outcome:
     row = rows.get(PATTERNS, str(data["pattern_id"]))
     if row is None:
         message = f"There is no pattern {str(data['pattern_id'])[:80]}; pattern_list says which there are."
-        return Outcome("refused", "PATTERN_NOT_FOUND", message, {"pattern_id": data["pattern_id"]})
+        return refused("PATTERN_NOT_FOUND", message, pattern_id=data["pattern_id"])
     session_id = data.get("session_id")
     if session_id is not None and rows.get(SESSIONS, session_id) is None:
         return session_not_found(session_id)
@@ -188,6 +196,44 @@ def _reinforced(logged: LoggedEvent, rows: Rows) -> Outcome:
         "evidence_count": len(now.evidence),
     }
     return Outcome(result=result)
+
+
+def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    event, data, session_id = logged.event, logged.event.data, _session_id(logged.event)
+    yield SESSIONS, (session_id,)
+    yield SOURCES, (session_source(session_id).id_in(event.namespace),)
+    yield INSIGHTS, (session_id, belief_id_of(event))
+    yield "documents", (document_label(event.namespace, object_id(event, INSIGHT)),)
+    yield from draft_reads(event, data["content"], data.get("entities"), data.get("similar"))
+
+
+def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
+    """A belief whose source is the session, linked to it once; the same insight again in one session changes nothing."""
+    event, data = logged.event, logged.event.data
+    session = rows.get(SESSIONS, _session_id(event))
+    if session is None:
+        return session_not_found(_session_id(event))
+    confidence = INSIGHT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
+    try:
+        draft = read_draft({**data, "confidence": confidence}, extraction_method=EXTRACTION)
+    except DraftError as error:
+        return invalid_draft(error)
+    session_id = session["session_id"]
+    stated = state(event, rows, draft, session_source(session_id))
+    known = rows.get(INSIGHTS, session_id, stated.belief_id)
+    insight_id = known["insight_id"] if known else _insight(event, rows, session, stated.belief_id)
+    result = {"insight_id": insight_id, "session_id": session_id, "already_linked": known is not None, "stated_as": belief_id_of(event)}
+    return Outcome(result=result | stated.as_result())
+
+
+def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
+    """Link the belief to the session, at the exchange that was the latest; the insight's own words can be found."""
+    insight_id, moment, session_id = object_id(event, INSIGHT), at(event.time), session["session_id"]
+    row = {"insight_id": insight_id, "session_id": session_id, "belief_id": belief_id, "exchange_id": session["last_exchange_id"]}
+    rows.put(INSIGHTS, row | {"extraction_method": "manual", "extracted_at": moment})
+    rows.put(SESSIONS, _changed(session, insight_count=session["insight_count"] + 1))
+    rows.document(insight_id, TOOLSET, "Insight", event.data["content"], created_at=moment, session_id=session_id)
+    return insight_id
 
 
 def _aged_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -212,6 +258,7 @@ REDUCERS = {
     SESSION_STARTED: Reducer(_started, _started_reads),
     SESSION_ENDED: Reducer(_ended, _session_reads),
     EXCHANGE_ADDED: Reducer(_added, _added_reads),
+    INSIGHT_EXTRACTED: Reducer(_extracted, _extracted_reads),
     PATTERN_RECORDED: Reducer(_recorded, _recorded_reads),
     PATTERN_REINFORCED: Reducer(_reinforced, _reinforced_reads),
     PATTERN_STATUS_CHANGED: Reducer(_aged, _aged_reads),

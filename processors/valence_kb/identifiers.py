@@ -7,7 +7,7 @@ import uuid
 from streams.events import Event
 from streams.ids import derived_id
 
-SESSION, EXCHANGE, PATTERN, INSIGHT, SOURCE = "valence.session", "valence.exchange", "valence.pattern", "valence.insight", "valence.source"
+SESSION, EXCHANGE, PATTERN, INSIGHT = "valence.session", "valence.exchange", "valence.pattern", "valence.insight"
 
 
 def object_id(event: Event, role: str) -> str:

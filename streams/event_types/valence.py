@@ -17,7 +17,7 @@ TENSION_DETECTED = wire_type("valence.tension.detected")
 
 _REQUEST = {"request_id": OPTIONAL}
 _TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": TEXT}
-_CONFIDENCE: dict[str, Any] = {"type": ["number", "object", "null"]}
+CONFIDENCE: dict[str, Any] = {"type": ["number", "object", "null"]}
 ENTITIES: dict[str, Any] = {"type": ["array", "null"]}
 SIMILAR: dict[str, Any] = {"type": ["array", "null"], "items": obj({"belief_id": FILLED, "cosine": NUMBER})}
 """Beliefs near to this one when it was stated, as the door found them: what is near enough is the reducer's decision."""
@@ -30,7 +30,7 @@ EVENT_TYPES = (
         obj(
             {"content": FILLED},
             {
-                "confidence": _CONFIDENCE,
+                "confidence": CONFIDENCE,
                 "domain_path": _TEXTS,
                 "source_type": {"enum": [*SOURCE_TYPES, None]},
                 "source_ref": OPTIONAL,
@@ -45,7 +45,7 @@ EVENT_TYPES = (
         BELIEF_SUPERSEDED,
         MEMORY.name,
         "A belief was replaced by another text; the old one stays in its history.",
-        obj({"old_belief_id": FILLED, "new_content": FILLED, "reason": FILLED}, {"confidence": _CONFIDENCE, **_REQUEST}),
+        obj({"old_belief_id": FILLED, "new_content": FILLED, "reason": FILLED}, {"confidence": CONFIDENCE, **_REQUEST}),
     ),
     EventType(
         TENSION_RESOLVED,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from streams.event_types import FILLED, OPTIONAL, TEXT, UNIT, obj
+from streams.event_types.valence import CONFIDENCE, ENTITIES, SIMILAR
 from streams.events import EventType, wire_type
 from streams.topics import DERIVED, MEMORY
 
@@ -63,7 +64,7 @@ EVENT_TYPES = (
         "An insight was drawn from a conversation: a belief whose source is the session.",
         obj(
             {"session_id": FILLED, "content": FILLED},
-            {"domain_path": _TEXTS, "confidence": {"type": ["number", "object", "null"]}, "entities": _LIST, **_REQUEST},
+            {"domain_path": _TEXTS, "confidence": CONFIDENCE, "entities": ENTITIES, "similar": SIMILAR, **_REQUEST},
         ),
     ),
     EventType(

@@ -166,7 +166,8 @@ def shown(fields: Mapping[str, Any], is_fresh: bool) -> dict[str, Any]:
 
 def not_found(session_id: str) -> Refused:
     """The refusal of a session that nothing has told of."""
-    return Refused(f"There is no session {session_id}; session_list says which there are.", code="SESSION_NOT_FOUND", session_id=session_id)
+    message = f"There is no session {session_id}; session_list says which there are."
+    return Refused(message, code="SESSION_NOT_FOUND", details={"session_id": session_id})
 
 
 def exchange(asked: Event, exchange_id: str, sequence: int | None, tokens: int) -> dict[str, Any]:
