@@ -54,9 +54,10 @@ class Tensions(Stage):
         stages = ("embed",) if self._indexes.model is not None else ()
         if not await self._applied.wait(token, timeout_s=WAIT_S, stages=stages):
             raise Unavailable("The store has not caught up with the log; beliefs are compared once it has.")
-        return [await self._reader.run(lambda cursor, logged=logged: self._found(cursor, logged)) for logged in events]  # type: ignore[misc]
+        return [await self._reader.run(lambda cursor, logged=logged: self.find(cursor, logged)) for logged in events]  # type: ignore[misc]
 
-    def _found(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
+    def find(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
+        """The facts about one event, from what the store holds now."""
         event = logged.event
         belief_id = belief_id_of(event)
         twins = cursor.execute(_TWINS, [event.namespace, belief_id]).fetchall()

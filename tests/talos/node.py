@@ -13,6 +13,7 @@ from typing import Any, cast
 from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
+from processors.embedding.model import Embedder
 from processors.talos.extraction import Entity, extract
 from processors.talos.similarity import Record as Statement
 from processors.talos.similarity import similar_records
@@ -29,7 +30,7 @@ from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup")
+STAGES = ("extract", "embed", "dedup", "tensions")
 
 
 class SetClock:
@@ -59,7 +60,7 @@ class FallibleReader(Reader):
 class SmallNode:
     """`await node.call("journal_write", content=…)` runs a tool as the door does, without limits."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, embedder: Embedder | None = None) -> None:
         self.store = Store()
         self.clock = SetClock()
         self.applied = AppliedPositions()
@@ -68,10 +69,11 @@ class SmallNode:
         self.is_down = self.is_behind = False
         self.connection = Connection()
         self.spool = Spool(home / "spool")
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, None)
+        self.embedder = embedder
+        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
         self.gateway = Gateway(
-            cast(Log, self), self.applied, self.reader, self.indexes, None, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
+            cast(Log, self), self.applied, self.reader, self.indexes, embedder, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
         )
         self._requests = 0
 
@@ -147,7 +149,8 @@ class SmallNode:
         self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _apply(self, record: Record) -> None:
-        self.indexes.apply(self.store.apply(record).indexed.documents, [])
+        indexed = self.store.apply(record).indexed
+        self.indexes.apply(indexed.documents, indexed.vectors)
 
     def close(self) -> None:
         self.indexes.close(save=False)
