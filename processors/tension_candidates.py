@@ -59,7 +59,7 @@ def find_tensions(
     new = held.pop(belief_id)
     cosines = _cosines(indexes, vector, labels) | near
     best = sorted(held.values(), key=lambda other: (-cosines.get(other.belief_id, -1.0), other.belief_id))[:CANDIDATES]
-    findings = (judge(new, other, cosines.get(other.belief_id)) for other in best)
+    findings = (judge(other, new, cosines.get(other.belief_id)) for other in best)
     return sorted((finding for finding in findings if finding is not None), key=lambda finding: (-finding.score, finding.tension_id))
 
 

@@ -108,8 +108,11 @@ def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
 
 
 def judge(one: Held, other: Held, cosine: float | None) -> Finding | None:
-    """What is between two beliefs, None when they do not conflict. Being alike is never a conflict by itself."""
-    a, b = sorted((one, other), key=lambda held: (held.created_at, held.belief_id))
+    """What is between two beliefs, None when they do not conflict. Being alike is never a conflict by itself.
+
+    Of two from the same moment `one` counts as the older.
+    """
+    a, b = sorted((one, other), key=lambda held: held.created_at)
     found = signals(a, b)
     signal = round(signal_of(*found), 6)
     if signal < CONFLICT:

@@ -31,7 +31,6 @@ _TOKEN = re.compile(
     r"|[^\W\d_][^\W_]*(?:'[^\W\d_]+)?[+#]*"  # a word
 )
 _NAME = re.compile(r"[^\W\d_][^\W_]*[+#]*")
-_SENTENCE_END = re.compile(r"[.!?:]\s*$")
 _SUFFIXES = ("ing", "ies", "ed", "es", "s", "e", "y")
 ANTONYMS: Sequence[tuple[str, str]] = (
     ("good", "bad"),
@@ -120,14 +119,9 @@ class Wording:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Case-folded words with a capital that no sentence's beginning explains, or with one inside (`PostgreSQL`)."""
-        found = set()
-        for match in _NAME.finditer(self.text):
-            word = match.group()
-            starts = match.start() == 0 or bool(_SENTENCE_END.search(self.text[: match.start()]))
-            if any(letter.isupper() for letter in (word[1:] if starts else word)) and word != "I":
-                found.add(word.casefold())
-        return frozenset(found)
+        """Case-folded words that are written with a capital, grammar aside: names, or the beginning of a sentence."""
+        words = (match.group() for match in _NAME.finditer(self.text))
+        return frozenset(word.casefold() for word in words if word != word.lower() and word.casefold() not in _STOP)
 
     def has(self, phrase: str) -> bool:
         """Whether the words of the phrase follow each other; n't is not, and `should` before a negation is not `should`."""
@@ -200,7 +194,8 @@ def values_differ(a: Wording, b: Wording, shares_subject: bool) -> bool:
 
 def says_the_same(a: Wording, b: Wording) -> bool:
     """Whether nothing that matters stands in just one text: no value, name or negation. Similarity is for the caller to know."""
-    return a.values == b.values and a.names == b.names and sorted(a.negations) == sorted(b.negations)
+    is_named = a.names <= set(b.tokens) and b.names <= set(a.tokens)
+    return is_named and a.values == b.values and sorted(a.negations) == sorted(b.negations)
 
 
 def without_grammar(text: str) -> str:

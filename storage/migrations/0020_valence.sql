@@ -102,9 +102,9 @@ WITH held AS (
 SELECT belief_id, content,
        CASE WHEN NOT had_tensions OR overall_origin <> 'computed' THEN overall
             ELSE greatest(CASE WHEN corroboration_count < 2 THEN 0 WHEN corroboration_count = 2 THEN 0.65 ELSE 0.8 END,
-                 least(1.0, exp((coalesce(.25 * ln(greatest(.001, source_reliability)), 0) + coalesce(.15 * ln(greatest(.001, method_quality)), 0)
-                      + coalesce(.20 * ln(greatest(.001, internal_consistency)), 0) + coalesce(.15 * ln(greatest(.001, temporal_freshness)), 0)
-                      + coalesce(.15 * ln(greatest(.001, corroboration)), 0) + coalesce(.10 * ln(greatest(.001, domain_applicability)), 0))
+                 least(1.0, exp((CASE WHEN source_reliability IS NULL THEN 0 ELSE .25 * ln(greatest(.001, source_reliability)) END + CASE WHEN method_quality IS NULL THEN 0 ELSE .15 * ln(greatest(.001, method_quality)) END
+                      + CASE WHEN internal_consistency IS NULL THEN 0 ELSE .20 * ln(greatest(.001, internal_consistency)) END + CASE WHEN temporal_freshness IS NULL THEN 0 ELSE .15 * ln(greatest(.001, temporal_freshness)) END
+                      + CASE WHEN corroboration IS NULL THEN 0 ELSE .15 * ln(greatest(.001, corroboration)) END + CASE WHEN domain_applicability IS NULL THEN 0 ELSE .10 * ln(greatest(.001, domain_applicability)) END)
                      / (CASE WHEN source_reliability IS NULL THEN 0 ELSE .25 END + CASE WHEN method_quality IS NULL THEN 0 ELSE .15 END
                         + CASE WHEN internal_consistency IS NULL THEN 0 ELSE .20 END + CASE WHEN temporal_freshness IS NULL THEN 0 ELSE .15 END
                         + CASE WHEN corroboration IS NULL THEN 0 ELSE .15 END + CASE WHEN domain_applicability IS NULL THEN 0 ELSE .10 END)))) END AS overall,

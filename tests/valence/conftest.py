@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from processors.stages.tensions import Tensions
 from streams.codec import encode
 from streams.event_types.derived import EMBEDDED
 from streams.events import Event, LoggedEvent
+from streams.log.base import Outgoing, Record
+from streams.positions import Position
 from streams.topics import DERIVED, MEMORY
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
@@ -27,6 +30,7 @@ class BeliefNode(SmallNode):
         super().__init__(home, HashingEmbedder())
         self.tensions = Tensions(self.reader, self.indexes, self.applied)
         self.is_blind = False
+        self.waiting: list[Record] = []
 
     def _derive(self, logged: LoggedEvent) -> None:
         if logged.event.type not in Tensions.accepts:
@@ -52,6 +56,21 @@ class BeliefNode(SmallNode):
     def _keep(self, fact: Event) -> None:
         self._apply(self.store.record(encode(DERIVED.name, fact)))
 
+    async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        """As the small node's; what lies on the log while it is behind is kept for `catch_up`."""
+        before = dict(self.store.offsets)
+        positions = await super().publish(records, timeout_s=timeout_s)
+        if self.is_behind:
+            self.store.offsets = before
+            self.waiting += [self.store.record(outgoing) for outgoing in records]
+        return positions
+
+    def catch_up(self) -> None:
+        """Everything that waits is applied."""
+        self.is_behind = False
+        waiting, self.waiting = self.waiting, []
+        self.process(waiting)
+
     def tell(self, event: Event) -> None:
         """An event of a foreign producer on the memory topic, applied."""
         self.published.append(event)
@@ -59,7 +78,12 @@ class BeliefNode(SmallNode):
 
 
 class Believer(Agent):
-    """`await agent.hold("Redis is fast")` is the belief that came of it."""
+    """`await agent.hold("Redis is fast")` is the belief that came of it. Each call takes a second."""
+
+    async def call(self, tool: str, *, request_id: str | None = None, **arguments: Any) -> dict[str, Any]:
+        answer = await super().call(tool, request_id=request_id, **arguments)
+        self.node.clock.time += timedelta(seconds=1)
+        return answer
 
     async def hold(self, content: str, *entities: str, **more: Any) -> dict[str, Any]:
         linked = {"entities": [{"name": name, "type": "tool"} for name in entities]} if entities else {}

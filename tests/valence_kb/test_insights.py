@@ -105,7 +105,7 @@ async def test_an_insight_of_nobody_or_of_a_transcript_is_refused_and_leaves_no_
 
 async def test_what_a_foreign_producer_tells_is_judged_by_the_same_rules(agent: Agent, node: SmallNode) -> None:
     session_id = await agent.session()
-    bad = {"entities": [5], "confidence": {"overall": "high"}, "similar": []}
+    bad: dict[str, Any] = {"entities": [5], "confidence": {"overall": "high"}, "similar": []}
     events = [
         event("valence.insight.extracted", {"session_id": session_id, "content": FACT, **more}, id=f"x{number}")
         for number, more in enumerate(({}, *({name: value} for name, value in bad.items()), {"session_id": "gone"}))
