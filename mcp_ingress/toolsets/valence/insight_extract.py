@@ -29,7 +29,7 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     result, problem = await answers.decided(call, published, stated_as=made)
     if result is None:
         ids = {"insight_id": object_id(asked, INSIGHT), "belief_id": made, "session_id": session_id}
-        fields = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
+        fields: dict[str, Any] = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
         return answers.answered(published, ids, fields, pending=True, problem=problem)
     belief = await call.read(functools.partial(belief_after, namespace=call.namespace, belief_id=result["belief_id"]))
     tensions = [] if result["deduplicated"] else await tensions_of(call, made, vector)
