@@ -13,6 +13,7 @@ from processors.valence.sources import session_source
 from processors.valence_kb import patterns
 from processors.valence_kb.exchanges import next_sequence, tokens_approx
 from processors.valence_kb.identifiers import EXCHANGE, INSIGHT, PATTERN, SESSION, object_id
+from processors.valence_kb.insights import DEFAULT_CONFIDENCE, EXTRACTION, LINK
 from streams.clock import format_time, parse_time
 from streams.event_types.valence_kb import (
     EXCHANGE_ADDED,
@@ -26,8 +27,6 @@ from streams.event_types.valence_kb import (
 from streams.events import Event, LoggedEvent
 
 SESSIONS, EXCHANGES, PATTERNS, INSIGHTS = "vkb_sessions", "vkb_exchanges", "vkb_patterns", "vkb_session_insights"
-INSIGHT_CONFIDENCE = 0.8
-EXTRACTION = "conversation_extraction"
 TOOLSET = "valence"
 _ORIGIN = ("namespace", "topic", "partition", "offset", "event_id")
 
@@ -213,7 +212,7 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
     session = rows.get(SESSIONS, _session_id(event))
     if session is None:
         return session_not_found(_session_id(event))
-    confidence = INSIGHT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
+    confidence = DEFAULT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
     try:
         draft = read_draft({**data, "confidence": confidence}, extraction_method=EXTRACTION)
     except DraftError as error:
@@ -230,7 +229,7 @@ def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
     """Link the belief to the session, at the exchange that was the latest; the insight's own words can be found."""
     insight_id, moment, session_id = object_id(event, INSIGHT), at(event.time), session["session_id"]
     row = {"insight_id": insight_id, "session_id": session_id, "belief_id": belief_id, "exchange_id": session["last_exchange_id"]}
-    rows.put(INSIGHTS, row | {"extraction_method": "manual", "extracted_at": moment})
+    rows.put(INSIGHTS, row | {"extraction_method": LINK, "extracted_at": moment})
     rows.put(SESSIONS, _changed(session, insight_count=session["insight_count"] + 1))
     rows.document(insight_id, TOOLSET, "Insight", event.data["content"], created_at=moment, session_id=session_id)
     return insight_id

@@ -20,8 +20,10 @@ async def test_each_worked_question_gives_the_columns_and_rows_that_the_page_pri
     await agent.say(session_id, "Noted", role="assistant")
     pattern_id = (await agent.call("pattern_record", type="preference", description="Prefers blue green deployments"))["pattern_id"]
     await agent.call("pattern_reinforce", pattern_id=pattern_id, session_id=session_id)
+    insight = await agent.call("insight_extract", session_id=session_id, content="Deployments use blue green")
+    await agent.call("belief_supersede", old_belief_id=insight["belief_id"], new_content="Deployments use canaries", reason="safer")
     await import_example(node)
-    assert len(QUESTIONS) == 3
+    assert len(QUESTIONS) == 4
     for sql, answer in QUESTIONS:
         cursor = node.store.database.cursor()
         found = cursor.execute(sql)

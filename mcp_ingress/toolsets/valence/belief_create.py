@@ -6,16 +6,12 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
-from mcp_ingress.toolsets.valence.belief_search import similar_beliefs, vector_of
-from mcp_ingress.toolsets.valence.belief_writes import belief_after, tensions_of
+from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, tensions_of
 from processors.valence.beliefs import belief_id_of
 from processors.valence.entities import ROLES
-from streams.errors import Unavailable
 
 _FIELDS = ("content", "confidence", "domain_path", "source_type", "source_ref", "entities", "valid_from")
 
@@ -25,7 +21,7 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     answers.checked_text(arguments, "content")
     draft = answers.checked_draft(arguments)
     asked = answers.event(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
-    vector, similar = await _near(call, draft.content)
+    vector, similar = await near_to(call, draft.content)
     if similar:
         asked = replace(asked, data={**asked.data, "similar": similar})  # the id stays that of the request
     published = await answers.publish(call, asked)
@@ -38,15 +34,6 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     tensions = [] if result["deduplicated"] else await tensions_of(call, made, vector)
     fields = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
     return answers.answered(published, fields, {})
-
-
-async def _near(call: Call, content: str) -> tuple[np.ndarray | None, list[dict[str, Any]]]:
-    """The text's vector and what is near to it; nothing while the store does not answer: the write goes on."""
-    vector = await vector_of(call, content)
-    try:
-        return vector, await similar_beliefs(call, vector)
-    except Unavailable:
-        return vector, []
 
 
 TOOL = Tool(

@@ -9,10 +9,19 @@ import numpy as np
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_tension
-from mcp_ingress.toolsets.valence.belief_search import tensions_ahead
+from mcp_ingress.toolsets.valence.belief_search import similar_beliefs, tensions_ahead, vector_of
 from processors.valence.tensions import Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
+
+
+async def near_to(call: Call, content: str) -> tuple[np.ndarray | None, list[dict[str, Any]]]:
+    """The text's vector and what is near to it; nothing while the store does not answer: the write goes on."""
+    vector = await vector_of(call, content)
+    try:
+        return vector, await similar_beliefs(call, vector)
+    except Unavailable:
+        return vector, []
 
 
 def belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str) -> Row:
