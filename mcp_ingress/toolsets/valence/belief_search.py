@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call
+from mcp_ingress.toolsets.valence.belief_queries import standing
 from processors.tension_candidates import find_tensions
 from processors.valence.confidence import age_days, recency
 from processors.valence.tensions import DUPLICATE_COSINE, Finding
@@ -94,31 +95,32 @@ def search_beliefs(
     labels = _allowed(cursor, conditions, now)
     if not len(labels):
         return [], 0
-    cosines = np.full(len(labels), np.nan, np.float32) if vector is None else indexes.cosines(vector, labels)
-    near = np.flatnonzero(cosines >= MIN_COSINE)  # NaN is never near
-    said = indexes.words(cursor, without_grammar(text), conditions.namespace, len(labels), labels)
-    places = np.searchsorted(labels, np.array([label for label, _ in said], np.int64))
-    total = len(np.union1d(near, places))
-    pool = max(3 * limit, MIN_POOL)
-    best = near[np.argsort(-cosines[near], kind="stable")][:pool]
-    chosen = dict.fromkeys([*best.tolist(), *places[:pool].tolist()])
-    words = {int(place): score for place, (_, score) in zip(places, said, strict=True) if int(place) in chosen}
-    semantic = {int(labels[place]): _semantic(float(cosines[place]), words.get(place, 0.0), said) for place in chosen}
+    near, cosines = (np.empty(0, np.int64), np.empty(0)) if vector is None else indexes.within(vector, MIN_COSINE, labels)
+    asked, pool = without_grammar(text), max(3 * limit, MIN_POOL)
+    said = dict(indexes.words(cursor, asked, conditions.namespace, pool, labels))
+    total = indexes.count_matches(cursor, asked, conditions.namespace, labels, np.sort(near))
+    chosen = np.array(list(dict.fromkeys([*near[np.argsort(-cosines, kind="stable")][:pool].tolist(), *said])), np.int64)
+    meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen)
+    most = max(said.values(), default=0.0)
+    semantic = {label: _semantic(float(cosine), said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning, strict=True)}
     return _ranked(cursor, conditions.namespace, semantic, now)[:limit], total
 
 
-def _semantic(cosine: float, score: float, said: Sequence[tuple[int, float]]) -> float:
+def _semantic(cosine: float, score: float, most: float) -> float:
     """The cosine; while there is no vector, the keyword score as a share of the best one."""
     if math.isnan(cosine):
-        return score / said[0][1] if said and said[0][1] > 0 else 0.0
+        return score / most if most > 0 else 0.0
     return min(1.0, max(0.0, cosine))
 
 
 def _ranked(cursor: duckdb.DuckDBPyConnection, namespace: str, semantic: Mapping[int, float], now: datetime) -> list[Found]:
     """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
+    if not semantic:
+        return []
+    relation = standing(cursor, namespace, list(semantic))
     rows = cursor.execute(
-        f"SELECT belief_id, label, overall, created_at FROM beliefs WHERE namespace = ? AND label IN ({', '.join('?' * len(semantic))})",
-        [namespace, *semantic],
+        f"SELECT belief_id, label, overall, created_at FROM {relation} WHERE label IN ({', '.join('?' * len(semantic))}) AND namespace = ?",
+        [*semantic, namespace],
     ).fetchall()
     ranked = []
     for belief_id, label, overall, created_at in rows:
