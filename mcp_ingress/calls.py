@@ -149,21 +149,24 @@ class Door:
             body = await self._run(tool, call, self._arguments(tool, request.arguments))
             text = _json(body)
         except Refused as refused:
-            record.failed("rate_limited" if refused.error_code == "rate_limited" else "refused", refused.error_code)
-            body = error_body(refused.error_code, refused.message, refused.extra)
+            code = self.inventory.code(tool, refused.error_code)
+            record.failed("rate_limited" if code == "rate_limited" else "refused", code)
+            body = error_body(code, refused.message, refused.extra)
         except Unavailable as absent:
-            record.failed("error", absent.code)
-            body = error_body(absent.code, absent.message, absent.extra, degraded=True)
+            code = self.inventory.code(tool, absent.code)
+            record.failed("error", code)
+            body = error_body(code, absent.message, absent.extra, degraded=True)
         except TimedOut as late:
             record.failed("timeout", "timeout")
-            body = error_body("timeout", str(late), {})
+            body = error_body(self.inventory.code(tool, "timeout"), str(late), {})
         except UnknownTool:
             raise
         except Exception as bug:
             logger.exception("the tool %s failed", request.tool[:64])
-            record.failed("error", "internal_error")
+            code = self.inventory.code(tool, "internal_error")
+            record.failed("error", code)
             message = f"The tool {request.tool} failed inside ({type(bug).__name__}); the node's log says more."
-            body = error_body("internal_error", message, {})
+            body = error_body(code, message, {})
         else:
             if body.get("success") is False:
                 record.failed("error", str(body.get("error_code") or "degraded"))
@@ -222,8 +225,9 @@ class Door:
 
 
 def error_body(code: str, message: str, extra: Mapping[str, Any], *, degraded: bool = False) -> dict[str, Any]:
-    """The one shape of an error's answer; extras never hide its own fields."""
-    return {**extra, "success": False, "degraded": degraded, "error_code": code, "message": message, "error": message}
+    """The one shape of an error's answer, the sentence under each name that a seed gives it; extras never hide its own fields."""
+    said = {"error_code": code, "error_message": message, "message": message, "error": message}
+    return {**extra, "success": False, "degraded": degraded, **said}
 
 
 def _json(body: dict[str, Any]) -> str:

@@ -25,12 +25,14 @@ from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
 from processors.materialiser import Materialiser
 from processors.mirror import TelemetryMirror
+from processors.stages.age_patterns import age_patterns
 from processors.stages.consolidate import Consolidate
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
+from processors.stages.tensions import Tensions
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.graph.projection import Projections
@@ -142,6 +144,7 @@ class Node:
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
             Consolidate(self.reader, self.applied),
+            Tensions(self.reader, self.indexes, self.applied),
         ]
 
     def _start_stages(self) -> None:
@@ -149,6 +152,7 @@ class Node:
         if self._with_stages:
             self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
             self._guard("stages", self._run_stages())
+            self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
 
     def _instance_id(self) -> str:
         """Stable for this node, so that after a restart it has its partitions back at once; no other node's."""

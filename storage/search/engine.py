@@ -222,6 +222,37 @@ class SearchIndexes:
             return []
         return self._vectors.search(vector, k, self._resolve(cursor, filter) if filter is not None else None)
 
+    def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The cosine of each of the (n,) labels to a unit vector; NaN for one without a vector of this engine's model."""
+        if self._vectors is None:
+            return np.full(len(labels), np.nan, np.float32)
+        return self._vectors.cosines(vector, labels)
+
+    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Every one of the (n,) sorted labels whose cosine is at least this, and the cosines; in no order."""
+        if self._vectors is None or len(allowed) == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        return self._vectors.within(vector, least, allowed)
+
+    def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
+        """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""
+        if len(allowed) == 0:
+            return []
+        if not self._keywords_ready:
+            scanned = scan_documents(cursor, text, Filter(namespace), len(allowed))
+            return [match for match in scanned if allowed[min(np.searchsorted(allowed, match[0]), len(allowed) - 1)] == match[0]][:k]
+        return self._index_of_keywords().search(text, namespace, k, allowed)
+
+    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
+        if not self._keywords_ready:
+            said = self.words(cursor, text, namespace, len(allowed), allowed)
+            return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
+        others = cursor.execute("SELECT label FROM documents WHERE namespace = ? ORDER BY label", [namespace]).fetchnumpy()["label"]
+        index = self._index_of_keywords()
+        holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
+        return holding + len(near) - index.count(text, namespace, near)
+
     def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
         key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one

@@ -156,6 +156,25 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
+    def count(self, text: str, namespace: str, allowed: np.ndarray, others: np.ndarray | None = None) -> int:
+        """How many of the allowed labels hold a term of the text. `others`: the namespace's other labels, when they are known:
+        then whichever are fewer are named to tantivy, which only counts."""
+        terms = query_terms(text)[:MAX_QUERY_TERMS]
+        if not terms or len(allowed) == 0:
+            return 0
+        waiting = self._search_overlay(terms, namespace, allowed)  # before tantivy: see commit
+        searcher = self._index.searcher()
+        if others is None or len(allowed) <= len(others):
+            return self._count(searcher, terms, namespace, [label for label in allowed.tolist() if label not in waiting]) + len(waiting)
+        every = self._count(searcher, terms, namespace, None)
+        named = [*others.tolist(), *waiting]  # a document that has just been committed is counted once
+        return every - (self._count(searcher, terms, namespace, named) if named else 0) + len(waiting)
+
+    def _count(self, searcher: tantivy.Searcher, terms: Sequence[str], namespace: str, labels: list[int] | None) -> int:
+        if labels is not None and not labels:
+            return 0
+        return int(searcher.search(_query(self._schema, terms, namespace, labels), 1, count=True).count)
+
     def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None) -> dict[int, float]:
         with self._overlay:
             holders = {term: [(label, self._waiting[label]) for label in self._postings.get(term, ())] for term in terms}

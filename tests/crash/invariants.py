@@ -30,6 +30,22 @@ KEYED = {
     "significance": "(namespace, day)",
     "pattern_signals": "(namespace, signal_id, session_id)",
     "signal_evidence": "(namespace, signal_id, session_id, relation_type, node_id)",
+    "vkb_sessions": "(namespace, session_id)",
+    "vkb_exchanges": "(namespace, session_id, sequence)",
+    "vkb_patterns": "(namespace, pattern_id)",
+    "vkb_session_insights": "(namespace, session_id, belief_id)",
+    "vkb_pattern_changes": "(namespace, pattern_id, last_observed_at, to_status)",
+    "valence_sources": "(namespace, source_id)",
+    "valence_beliefs": "(namespace, belief_id)",
+    "valence_belief_changes": '(namespace, topic, partition, "offset", idx, belief_id)',
+    "valence_belief_hashes": "(namespace, content_hash)",
+    "belief_corroborations": "(namespace, belief_id, source_id)",
+    "valence_entities": "(namespace, entity_id)",
+    "valence_entity_names": "(namespace, name_key)",
+    "valence_belief_entities": "(namespace, belief_id, entity_id, role)",
+    "tension_resolutions": "(namespace, tension_id)",
+    "entity_resolutions": "(namespace, entity_id)",
+    "tension_findings": "(namespace, tension_id)",
 }
 """What makes a row of each table one thing."""
 

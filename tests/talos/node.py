@@ -13,6 +13,7 @@ from typing import Any, cast
 from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
+from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
 from processors.session_state import read_state
 from processors.stages.patterns import Patterns
@@ -33,7 +34,7 @@ from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup", "patterns", "consolidate")
+STAGES = ("extract", "embed", "dedup", "patterns", "consolidate", "tensions")
 
 
 class SetClock:
@@ -63,7 +64,7 @@ class FallibleReader(Reader):
 class SmallNode:
     """`await node.call("journal_write", content=…)` runs a tool as the door does, without limits."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, embedder: Embedder | None = None) -> None:
         self.store = Store()
         self.clock = SetClock()
         self.applied = AppliedPositions()
@@ -72,10 +73,11 @@ class SmallNode:
         self.is_down = self.is_behind = False
         self.connection = Connection()
         self.spool = Spool(home / "spool")
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, None)
+        self.embedder = embedder
+        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
         self.gateway = Gateway(
-            cast(Log, self), self.applied, self.reader, self.indexes, None, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
+            cast(Log, self), self.applied, self.reader, self.indexes, embedder, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
         )
         self.gateway.projections = Projections(home / "graph", read_graph)
         self._requests = 0
@@ -162,7 +164,8 @@ class SmallNode:
         self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _apply(self, record: Record) -> None:
-        self.indexes.apply(self.store.apply(record).indexed.documents, [])
+        indexed = self.store.apply(record).indexed
+        self.indexes.apply(indexed.documents, indexed.vectors)
 
     def close(self) -> None:
         self.indexes.close(save=False)
