@@ -240,7 +240,8 @@ class SearchIndexes:
             return []
         if not self._keywords_ready:
             scanned = scan_documents(cursor, text, Filter(namespace), len(allowed))
-            return [match for match in scanned if allowed[min(np.searchsorted(allowed, match[0]), len(allowed) - 1)] == match[0]][:k]
+            inside = set(allowed.tolist())
+            return [match for match in scanned if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
     def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
@@ -248,7 +249,7 @@ class SearchIndexes:
         if not self._keywords_ready:
             said = self.words(cursor, text, namespace, len(allowed), allowed)
             return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        others = cursor.execute("SELECT label FROM documents WHERE namespace = ? ORDER BY label", [namespace]).fetchnumpy()["label"]
+        others = cursor.execute("SELECT label FROM documents WHERE namespace = ?", [namespace]).fetchnumpy()["label"]
         index = self._index_of_keywords()
         holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
         return holding + len(near) - index.count(text, namespace, near)

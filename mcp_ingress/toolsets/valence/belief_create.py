@@ -28,7 +28,7 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, stated_as=made)
     if result is None:
-        fields = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
+        fields: dict[str, Any] = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
         return answers.answered(published, fields, {}, pending=True, problem=problem)
     belief = await call.read(functools.partial(belief_after, namespace=call.namespace, belief_id=result["belief_id"]))
     tensions = [] if result["deduplicated"] else await tensions_of(call, made, vector)

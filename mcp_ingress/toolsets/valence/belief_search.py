@@ -117,11 +117,12 @@ def _ranked(cursor: duckdb.DuckDBPyConnection, namespace: str, semantic: Mapping
     """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
     if not semantic:
         return []
-    relation = standing(cursor, namespace, list(semantic))
-    rows = cursor.execute(
-        f"SELECT belief_id, label, overall, created_at FROM {relation} WHERE label IN ({', '.join('?' * len(semantic))}) AND namespace = ?",
-        [*semantic, namespace],
-    ).fetchall()
+    columns = "belief_id, label, overall, created_at"
+    where = f"label IN ({', '.join('?' * len(semantic))}) AND namespace = ?"
+    asked = [*semantic, namespace]
+    rows = cursor.execute(f"SELECT {columns} FROM valence_beliefs WHERE {where}", asked).fetchall()
+    if standing(cursor, namespace, [row[0] for row in rows]) == "beliefs":
+        rows = cursor.execute(f"SELECT {columns} FROM beliefs WHERE {where}", asked).fetchall()
     ranked = []
     for belief_id, label, overall, created_at in rows:
         age = age_days(created_at.replace(tzinfo=UTC), now)

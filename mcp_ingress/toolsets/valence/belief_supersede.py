@@ -23,7 +23,7 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
     published = await answers.publish(call, asked)
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, belief_id=made)
-    said = {"old_belief_id": old_id, "reason": reason}
+    said: dict[str, Any] = {"old_belief_id": old_id, "reason": reason}
     if result is None:
         new = answers.submitted(asked, made, draft, supersedes_id=old_id)
         said |= {"new_belief": new, "old_belief": None, "tensions_detected": []}

@@ -22,8 +22,15 @@ async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
         if entity_id is None:
             raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
-    chosen = {"status": arguments.get("status"), "severity": arguments.get("severity"), "entity_id": entity_id}
-    tensions, total = await call.read(functools.partial(list_tensions, namespace=call.namespace, limit=limit, **chosen))
+    query = functools.partial(
+        list_tensions,
+        namespace=call.namespace,
+        status=arguments.get("status"),
+        severity=arguments.get("severity"),
+        entity_id=entity_id,
+        limit=limit,
+    )
+    tensions, total = await call.read(query)
     return answers.shown({"tensions": tensions, "total_count": total}, is_fresh)
 
 

@@ -29,7 +29,7 @@ async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, An
     after = await call.read(found)
     pair = [ids["belief_a_id"], ids["belief_b_id"]]
     beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=pair))
-    shown = {name: value for name, value in after.items() if name != "action"}
+    shown = {name: value for name, value in (after or {}).items() if name != "action"}
     return answers.answered(published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]}, {})
 
 
