@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from processors.embedding.model import Embedder
+from processors.embedding.texts import TEXTS, texts_to_embed
 from processors.reducers.derived import encode_vector
 from processors.stages.stage import Stage
-from processors.talos.extraction import texts_to_embed
 from streams.event_types.derived import EMBEDDED
-from streams.events import Event, LoggedEvent, wire_type
+from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
 
@@ -24,7 +24,7 @@ class Embed(Stage):
 
     name = "embed"
     source = MEMORY
-    accepts = frozenset({wire_type("talos.journal.written"), wire_type("talos.friction.logged")})
+    accepts = frozenset(TEXTS)
     batch_size = 16
 
     def __init__(self, embedder: Embedder | None) -> None:
