@@ -16,6 +16,7 @@ import duckdb
 import orjson
 
 from mcp_ingress.spool import Spool
+from processors.cognitive.configuration import Cognitive
 from processors.embedding.model import Embedder
 from storage.applied import AppliedPositions
 from storage.reader import Outcome, Reader, find_outcome
@@ -56,6 +57,7 @@ class Gateway:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    cognitive: Cognitive = field(default_factory=Cognitive)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
 
