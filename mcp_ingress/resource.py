@@ -143,7 +143,9 @@ def _typed(name: str, text: str, schema: Mapping[str, Any]) -> Any:
     try:
         value: float = int(text) if kind == "integer" else float(text)
     except ValueError:
-        raise Refused(f"The parameter `{name}` is {text[:80]!r}; {'an integer' if kind == 'integer' else 'a number'} is expected.") from None
+        raise Refused(
+            f"The parameter `{name}` is {text[:80]!r}; {'an integer' if kind == 'integer' else 'a number'} is expected."
+        ) from None
     if value != value:
         raise Refused(f"The parameter `{name}` is not a number.")
     if "maximum" in schema:

@@ -137,9 +137,7 @@ def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM) -> WireTool:
 
 def wire_resource(resource: Resource) -> WireResource:
     """The resource as resources/list shows it."""
-    return WireResource(
-        name=resource.name, title=resource.title, uri=resource.uri, description=resource.description, mime_type=MIME_TYPE
-    )
+    return WireResource(name=resource.name, title=resource.title, uri=resource.uri, description=resource.description, mime_type=MIME_TYPE)
 
 
 def wire_template(resource: Resource) -> ResourceTemplate:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 THRESHOLD = 0.5
-STOP_WORDS = frozenset(
-    "the is at which on and or but with from to of in for a an this that "
+_ENGLISH = "the is at which on and or but with from to of in for a an this that"
+_GERMAN = (
     "der die das und oder aber mit von zu für ein eine dies dass dem den des sich sind wird wurde auch nicht kann hat war bei aus nach vor "
-    "auf über unter durch um bis".split()
+    "auf über unter durch um bis"
 )
+STOP_WORDS = frozenset(f"{_ENGLISH} {_GERMAN}".split())
 _STRIPPED = '.,!?;:"'
 _SHORT = 3
 

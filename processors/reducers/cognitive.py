@@ -103,9 +103,7 @@ def _items(rows: Rows) -> list[Item]:
         row = rows.get(SLOTS, slot)
         if row is not None and row["id"] is not None:
             place = (row["offset"], row["idx"])
-            found.append(
-                Item(slot, row["id"], row["content"], row["importance"], row["last_accessed"], row["created_at"], place)
-            )
+            found.append(Item(slot, row["id"], row["content"], row["importance"], row["last_accessed"], row["created_at"], place))
     return found
 
 

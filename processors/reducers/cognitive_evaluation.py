@@ -118,7 +118,9 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
     }
     rows.put(
         GROUND_TRUTH,
-        truth | models | {"judge1_scores": scores[0], "judge2_scores": scores[1], "kappa": kappa, "judged_at": moment, "event_id": logged.event.id},
+        truth
+        | models
+        | {"judge1_scores": scores[0], "judge2_scores": scores[1], "kappa": kappa, "judged_at": moment, "event_id": logged.event.id},
     )
     asked = {"query_id": data["query_id"], "judged_at": moment}
     counts = {"evaluated_documents": len(both), "failed_documents": len(failed)}

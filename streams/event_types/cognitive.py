@@ -48,9 +48,7 @@ EVENT_TYPES = (
         "Something was put into working memory, or touched there.",
         obj({"content": FILLED}, {"importance": UNIT, **_REQUEST}),
     ),
-    EventType(
-        WM_ARCHIVED, MEMORY.name, "An operator archived an item of working memory.", obj({"item_id": _ID}, {**_REQUEST})
-    ),
+    EventType(WM_ARCHIVED, MEMORY.name, "An operator archived an item of working memory.", obj({"item_id": _ID}, {**_REQUEST})),
     EventType(
         EPISODE_STORED,
         MEMORY.name,

@@ -52,7 +52,12 @@ async def test_resources_are_listed_as_uris_and_as_templates_and_read(node: Cogn
 
 
 async def test_a_range_of_days_includes_its_last_second_and_not_the_next(node: CognitiveNode) -> None:
-    for text, moment in (("in", "2026-01-15T23:59:59"), ("out", "2026-01-16T00:00:00"), ("before", "2026-01-09T23:59:59"), ("first", "2026-01-10T00:00:00")):
+    for text, moment in (
+        ("in", "2026-01-15T23:59:59"),
+        ("out", "2026-01-16T00:00:00"),
+        ("before", "2026-01-09T23:59:59"),
+        ("first", "2026-01-10T00:00:00"),
+    ):
         time = NOON.fromisoformat(moment + "+00:00")
         node.store.publish(event("cm.l0.stored", {"session_id": "s", "speaker": "u", "content": text}, id=text, time=time))
         node.store.publish(event("cm.l2.stored", {"content": f"{text} insight", "source_ids": []}, id="l2" + text, time=time))
@@ -65,7 +70,11 @@ async def test_a_range_of_days_includes_its_last_second_and_not_the_next(node: C
 
 async def test_numbers_are_clamped_and_insights_are_filtered_before_they_are_ranked(node: CognitiveNode) -> None:
     for number in range(12):
-        await node.ok("compress_to_l2_insight", content=f"it is the at of rivers {number}" if number % 2 else f"rivers valley {number}0000", source_ids=[])
+        await node.ok(
+            "compress_to_l2_insight",
+            content=f"it is the at of rivers {number}" if number % 2 else f"rivers valley {number}0000",
+            source_ids=[],
+        )
     assert len(await node.read("memory://l2-insights?top_k=0")) == 1 and len(await node.read("memory://l2-insights?top_k=100000")) == 12
     dense = await node.read("memory://l2-insights?query=rivers&fidelity_min=0.5&top_k=6")
     assert len(dense) == 6 and all(row["fidelity_score"] >= 0.5 and row["score"] > 0 for row in dense)

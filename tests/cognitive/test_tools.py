@@ -22,7 +22,11 @@ async def node(tmp_path: Path) -> AsyncIterator[CognitiveNode]:
 
 
 async def test_the_seeds_example_of_raw_dialogue(node: CognitiveNode) -> None:
-    said = {"session_id": "conversation-2025-01-15", "speaker": "user", "content": "What is consciousness and how does it relate to memory?"}
+    said = {
+        "session_id": "conversation-2025-01-15",
+        "speaker": "user",
+        "content": "What is consciousness and how does it relate to memory?",
+    }
     answer = await node.ok("store_raw_dialogue", **said, metadata={"context": "philosophical discussion"})
     assert answer.keys() >= {"id", "timestamp", "session_id", "status", "freshness"} and answer["status"] == "success"
     assert 1 <= answer["id"] < 2**53 and answer["timestamp"].endswith("Z")
@@ -51,7 +55,9 @@ async def test_unknown_sources_are_refused_by_number_and_none_at_all_are_accepte
     error = await node.error("compress_to_l2_insight", content="some text", source_ids=[7, 9])
     assert (error["error"], error["details"], error["embedding_status"]) == (INVALID, "Unknown source_ids: [7, 9]", "failed")
     answer = await node.ok("compress_to_l2_insight", content="of the and", source_ids=[])
-    assert answer["metadata"]["source_coverage"] is None and answer["metadata"]["warning_message"].startswith("Low information density (0.00 < 0.50)")
+    assert answer["metadata"]["source_coverage"] is None and answer["metadata"]["warning_message"].startswith(
+        "Low information density (0.00 < 0.50)"
+    )
 
 
 async def test_the_weights_the_dimension_and_the_bounds_of_a_search_are_checked(node: CognitiveNode) -> None:
@@ -62,7 +68,13 @@ async def test_the_weights_the_dimension_and_the_bounds_of_a_search_are_checked(
     ):
         error = await node.error("hybrid_search", query_text="rivers", **arguments)
         assert (error["error"], error["details"]) == (INVALID, details)
-    for arguments in ({"top_k": 0}, {"top_k": 101}, {"limit": 3}, {"weights": {"semantic": 1.1, "keyword": -0.1}}, {"query_embedding": [0.0] * 384}):
+    for arguments in (
+        {"top_k": 0},
+        {"top_k": 101},
+        {"limit": 3},
+        {"weights": {"semantic": 1.1, "keyword": -0.1}},
+        {"query_embedding": [0.0] * 384},
+    ):
         assert (await node.error("hybrid_search", query_text="rivers", **arguments))["error"] == INVALID
     plain = await node.ok("hybrid_search", query_text="rivers")
     given = await node.ok("hybrid_search", query_text="rivers", query_embedding=node.embedder.encode(["rivers"])[0].astype(float).tolist())
@@ -113,9 +125,17 @@ def truth(node: CognitiveNode, number: int, session: str = "s-truth") -> None:
 
 async def test_two_judges_tell_an_answer_from_an_unrelated_text(node: CognitiveNode) -> None:
     truth(node, 42)
-    docs = [{"id": 1, "content": "How do rivers carve valleys? Rivers carve valleys by erosion."}, {"id": 2, "content": "Invoices are due in May."}]
+    docs = [
+        {"id": 1, "content": "How do rivers carve valleys? Rivers carve valleys by erosion."},
+        {"id": 2, "content": "Invoices are due in May."},
+    ]
     answer = await node.ok("store_dual_judge_scores", query_id=42, query="How do rivers carve valleys?", docs=docs)
-    assert answer["evaluated_documents"] == 2 and answer["failed_documents"] == [] and answer["agreement"] and answer["judge1_model"] != answer["judge2_model"]
+    assert (
+        answer["evaluated_documents"] == 2
+        and answer["failed_documents"] == []
+        and answer["agreement"]
+        and answer["judge1_model"] != answer["judge2_model"]
+    )
     for judge in ("judge1", "judge2"):
         relevant, unrelated = answer[f"{judge}_scores"]
         assert relevant > 0.5 > unrelated and answer[f"{judge}_score"] == pytest.approx((relevant + unrelated) / 2)
@@ -136,7 +156,11 @@ async def test_what_cannot_be_judged_is_refused(node: CognitiveNode) -> None:
 def golden_set(expected: list[int]) -> list[dict[str, Any]]:
     sizes = [3] * 20 + [12] * 20 + [30] * 10
     return [
-        {"query": " ".join(["rivers", "carve", *(f"w{number}" for _ in range(size - 2))]), "expected_docs": expected, "session_id": f"g{number}"}
+        {
+            "query": " ".join(["rivers", "carve", *(f"w{number}" for _ in range(size - 2))]),
+            "expected_docs": expected,
+            "session_id": f"g{number}",
+        }
         for number, size in enumerate(sizes)
     ]
 
@@ -164,7 +188,12 @@ async def test_a_golden_set_is_checked_immutable_and_shares_no_session_with_the_
     node.store.publish(event("cm.golden_set.imported", {"queries": others}, id="good"))
     node.store.publish(event("cm.golden_set.imported", {"queries": others}, id="again"))
     rows = dict(node.store.sql("SELECT request_id, coalesce(message, status) FROM outcomes"))
-    assert "share no session" in rows["shared"] and "50 to 100" in rows["few"] and rows["good"] == "applied" and "does not change" in rows["again"]
+    assert (
+        "share no session" in rows["shared"]
+        and "50 to 100" in rows["few"]
+        and rows["good"] == "applied"
+        and "does not change" in rows["again"]
+    )
 
 
 async def test_ping_answers_also_when_the_store_is_down(node: CognitiveNode) -> None:

@@ -122,7 +122,11 @@ async def test_a_provider_is_asked_again_with_growing_waits_and_what_fails_is_mi
     assert scores == [0.7] and [round(wait / base) for wait, base in zip(waits, (1, 2, 4), strict=True)] == [1, 1, 1]
     assert "secret-key" not in repr(judge)
     assert (await judged(*[Reply(429, b"")] * 4))[0] == [None]
-    assert (await judged(Reply(400, b"")))[0] == [None] and (await judged(answer("7")))[0] == [None] and (await judged(answer("1.5")))[0] == [None]
+    assert (
+        (await judged(Reply(400, b"")))[0] == [None]
+        and (await judged(answer("7")))[0] == [None]
+        and (await judged(answer("1.5")))[0] == [None]
+    )
     with pytest.raises(Refused) as caught:
         await judged(key=None)
     assert caught.value.error_code == "api_key_not_configured" and "OPENAI_API_KEY" in caught.value.message
@@ -134,6 +138,9 @@ def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
     path.write_text("\n".join([good, "{", '{"query": ""}', good, '{"query": "b", "session_id": "s", "expected_docs": ["x"]}']))
     with pytest.raises(BadRows) as caught:
         read_rows(path)
-    assert all(part in caught.value.message for part in ("line 2: no JSON", "line 3: `query`", "line 4: the same query as line 1", "line 5: `expected_docs`"))
+    assert all(
+        part in caught.value.message
+        for part in ("line 2: no JSON", "line 3: `query`", "line 4: the same query as line 1", "line 5: `expected_docs`")
+    )
     path.write_text(good)
     assert read_rows(path) == [(1, {"query": "a", "session_id": "s", "expected_docs": [1]})]

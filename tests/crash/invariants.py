@@ -31,7 +31,7 @@ KEYED = {
     "stale_memory": "(namespace, id)",
     "episode_memory": "(namespace, id)",
     "ground_truth": "(namespace, id)",
-    "judge_runs": "(topic, partition, \"offset\")",
+    "judge_runs": '(topic, partition, "offset")',
     "judgements": "(namespace, event_id, document_id)",
     "golden_test_set": "(namespace, id)",
     "evaluation_sessions": "(namespace, session_id)",

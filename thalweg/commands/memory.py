@@ -87,7 +87,9 @@ def agreement(as_json: bool, **flags: Any) -> None:
         return
     click.echo(found["summary"])
     for line in found["differing"]:
-        click.echo(f"  query {line['query_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}, kappa {line['kappa']:.2f}")
+        click.echo(
+            f"  query {line['query_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}, kappa {line['kappa']:.2f}"
+        )
 
 
 COMMAND = memory

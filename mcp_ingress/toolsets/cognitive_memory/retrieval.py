@@ -42,9 +42,7 @@ class Retrieved:
 def insights(namespace: str, *, created_from: str | None = None, created_before: str | None = None) -> Filter:
     """The filter of the insights of a namespace; times are ISO texts, the second exclusive."""
     first, last = (None if moment is None else parse_time(moment) for moment in (created_from, created_before))
-    return Filter(
-        namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False
-    )
+    return Filter(namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False)
 
 
 async def retrieve(
@@ -52,9 +50,7 @@ async def retrieve(
 ) -> Retrieved:
     """The insights nearest to the vector and those that say the words, fused; a side of weight 0 is not searched."""
     size = pool or POOL * top_k
-    near, said = await asyncio.gather(
-        _semantic(call, vector, size, chosen, weights), _keyword(call, text, size, top_k, chosen, weights)
-    )
+    near, said = await asyncio.gather(_semantic(call, vector, size, chosen, weights), _keyword(call, text, size, top_k, chosen, weights))
     fused = fuse([label for label, _ in near], said, weights)
     rows = await call.read(lambda cursor: _read(cursor, call.namespace, [each.label for each in fused]))
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
@@ -100,7 +96,9 @@ def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[in
     """The insights with these labels."""
     if not labels:
         return {}
-    records = cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [list(labels)]).fetchall()
+    records = cursor.execute(
+        "SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [list(labels)]
+    ).fetchall()
     numbers = {number_in(record): label for label, record in records}
     rows = read_insights(cursor, "WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[]))", [namespace, list(numbers)])
     return {numbers[row["id"]]: row for row in rows}

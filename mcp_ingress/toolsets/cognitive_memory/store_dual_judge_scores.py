@@ -29,10 +29,7 @@ async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     corpus = await call.read(functools.partial(_corpus, namespace=call.namespace, query=query))
     first, second = await asyncio.gather(one.judge(query, documents, corpus), other.judge(query, documents, corpus))
     spent = first.spent + second.spent
-    scored = [
-        {"id": document.id, "judge1": a, "judge2": b}
-        for document, a, b in zip(documents, first.scores, second.scores, strict=True)
-    ]
+    scored = [{"id": document.id, "judge1": a, "judge2": b} for document, a, b in zip(documents, first.scores, second.scores, strict=True)]
     fields = {"query_id": query_id, "query": query, "documents": scored, "judge1_model": one.model, "judge2_model": other.model}
     costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
     published, result = await answers.write(call, answers.request(call, "cm.judge.scored", {**fields, **costs}))
