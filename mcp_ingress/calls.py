@@ -133,8 +133,10 @@ class Door:
 
     async def call(self, visitor: Visitor, request: Request) -> Answer:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
+        return await self._called(visitor, request, self.inventory.tools.get(request.tool))
+
+    async def _called(self, visitor: Visitor, request: Request, tool: Tool | None) -> Answer:
         self.calls += 1
-        tool = self.inventory.tools.get(request.tool) or self.resources.tools.get(request.tool)
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
         try:
             answer = await self._answer(visitor, request, tool, record)
@@ -153,9 +155,7 @@ class Door:
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
         base = base_of(uri)
-        if base not in self.resources.tools:
-            base = uri[:MAX_REQUEST_ID]
-        return await self.call(visitor, Request(base, {"uri": uri}, meta))
+        return await self._called(visitor, Request(base[:MAX_REQUEST_ID], {"uri": uri}, meta), self.resources.tools.get(base))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None

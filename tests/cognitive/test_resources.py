@@ -38,6 +38,8 @@ async def test_resources_are_listed_as_uris_and_as_templates_and_read(node: Cogn
         assert envelope.keys() == {"resource", "uri", "mimeType", "contents"}
         assert (envelope["resource"], envelope["uri"], envelope["mimeType"]) == ("memory://l0-raw", uri, "application/json")
         assert [line["content"] for line in envelope["contents"]] == ["hello"]
+        with pytest.raises(MCPError):  # a resource is no tool
+            await client.call_tool("memory://l0-raw", {"uri": "memory://l0-raw"})
         for wrong, code, error in (
             ("memory://episode-memory", -32602, "Parameter validation failed"),
             ("memory://l0-raw?order=up", -32602, "Parameter validation failed"),

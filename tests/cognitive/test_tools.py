@@ -68,14 +68,15 @@ async def test_the_weights_the_dimension_and_the_bounds_of_a_search_are_checked(
     ):
         error = await node.error("hybrid_search", query_text="rivers", **arguments)
         assert (error["error"], error["details"]) == (INVALID, details)
-    for arguments in (
+    wrong: Any
+    for wrong in (
         {"top_k": 0},
         {"top_k": 101},
         {"limit": 3},
         {"weights": {"semantic": 1.1, "keyword": -0.1}},
         {"query_embedding": [0.0] * 384},
     ):
-        assert (await node.error("hybrid_search", query_text="rivers", **arguments))["error"] == INVALID
+        assert (await node.error("hybrid_search", query_text="rivers", **wrong))["error"] == INVALID
     plain = await node.ok("hybrid_search", query_text="rivers")
     given = await node.ok("hybrid_search", query_text="rivers", query_embedding=node.embedder.encode(["rivers"])[0].astype(float).tolist())
     assert given["results"] == plain["results"]

@@ -20,10 +20,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     answers.checked_texts(arguments, "query_text")
     weights = _weights(arguments.get("weights"))
     given = arguments.get("query_embedding")
-    if given is not None:
-        vector = _given_vector(call, given)
-    else:
-        vector = (await answers.encode(call, arguments["query_text"]))[0]
+    vector = _given_vector(call, given) if given is not None else (await answers.encode(call, arguments["query_text"]))[0]
     is_fresh = await call.fresh("embed")
     result = await retrieve(call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace))
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}

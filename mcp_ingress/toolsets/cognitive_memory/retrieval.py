@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -15,7 +16,6 @@ from mcp_ingress.gateway import Call
 from processors.cognitive.identifiers import L2, TOOLSET, number_in
 from processors.cognitive.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
 from storage.search.planner import Filter
-from streams.clock import parse_time
 
 MAX_TRIGRAMS = 24
 MAX_SCANNED = 2_000
@@ -39,9 +39,9 @@ class Retrieved:
     keyword: int
 
 
-def insights(namespace: str, *, created_from: str | None = None, created_before: str | None = None) -> Filter:
-    """The filter of the insights of a namespace; times are ISO texts, the second exclusive."""
-    first, last = (None if moment is None else parse_time(moment) for moment in (created_from, created_before))
+def insights(namespace: str, *, created_from: datetime | None = None, created_before: datetime | None = None) -> Filter:
+    """The filter of the insights of a namespace; times are UTC without a zone, as the tables have them, the second exclusive."""
+    first, last = (None if moment is None else moment.replace(tzinfo=UTC) for moment in (created_from, created_before))
     return Filter(namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False)
 
 

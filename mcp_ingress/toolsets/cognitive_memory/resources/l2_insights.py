@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from mcp_ingress.gateway import Call
@@ -23,7 +24,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     query, least = arguments.get("query"), arguments.get("fidelity_min")
     is_fresh = await call.fresh(*(("embed",) if query else ()))
     if query is not None and query.strip():
-        found = await _search(call, query, arguments["top_k"], least, first and first.isoformat(), behind and behind.isoformat())
+        found = await _search(call, query, arguments["top_k"], least, first, behind)
         return found, is_fresh
     chosen = Conditions(call.namespace).add("fidelity_score >= ?", least).add("created_at >= ?", first).add("created_at < ?", behind)
     order = 'ORDER BY created_at DESC, "offset" DESC, idx DESC LIMIT ?'
@@ -31,7 +32,9 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     return [_shown(row) for row in rows], is_fresh
 
 
-async def _search(call: Call, query: str, top_k: int, least: float | None, first: str | None, behind: str | None) -> list[dict[str, Any]]:
+async def _search(
+    call: Call, query: str, top_k: int, least: float | None, first: datetime | None, behind: datetime | None
+) -> list[dict[str, Any]]:
     """Searched with larger and larger pools until the filters leave enough, or there are no more."""
     vector = (await answers.encode(call, query))[0]
     chosen, pool = insights(call.namespace, created_from=first, created_before=behind), POOL * top_k
