@@ -206,7 +206,8 @@ class Door:
             raw = orjson.dumps(arguments)
             clean = redact_json(raw)
             if clean != raw:
-                return orjson.loads(clean)
+                redacted: dict[str, Any] = orjson.loads(clean)
+                return redacted
         return arguments
 
     def _call(self, visitor: Visitor, request: Request, tool: Tool, record: Invocation) -> Call:

@@ -27,7 +27,7 @@ async def node(tmp_path: Path) -> AsyncIterator[CognitiveNode]:
 @ERAS
 async def test_resources_are_listed_as_uris_and_as_templates_and_read(node: CognitiveNode, era: str) -> None:
     await node.ok("store_raw_dialogue", session_id="conv 001", speaker="user", content="hello")
-    async with Client(build_server(node.door, "0"), mode=era) as client:  # type: ignore[arg-type]
+    async with Client(build_server(node.door, "0"), mode=era) as client:
         listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
         assert listed == {f"memory://{name}" for name in ("l2-insights", "working-memory", "episode-memory", "l0-raw", "stale-memory")}
         templates = {template.uri_template for template in (await client.list_resource_templates()).resource_templates}
