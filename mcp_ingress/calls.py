@@ -22,6 +22,7 @@ from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import RATE, RateLimits
 from mcp_ingress.records import Invocation, session_of
+from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
 from streams.errors import Refused, Unavailable
 from streams.ids import uuid7
@@ -34,6 +35,7 @@ FRESHNESS_META = "thalweg/freshness"
 PULSE_META = "thalweg/cognitive_pulse"
 PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
+_ERROR_FIELDS = frozenset({"success", "degraded", "error_code", "error_message", "message", "error"})
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 DOOR_CODES: Mapping[str, str] = {
@@ -92,9 +94,18 @@ class TimedOut(Exception):
 class Door:
     """The tools that are served, and what a call of one needs. `start` before the first call, `stop` after the last."""
 
-    def __init__(self, gateway: Gateway, inventory: Inventory, *, namespace: str = "default", rate_limit: float = RATE) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        inventory: Inventory,
+        resources: Resources | None = None,
+        *,
+        namespace: str = "default",
+        rate_limit: float = RATE,
+    ) -> None:
         self.gateway = gateway
         self.inventory = inventory
+        self.resources = resources or Resources()
         self.local = Principal("local", namespace)
         self.limits = RateLimits(gateway.clock, rate_limit)
         self.publisher = BackgroundPublisher(gateway.log)
@@ -122,8 +133,10 @@ class Door:
 
     async def call(self, visitor: Visitor, request: Request) -> Answer:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
+        return await self._called(visitor, request, self.inventory.tools.get(request.tool))
+
+    async def _called(self, visitor: Visitor, request: Request, tool: Tool | None) -> Answer:
         self.calls += 1
-        tool = self.inventory.tools.get(request.tool)
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
         try:
             answer = await self._answer(visitor, request, tool, record)
@@ -138,6 +151,11 @@ class Door:
         finally:
             for topic, event in record.events():
                 self.publisher.put(topic, event)
+
+    async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
+        """Answer one read of a resource: a call like any other. Raises UnknownTool."""
+        base = base_of(uri)
+        return await self._called(visitor, Request(base[:MAX_REQUEST_ID], {"uri": uri}, meta), self.resources.tools.get(base))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
@@ -172,6 +190,9 @@ class Door:
                 record.failed("error", str(body.get("error_code") or "degraded"))
             return await self._complete(tool, call, body, text, is_error=False)
         spans.describe_failure(str(body["error_code"]))
+        if tool is not None and tool.error_shape is not None:
+            extra = {name: value for name, value in body.items() if name not in _ERROR_FIELDS}
+            body = tool.error_shape(tool.name, str(body["error_code"]), str(body["message"]), extra)
         return await self._complete(tool, call, body, _json(body), is_error=True)
 
     def _unknown(self, name: str) -> str:
@@ -180,12 +201,16 @@ class Door:
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
         """Checked, with defaults; what a write would keep is freed of secrets first."""
+        if tool.name in self.resources.tools:
+            parameters = arguments_of(self.resources.resources[tool.name], given["uri"])
+            return self.resources.checks[tool.name]({**parameters, "uri": given["uri"]})
         arguments = self.inventory.checks[tool.name](given)
         if tool.kind != "read":
             raw = orjson.dumps(arguments)
             clean = redact_json(raw)
             if clean != raw:
-                return orjson.loads(clean)
+                redacted: dict[str, Any] = orjson.loads(clean)
+                return redacted
         return arguments
 
     def _call(self, visitor: Visitor, request: Request, tool: Tool, record: Invocation) -> Call:

@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 
 from mcp_ingress.spool import Spool
+from processors.cognitive.configuration import Cognitive
 from processors.embedding.model import Embedder
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
@@ -63,6 +64,7 @@ class Gateway:
     limits: Limits = field(default_factory=Limits)
     projections: Projections | None = None
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    cognitive: Cognitive = field(default_factory=Cognitive)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
 

@@ -12,6 +12,8 @@ Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
 Kind = Literal["read", "write", "long"]
 Pulse = Callable[[Call], Awaitable[dict[str, Any]]]
 """What a toolset adds to each of its answers, under `_cognitive_pulse`; its package names it `PULSE`."""
+ErrorShape = Callable[[str, str, str, Mapping[str, Any]], dict[str, Any]]
+"""(tool, code, message, extras) -> the body of an error, for a toolset whose errors have a form of their own."""
 
 
 @dataclass(frozen=True)
@@ -36,5 +38,6 @@ class Tool:
     destructive: bool = False
     open_world: bool = False
     always_load: bool = False
+    error_shape: ErrorShape | None = None
     memory_operation: str | None = None
     """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""

@@ -8,6 +8,7 @@ import gc
 import hashlib
 import importlib
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.http import HttpServer
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
@@ -47,6 +49,7 @@ from streams.log import open_log
 from streams.log.sqlite import SqliteLog
 from streams.topics import OTLP_TOPICS, with_partitions
 from thalweg import __version__
+from thalweg.cognitive import configured
 from thalweg.control import handle
 from thalweg.health import Health
 from thalweg.paths import socket_path
@@ -184,10 +187,12 @@ class Node:
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
+            cognitive=configured(settings, self.embedder, os.environ),
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
-        self.door = Door(self.gateway, inventory, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        resources = find_resources().select(inventory.toolsets)
+        self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)

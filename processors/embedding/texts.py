@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from processors.cognitive import embedding as cognitive
 from processors.talos import extraction
 from processors.valence.beliefs import belief_id_of
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED
@@ -23,6 +24,7 @@ def _belief(field: str) -> Callable[[Event], Texts]:
 
 TEXTS: Mapping[str, Callable[[Event], Texts]] = {
     **dict.fromkeys(extraction.EXTRACTED_FROM, extraction.texts_to_embed),
+    **cognitive.TEXTS,
     BELIEF_CREATED: _belief("content"),
     BELIEF_SUPERSEDED: _belief("new_content"),
     INSIGHT_EXTRACTED: _belief("content"),

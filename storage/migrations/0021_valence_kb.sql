@@ -101,7 +101,8 @@ FROM vkb_patterns_aged
 UNION ALL
 SELECT b.belief_id, 'belief', 'valence', s.session_id, b.content, b.created_at, coalesce(b.valid_from, b.created_at), b.valid_until,
        b.superseded_by_id, b.closed_at IS NULL, b.created_event_id, b.namespace
-FROM valence_beliefs b LEFT JOIN valence_sources s ON s.namespace = b.namespace AND s.source_id = b.source_id;
+FROM valence_beliefs b LEFT JOIN valence_sources s ON s.namespace = b.namespace AND s.source_id = b.source_id
+UNION ALL FROM cognitive_memories;
 
 -- each belief back to the exchange, the call and the record that made it, and forward to what it has become.
 -- the exchange: the latest of its session before it on the log. A client that names its tool use as the request id

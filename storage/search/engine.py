@@ -254,6 +254,10 @@ class SearchIndexes:
         holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
         return holding + len(near) - index.count(text, namespace, near)
 
+    def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
+        """The k records that say the words of a text, as (label, BM25), best first: the keyword side alone."""
+        return self._search_keywords(cursor, text, filter, k, self._resolve(cursor, filter))
+
     def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
         key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one

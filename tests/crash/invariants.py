@@ -46,6 +46,18 @@ KEYED = {
     "tension_resolutions": "(namespace, tension_id)",
     "entity_resolutions": "(namespace, entity_id)",
     "tension_findings": "(namespace, tension_id)",
+    "l0_raw": "(namespace, id)",
+    "l2_insights": "(namespace, id)",
+    "l2_sources": "(namespace, insight_id, source_id)",
+    "working_memory_slots": "(namespace, slot)",
+    "stale_memory": "(namespace, id)",
+    "episode_memory": "(namespace, id)",
+    "ground_truth": "(namespace, id)",
+    "judge_runs": '(topic, partition, "offset")',
+    "judgements": "(namespace, event_id, document_id)",
+    "golden_test_set": "(namespace, id)",
+    "evaluation_sessions": "(namespace, session_id)",
+    "model_drift_log": "(namespace, date)",
 }
 """What makes a row of each table one thing."""
 
