@@ -64,13 +64,13 @@ class ArgumentCheck:
         if keyword == "required":
             return _missing(schema, value, path)
         sentence = f"The argument `{_name(path)}` {_say(keyword, schema, value)}"
-        details = {"details": {"parameter": _name(path), "allowed": schema.get(keyword)}}
+        details = {"parameter": _name(path), "allowed": schema.get(keyword)}
         if keyword == "type":
-            return Refused(sentence, **details)
+            return Refused(sentence, details=details)
         code, extra = self._own_code(list(error.schema_path)[:-1])
         if keyword == "enum":
             extra = {"valid_options": list(schema["enum"]), **extra}
-        return Refused(sentence, code=code, **{**details, **extra})
+        return Refused(sentence, code=code, **{"details": details, **extra})
 
     def _own_code(self, schema_path: Sequence[Any]) -> tuple[str | None, dict[str, Any]]:
         """The code and extras of the innermost property around the place that has its own code."""

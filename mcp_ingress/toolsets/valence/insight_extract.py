@@ -34,7 +34,7 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     belief = await call.read(functools.partial(belief_after, namespace=call.namespace, belief_id=result["belief_id"]))
     tensions = [] if result["deduplicated"] else await tensions_of(call, made, vector)
     ids = {name: result[name] for name in ("insight_id", "belief_id", "session_id")}
-    fields: dict[str, Any] = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
+    fields = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
     return answers.answered(published, ids, fields)
 
 
