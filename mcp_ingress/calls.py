@@ -125,6 +125,7 @@ class Door:
         self.calls += 1
         tool = self.inventory.tools.get(request.tool)
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
+        record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
         try:
             answer = await self._answer(visitor, request, tool, record)
             record.output_bytes = len(answer.text)
@@ -146,6 +147,8 @@ class Door:
             if tool is None:
                 raise UnknownTool(self._unknown(request.tool))
             call = self._call(visitor, request, tool, record)
+            if tool.gate is not None:
+                tool.gate(call)
             body = await self._run(tool, call, self._arguments(tool, request.arguments))
             text = _json(body)
         except Refused as refused:
@@ -169,6 +172,8 @@ class Door:
                 record.failed("error", str(body.get("error_code") or "degraded"))
             return await self._complete(tool, call, body, text, is_error=False)
         spans.describe_failure(str(body["error_code"]))
+        if tool is not None and tool.code_field is not None:
+            body = {tool.code_field: body["error_code"], **body}
         return await self._complete(tool, call, body, _json(body), is_error=True)
 
     def _unknown(self, name: str) -> str:
@@ -177,7 +182,12 @@ class Door:
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
         """Checked, with defaults; what a write would keep is freed of secrets first."""
-        arguments = self.inventory.checks[tool.name](given)
+        try:
+            arguments = self.inventory.checks[tool.name](given)
+        except Refused as refused:
+            if tool.invalid_code is not None:
+                refused.error_code = tool.invalid_code
+            raise
         if tool.kind != "read":
             raw = orjson.dumps(arguments)
             clean = redact_json(raw)

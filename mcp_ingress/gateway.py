@@ -17,6 +17,7 @@ import orjson
 
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
+from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.reader import Outcome, Reader, find_outcome
 from storage.search.engine import SearchIndexes, SearchResult
@@ -56,6 +57,7 @@ class Gateway:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
 

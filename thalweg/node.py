@@ -6,6 +6,7 @@ import asyncio
 import functools
 import hashlib
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
+from processors.inner_voice.config import read_config
 from processors.materialiser import Materialiser
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
@@ -71,6 +73,7 @@ class Node:
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
+        self.inner_voice = read_config(os.environ, logger.warning)
         settings.home.mkdir(parents=True, exist_ok=True)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
@@ -167,6 +170,7 @@ class Node:
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
+            inner_voice=self.inner_voice,
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
