@@ -212,6 +212,13 @@ class _Demo:
                 any(hit["content"] == ENTRIES[0][1] for hit in found["results"]),
                 f"{found['total_found']} found, among them the entry that says it",
             )
+            voice = await self._call(client, "inner_voice.retrieve", query=QUERY, top_k=3)
+            self._found["snippets"] = [{name: snippet[name] for name in ("table", "trust_tier", "text", "score")} for snippet in voice["snippets"]]
+            seen = voice["diagnostics"]
+            self._mark(
+                bool(voice["snippets"]),
+                f"{seen['k_ret']} snippets of {seen['kg_candidates']} known and {seen['thought_candidates']} thought, floor {seen['floor_used']:g}",
+            )
             closed = await self._call(
                 client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test."
             )

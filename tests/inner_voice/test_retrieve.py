@@ -25,8 +25,17 @@ async def test_the_gate_is_off_by_default_and_comes_before_the_arguments(tmp_pat
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"query": " \n"}, {"query": 5}, {"query": "x", "top_k": "5"}, {"query": "x", "mix": float("nan")}, {"query": "x", "limit": 5}]
-    + [{"query": "x", "floor": float("inf")}, {"query": "x", "include_tags": "draft"}, {"query": "x", "top_k": 2.5}],
+    [
+        {},
+        {"query": " \n"},
+        {"query": 5},
+        {"query": "x", "top_k": "5"},
+        {"query": "x", "top_k": 2.5},
+        {"query": "x", "mix": float("nan")},
+        {"query": "x", "floor": float("inf")},
+        {"query": "x", "include_tags": "draft"},
+        {"query": "x", "limit": 5},
+    ],
 )
 async def test_what_cannot_be_asked_is_invalid(rig: Rig, arguments: dict[str, Any]) -> None:
     assert await rig.code(**arguments) == "invalid_params"

@@ -23,8 +23,17 @@ def candidate(number: int, score: float, *, table: TableName = "thoughts", text:
 
 @pytest.mark.parametrize(
     ("mix", "top_k", "alone", "both"),
-    [(0.6, 10, 6, 6), (0.25, 10, 3, 3), (0.5, 5, 3, 3), (0.05, 10, 1, 1), (0.01, 10, 0, 1), (0.99, 10, 10, 9), (0.5, 1, 1, 1)]
-    + [(0.0, 10, 0, 0), (1.0, 10, 10, 10)],
+    [
+        (0.6, 10, 6, 6),
+        (0.25, 10, 3, 3),
+        (0.5, 5, 3, 3),
+        (0.05, 10, 1, 1),
+        (0.01, 10, 0, 1),
+        (0.99, 10, 10, 9),
+        (0.5, 1, 1, 1),
+        (0.0, 10, 0, 0),
+        (1.0, 10, 10, 10),
+    ],
 )
 def test_slots_are_rounded_halves_up_and_each_source_with_hits_has_one(mix: float, top_k: int, alone: int, both: int) -> None:
     assert knowledge_slots(mix, top_k, both_hit=False) == alone
