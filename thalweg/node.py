@@ -45,6 +45,7 @@ from streams.log.sqlite import SqliteLog
 from streams.topics import OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.control import handle
+from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.paths import socket_path
 from thalweg.settings import Settings
@@ -82,6 +83,7 @@ class Node:
             await self._open_log()
         finally:
             self.embedder = await loading
+        check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
         topics = await self._materialised_topics()
         self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace)

@@ -62,6 +62,10 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
         if variable in environ:
             values[spec.name] = environ[variable]
     values.update(given)
+    if any(environ.get(name) for name in ("SURR_EMBED_MODEL", "SURR_EMBED_PROVIDER")):
+        from thalweg.embedder_names import embedder_of  # the pump, which must be quick, reads settings too
+
+        values["embedder"] = embedder_of(environ, values.get("embedder"), Settings.embedder)
     settings = Settings(**{name: _convert(name, value) for name, value in values.items()})
     _check(settings)
     return settings

@@ -158,6 +158,12 @@ def show_demo(report: dict[str, Any]) -> None:
         for hit in report["hits"]:
             out.print(f"  {hit['score']:.2f}  {plain(hit['entity_type'])}: {plain(hit['content'])}", soft_wrap=True)
         out.print()
+    if "snippets" in report:
+        out.print("[bold]what an inner voice is given to write from[/bold]")
+        for snippet in report["snippets"]:
+            kind = f"{snippet['table']}, {snippet['trust_tier']}"
+            out.print(f"  {snippet['score']:.2f}  {plain(kind)}: {plain(snippet['text'])}", soft_wrap=True)
+        out.print()
     if "stages" in report:
         _show_stages(out, report)
     if report.get("moments"):
