@@ -183,7 +183,7 @@ class Door:
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
         """Checked, with defaults; what a write would keep is freed of secrets first."""
         try:
-            arguments = self.inventory.checks[tool.name](given)
+            arguments: dict[str, Any] = self.inventory.checks[tool.name](given)
         except Refused as refused:
             if tool.invalid_code is not None:
                 refused.error_code = tool.invalid_code
@@ -192,7 +192,7 @@ class Door:
             raw = orjson.dumps(arguments)
             clean = redact_json(raw)
             if clean != raw:
-                return orjson.loads(clean)
+                arguments = orjson.loads(clean)
         return arguments
 
     def _call(self, visitor: Visitor, request: Request, tool: Tool, record: Invocation) -> Call:

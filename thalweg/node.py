@@ -190,7 +190,9 @@ class Node:
         self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
         if settings.http:
             host, port, token = settings.http_address
-            http = HttpServer(build_server(self.door, __version__), self.door.local, host=host, port=port, token=token)
+            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
+            served = build_server(self.door, __version__)
+            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts)
             await http.start()
             self._closers.append(http.stop)
         await self.socket.start()  # last: who connects finds everything ready

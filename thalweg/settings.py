@@ -30,6 +30,7 @@ class Settings:
     embed_threads: int = field(default=1, metadata={"help": "threads of the embedding model"})
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
     token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
+    allowed_hosts: str = field(default="", metadata={"help": "comma-separated further host names under which HTTP may be reached"})
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
