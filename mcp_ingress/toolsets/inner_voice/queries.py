@@ -87,7 +87,7 @@ def eligible_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel, table
     parameters = [wanted.namespace, [toolset for toolset, _ in kinds], [kind for _, kind in kinds], model.space, model.model_id, model.dim]
     if not kinds:
         return np.empty(0, np.int64)
-    known = _tags(cursor, source, wanted.namespace)
+    known = _tags(cursor, source, wanted.namespace) if wanted.include_tags or wanted.exclude_tags else []
     if wanted.include_tags:
         clauses.append("list_has_any(tags, ?::VARCHAR[])")
         parameters.append(_spellings(known, wanted.include_tags))
@@ -95,8 +95,8 @@ def eligible_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel, table
         clauses.append("NOT list_has_any(tags, ?::VARCHAR[])")
         parameters.append(_spellings(known, wanted.exclude_tags))
     if table == "thoughts" and not wanted.include_private:
-        clauses.append("NOT is_private AND NOT list_has_any(tags, ?::VARCHAR[])")
-        parameters.append(_spellings(known, (PRIVATE,)))
+        clauses.append("NOT is_private AND NOT list_contains(list_transform(tags, lambda tag: lower(tag)), ?)")
+        parameters.append(PRIVATE)
     rows = cursor.execute(f"SELECT d.label FROM ({source}) d WHERE {' AND '.join(clauses)}", parameters).fetchnumpy()
     return np.sort(np.asarray(rows["label"], np.int64))
 
