@@ -46,11 +46,9 @@ async def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, i
     limit = int(request.get("limit", 10))
     if not 1 <= limit <= MAX_LIMIT:
         raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
-    filter = Filter(
-        str(request.get("namespace") or node.settings.namespace),
-        **{name: tuple(request.get(name) or ()) for name in LISTS},
-        **{name: moment(name, request[name]) for name in MOMENTS if request.get(name)},
-    )
+    chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
+    chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
+    filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
     return text, filter, limit, await _vector(node, text)
 
 
