@@ -138,6 +138,7 @@ class Door:
     async def _called(self, visitor: Visitor, request: Request, tool: Tool | None) -> Answer:
         self.calls += 1
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
+        record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
         try:
             answer = await self._answer(visitor, request, tool, record)
             record.output_bytes = len(answer.text)
@@ -164,6 +165,8 @@ class Door:
             if tool is None:
                 raise UnknownTool(self._unknown(request.tool))
             call = self._call(visitor, request, tool, record)
+            if tool.gate is not None:
+                tool.gate(call)
             body = await self._run(tool, call, self._arguments(tool, request.arguments))
             text = _json(body)
         except Refused as refused:
@@ -193,6 +196,8 @@ class Door:
         if tool is not None and tool.error_shape is not None:
             extra = {name: value for name, value in body.items() if name not in _ERROR_FIELDS}
             body = tool.error_shape(tool.name, str(body["error_code"]), str(body["message"]), extra)
+        if tool is not None and tool.code_field is not None:
+            body = {tool.code_field: body["error_code"], **body}
         return await self._complete(tool, call, body, _json(body), is_error=True)
 
     def _unknown(self, name: str) -> str:
@@ -201,17 +206,25 @@ class Door:
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
         """Checked, with defaults; what a write would keep is freed of secrets first."""
-        if tool.name in self.resources.tools:
-            parameters = arguments_of(self.resources.resources[tool.name], given["uri"])
-            return self.resources.checks[tool.name]({**parameters, "uri": given["uri"]})
-        arguments = self.inventory.checks[tool.name](given)
+        try:
+            arguments = self._checked(tool, given)
+        except Refused as refused:
+            if tool.invalid_code is not None:
+                refused.error_code = tool.invalid_code
+            raise
         if tool.kind != "read":
             raw = orjson.dumps(arguments)
             clean = redact_json(raw)
             if clean != raw:
-                redacted: dict[str, Any] = orjson.loads(clean)
-                return redacted
+                arguments = orjson.loads(clean)
         return arguments
+
+    def _checked(self, tool: Tool, given: Any) -> dict[str, Any]:
+        """A resource's parameters stand in its URI."""
+        if tool.name in self.resources.tools:
+            parameters = arguments_of(self.resources.resources[tool.name], given["uri"])
+            return self.resources.checks[tool.name]({**parameters, "uri": given["uri"]})
+        return self.inventory.checks[tool.name](given)
 
     def _call(self, visitor: Visitor, request: Request, tool: Tool, record: Invocation) -> Call:
         meta = request.meta

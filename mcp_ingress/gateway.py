@@ -20,6 +20,7 @@ import orjson
 from mcp_ingress.spool import Spool
 from processors.cognitive.configuration import Cognitive
 from processors.embedding.model import Embedder
+from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Outcome, Reader, find_outcome
@@ -65,6 +66,7 @@ class Gateway:
     projections: Projections | None = None
     vectors: dict[str, np.ndarray] = field(default_factory=dict)
     cognitive: Cognitive = field(default_factory=Cognitive)
+    inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
 

@@ -39,5 +39,13 @@ class Tool:
     open_world: bool = False
     always_load: bool = False
     error_shape: ErrorShape | None = None
+    gate: Callable[[Call], None] | None = None
+    """Called before the arguments are looked at; raises Refused while the tool is off."""
+    invalid_code: str | None = None
+    """The toolset's own code for arguments that the schema does not accept, in place of `invalid_argument`."""
+    code_field: str | None = None
+    """A second name under which an error's answer carries its code, where a toolset's contract has one."""
+    honours_no_log: bool = False
+    """Whether `MCP_NO_LOG=1` leaves nothing of its records but the tool's name and what came of the call."""
     memory_operation: str | None = None
     """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""

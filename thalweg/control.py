@@ -23,6 +23,7 @@ from streams.topics import MEMORY, TELEMETRY
 from thalweg.agreement import agreement_report
 from thalweg.importing import reread
 from thalweg.paths import socket_path
+from thalweg.searching import search_node, why_node
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -176,6 +177,8 @@ HANDLERS: dict[str, Handler] = {
     "snapshot": _snapshot,
     "snapshot_to": _snapshot_to,
     "export": _export,
+    "search": search_node,
+    "why": why_node,
     "dlq_list": _dlq_list,
     "dlq_show": _dlq_show,
     "dlq_replay": _dlq_replay,

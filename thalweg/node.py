@@ -25,6 +25,7 @@ from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
+from processors.inner_voice.config import read_config
 from processors.materialiser import Materialiser
 from processors.mirror import TelemetryMirror
 from processors.stages.age_patterns import age_patterns
@@ -51,6 +52,7 @@ from streams.topics import OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.cognitive import configured
 from thalweg.control import handle
+from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.paths import socket_path
 from thalweg.settings import Settings
@@ -84,6 +86,7 @@ class Node:
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
+        self.inner_voice = read_config(os.environ, logger.warning)
         settings.home.mkdir(parents=True, exist_ok=True)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
@@ -92,6 +95,7 @@ class Node:
             await self._open_log()
         finally:
             self.embedder = await loading
+        check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
         topics = await self._materialised_topics()
         mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
@@ -188,6 +192,7 @@ class Node:
             limits=Limits(write_wait_s=settings.write_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
             cognitive=configured(settings, self.embedder, os.environ),
+            inner_voice=self.inner_voice,
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
@@ -200,7 +205,9 @@ class Node:
         self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
         if settings.http:
             host, port, token = settings.http_address
-            http = HttpServer(build_server(self.door, __version__), self.door.local, host=host, port=port, token=token)
+            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
+            served = build_server(self.door, __version__)
+            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts)
             await http.start()
             self._closers.append(http.stop)
         await self.socket.start()  # last: who connects finds everything ready

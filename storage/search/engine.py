@@ -200,6 +200,10 @@ class SearchIndexes:
             wait([self._rebuilding], timeout_s)
         return not self._is_rebuilding()
 
+    def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
+        """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
+        return self._vectors.search(vector, k, labels) if self._vectors is not None else []
+
     def state(self) -> dict[str, Any]:
         """For `status`: what each index is, how much it holds, what it covers."""
         keyword: dict[str, Any] = {"state": "ready" if self._keywords_ready else "rebuilding"}

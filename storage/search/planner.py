@@ -18,13 +18,26 @@ _NOT_MERGED = (
     "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id) "
     "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id)"
 )
+_NOT_MERGED_BY = "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id AND m.merged_at <= ?)"
+_TAGGED = (
+    "(lower(d.domain) IN ({marks}) "
+    "OR EXISTS (FROM talos_journal j WHERE j.namespace = d.namespace AND j.entry_id = d.record_id AND lower(j.category) IN ({marks})) "
+    "OR EXISTS (FROM entities t WHERE t.namespace = d.namespace AND t.entity_id = d.record_id AND lower(t.category) IN ({marks})))"
+)
+_VALID = (
+    "(EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id AND m.valid_from <= ? "
+    "AND (m.valid_until IS NULL OR m.valid_until > ? OR coalesce(m.valid_until > ?, false))) "
+    "OR (d.created_at <= ? AND NOT EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id)))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Conditions that a document must meet, all of them. An empty tuple or None restricts nothing.
 
-    `domains` compare without case; times are aware, `created_from` inclusive, `created_before` exclusive.
+    `domains` and `tags` (a domain or category) compare without case; times are aware, `created_from` inclusive,
+    `created_before` exclusive. `valid_at` asks for what held then, `known_at` for what had been recorded by then: a merge,
+    or an end of validity, that came later does not count.
     """
 
     namespace: str
@@ -35,6 +48,9 @@ class Filter:
     created_from: datetime | None = None
     created_before: datetime | None = None
     exclude_merged: bool = True
+    tags: tuple[str, ...] = ()
+    valid_at: datetime | None = None
+    known_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +75,31 @@ def predicate(filter: Filter) -> Predicate:
     for condition, moment in (("d.created_at >= ?", filter.created_from), ("d.created_at < ?", filter.created_before)):
         if moment is not None:
             clauses.append(condition)
-            parameters.append(moment.astimezone(UTC).replace(tzinfo=None))
-    if filter.exclude_merged:
-        clauses.append(_NOT_MERGED)
+            parameters.append(_utc(moment))
+    if filter.tags:
+        clauses.append(_TAGGED.format(marks=_marks(filter.tags)))
+        parameters += [tag.lower() for tag in filter.tags] * 3
+    _add_times(filter, clauses, parameters)
     return Predicate(" AND ".join(clauses), parameters)
+
+
+def _add_times(filter: Filter, clauses: list[str], parameters: list[Any]) -> None:
+    """What held and what was known; a merge ends what is valid, so that it is looked at once."""
+    known = None if filter.known_at is None else _utc(filter.known_at)
+    if known is not None:
+        clauses.append("d.created_at <= ?")
+        parameters.append(known)
+    if filter.valid_at is not None:
+        moment = _utc(filter.valid_at)
+        clauses.append(_VALID)
+        parameters += [moment, moment, known, moment]
+    elif filter.exclude_merged:
+        clauses.append(_NOT_MERGED if known is None else _NOT_MERGED_BY)
+        parameters += [] if known is None else [known]
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
