@@ -1,0 +1,87 @@
+"""The default ranking: late interaction, BM25 and dense cosine as a sum of absolute scores, neighbours as evidence.
+
+    score = (late + 0.3 · keyword + 0.5 · brevity · vector) / 1.8, then lifted to half of a related record's score
+
+late     Σ_j w_j · max(sim_j, 0.9 · one turn away, 0.8 · two turns away); w: rarity of the query's tokens, Σ w = 1
+keyword  BM25 as a share of the most that the query can score; also 0.8 and 0.6 of the neighbours'
+vector   cosine; of a long text the mean of its whole vector's and its best passage's
+brevity  √min(1, content tokens / 30): the vector of a few words is near to everything that names the same person
+
+Absolute numbers, not ranks or z-scores: a side that has found nothing adds nothing, whatever the pool looks like.
+docs/adr/0007 has what each part brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.5}
+TOKEN_DECAY = (1.0, 0.9, 0.8)
+KEYWORD_DECAY = (1.0, 0.8, 0.6)
+FULL_LENGTH = 30
+GRAPH_SHARE = 0.5
+MIN_LATE = 0.40
+"""Below it a record that only late interaction found is no hit: texts about other things reach .27 on average, .40 at most times."""
+
+Near = Sequence[tuple[int, int]]
+"""(label, distance in turns) of a record's neighbours."""
+
+
+@dataclass
+class Evidence:
+    """What is known of the candidates, by label. `matches` (n, tokens): the best cosine to each token of the query."""
+
+    matches: Mapping[int, np.ndarray] = field(default_factory=dict)
+    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+    keyword: Mapping[int, float] = field(default_factory=dict)
+    vector: Mapping[int, float] = field(default_factory=dict)
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    near: Mapping[int, Near] = field(default_factory=dict)
+    parents: Mapping[int, int] = field(default_factory=dict)
+    """The best of the records that this one is related to."""
+
+
+def late_score(evidence: Evidence, label: int) -> float | None:
+    """None when no token vectors of the record are held."""
+    own = evidence.matches.get(label)
+    if own is None:
+        return None
+    best = own
+    for other, distance in evidence.near.get(label, ()):
+        theirs = evidence.matches.get(other)
+        if theirs is not None and distance > 0:
+            best = np.maximum(best, TOKEN_DECAY[distance] * theirs)
+    return max(0.0, float(best @ evidence.weights))
+
+
+def keyword_score(evidence: Evidence, label: int) -> float:
+    around = (KEYWORD_DECAY[distance] * evidence.keyword.get(other, 0.0) for other, distance in evidence.near.get(label, ()) if distance)
+    return min(1.0, max(evidence.keyword.get(label, 0.0), *around, 0.0))
+
+
+def vector_score(evidence: Evidence, label: int) -> float:
+    brevity = min(1.0, evidence.lengths.get(label, FULL_LENGTH) / FULL_LENGTH) ** 0.5
+    return brevity * max(0.0, evidence.vector.get(label, 0.0))
+
+
+def score_parts(evidence: Evidence, labels: Sequence[int]) -> dict[int, dict[str, float]]:
+    """label -> what each side adds to its score: the parts' sum is the score, between 0 and 1."""
+    whole = sum(SHARES.values())
+    parts: dict[int, dict[str, float]] = {}
+    for label in labels:
+        vector = vector_score(evidence, label)
+        late = late_score(evidence, label)
+        # without token vectors (not embedded by this model's tokens) the whole text's stands for them
+        found = {"late": vector if late is None else late, "keyword": keyword_score(evidence, label), "vector": vector}
+        parts[label] = {side: SHARES[side] * min(1.0, value) / whole for side, value in found.items()}
+    lifted = {}
+    for label, parent in evidence.parents.items():
+        if label in parts and parent in parts and label != parent:
+            lift = GRAPH_SHARE * sum(parts[parent].values()) - sum(parts[label].values())
+            lifted[label] = max(0.0, lift)
+    for label, lift in lifted.items():
+        parts[label]["graph"] = lift
+    return parts
