@@ -16,7 +16,7 @@ import duckdb
 import orjson
 
 from mcp_ingress.spool import Spool
-from processors.embedding.model import Embedder
+from processors.embedding.model import Embedder, encode_query
 from storage.applied import AppliedPositions
 from storage.reader import Outcome, Reader, find_outcome
 from storage.search.engine import SearchIndexes, SearchResult
@@ -154,7 +154,7 @@ class Call:
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
         """Hybrid search; without an embedder it is keywords only and the result says so."""
         gateway = self.gateway
-        vector = None
+        vector, tokens = None, None
         if gateway.embedder is not None:
-            vector = (await asyncio.get_running_loop().run_in_executor(None, gateway.embedder.encode, [text]))[0]
-        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit))
+            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, gateway.embedder, text)
+        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens))

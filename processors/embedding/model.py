@@ -58,3 +58,11 @@ class TokenEmbedder(Embedder, Protocol):
         Raises EmbedderUnavailable.
         """
         ...
+
+
+def encode_query(embedder: Embedder, text: str) -> tuple[np.ndarray, Tokens | None]:
+    """The unit vector of a query, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
+    if not isinstance(embedder, TokenEmbedder):
+        return embedder.encode([text])[0], None
+    encoded = embedder.encode_tokens([text])
+    return encoded.vectors[0], encoded.tokens[0] if len(encoded.tokens[0].ids) else None

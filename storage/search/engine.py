@@ -248,9 +248,9 @@ class SearchIndexes:
 
     def nearest(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None) -> Matches:
         """The k records nearest to a unit vector, as (label, cosine), best first; of all namespaces without a filter."""
-        return self._near(vector, k, self._resolve(cursor, filter) if filter is not None else None)[0]
+        return self.vector_side(vector, k, self.allowed(cursor, filter) if filter is not None else None)[0]
 
-    def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
+    def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
         key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
         known = self._resolved  # replaced, never changed: readers share it
@@ -279,20 +279,20 @@ class SearchIndexes:
         by reciprocal-rank fusion (talos 3.6). `pool`: candidates a side.
         """
         size = pool or max(3 * limit, MIN_POOL)
-        allowed = self._resolve(cursor, filter)
+        allowed = self.allowed(cursor, filter)
         near: Matches = []
         fits: dict[int, int] = {}
         if vector is not None:
-            near, fits = self._near(vector, size, allowed)
+            near, fits = self.vector_side(vector, size, allowed)
             near = [match for match in near if match[1] >= min_cosine]
         is_ranked = tokens is not None and vector is not None and weights is None and len(self.late.tokens) > 0
-        said, spoken = self._said(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, allowed)
+        said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
         asked = Asked(cursor, text, vector, tokens, predicate(filter), filter, size, fits | spoken)
         if is_ranked:
             return self._ranked(asked, near, said, limit)
         return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
-    def _near(self, vector: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[Matches, dict[int, int]]:
+    def vector_side(self, vector: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[Matches, dict[int, int]]:
         """The vector side: the k nearest documents, by their best passages; and document -> label of what fitted best."""
         if self._vectors is None:
             return [], {}
@@ -302,16 +302,25 @@ class SearchIndexes:
         found = passages.folded(self._vectors.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
-    def _said(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, allowed: np.ndarray | None
+    def keyword_side(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int
     ) -> tuple[Scores, dict[int, int]]:
         """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best."""
+        allowed = self.allowed(cursor, filter)
         if not self._keywords_ready:
             return scan_documents(cursor, text, filter, k), {}
         passages = self.late.passages
         more = PASSAGES_EACH * k if len(passages) else k
         found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed)))
         return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
+
+    def keyword_shares(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> list[tuple[str, float]]:
+        """(session, BM25 as a share of the most that the text can score) of what the keyword side finds, best first."""
+        said, _ = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH)
+        found = read_hits(cursor, predicate(filter), "label", [label for label, _ in said], with_text=False)
+        best = self._index_of_keywords().ceiling(text) or 1.0
+        places = [(found[label].session_id, score / best) for label, score in said if label in found]
+        return [(session_id, share) for session_id, share in places if session_id is not None]
 
     def _fused(self, asked: Asked, near: Matches, said: Scores, limit: int, weights: Mapping[str, float]) -> SearchResult:
         """Reciprocal-rank fusion of the sides vector, keyword and graph."""
