@@ -26,7 +26,7 @@ from storage.search.late import LateIndex, entries_of
 from storage.search.neighbours import find_neighbours
 from storage.search.passages import Passage
 from storage.search.planner import Filter, Predicate, predicate, resolve
-from storage.search.ranking import MIN_LATE, Evidence, late_score, score_parts
+from storage.search.ranking import MIN_LATE, Evidence, late_scores, score_parts
 from storage.search.scan import scan_documents
 from storage.search.table import catch_up_keywords, load_keywords, load_vectors, with_passages
 from storage.search.tokens import Tokens
@@ -314,13 +314,14 @@ class SearchIndexes:
         found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed)))
         return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
-    def keyword_shares(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> list[tuple[str, float]]:
-        """(session, BM25 as a share of the most that the text can score) of what the keyword side finds, best first."""
-        said, _ = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH)
-        found = read_hits(cursor, predicate(filter), "label", [label for label, _ in said], with_text=False)
-        best = self._index_of_keywords().ceiling(text) or 1.0
-        places = [(found[label].session_id, score / best) for label, score in said if label in found]
-        return [(session_id, share) for session_id, share in places if session_id is not None]
+    def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
+        """For each word of the text the documents that hold it, at most k; nothing while the index is being built."""
+        if not self._keywords_ready:
+            return {}
+        passages = self.late.passages
+        allowed = passages.widened(self.allowed(cursor, filter))
+        held = self._index_of_keywords().holders(text, filter.namespace, k, allowed)
+        return {term: {passages.owner(label) for label in labels} for term, labels in held.items()}
 
     def _fused(self, asked: Asked, near: Matches, said: Scores, limit: int, weights: Mapping[str, float]) -> SearchResult:
         """Reciprocal-rank fusion of the sides vector, keyword and graph."""
@@ -352,7 +353,7 @@ class SearchIndexes:
         sides["graph"] = self._search_graph(asked, sides, found)[: asked.size]
         weights = late.tokens.weights(asked.tokens)
         matches = late.matches(asked.tokens, weights, found)
-        best = ceiling if (ceiling := self._index_of_keywords().ceiling(asked.text)) > 0 else 1.0
+        best = self._index_of_keywords().ceiling(asked.text) or 1.0
         seeds = [label for label in _seeds(sides) if label in found]
         evidence = Evidence(
             matches={label: row for label, (row, _) in matches.items()},
@@ -364,9 +365,9 @@ class SearchIndexes:
             parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
         )
         asked.fits.update({label: part for label, (_, part) in matches.items()})
-        parts = score_parts(evidence, list(found))
-        lates = sorted(((label, value) for label in found if (value := late_score(evidence, label) or 0.0) >= MIN_LATE), key=_by_score)
-        sides["late"] = lates
+        lates = late_scores(evidence)
+        parts = score_parts(evidence, found, lates)
+        sides["late"] = sorted((match for match in lates.items() if match[1] >= MIN_LATE), key=_by_score)
         scores = {label: sum(parts[label].values()) for label in {label for matches in sides.values() for label, _ in matches}}
         return self._answer(asked, found, sides, scores, parts, limit)
 

@@ -156,6 +156,16 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
+    def holders(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
+        """For each word of the text at most k documents that hold it."""
+        held: dict[str, list[int]] = {}
+        for term in query_terms(text)[:MAX_QUERY_TERMS]:
+            found = self._search_overlay([term], namespace, allowed)
+            if allowed is None or len(allowed):
+                found |= dict(self._search_tantivy([term], namespace, k, allowed))
+            held[term] = list(found)
+        return held
+
     def ceiling(self, text: str) -> float:
         """What a document would score that consists of nothing but the query's words: its scores are shares of this."""
         searcher = self._index.searcher()

@@ -13,7 +13,7 @@ docs/adr/0007 has what each part brings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,17 +44,22 @@ class Evidence:
     """The best of the records that this one is related to."""
 
 
-def late_score(evidence: Evidence, label: int) -> float | None:
-    """None when no token vectors of the record are held."""
-    own = evidence.matches.get(label)
-    if own is None:
-        return None
-    best = own
-    for other, distance in evidence.near.get(label, ()):
-        theirs = evidence.matches.get(other)
-        if theirs is not None and distance > 0:
-            best = np.maximum(best, TOKEN_DECAY[distance] * theirs)
-    return max(0.0, float(best @ evidence.weights))
+def late_scores(evidence: Evidence) -> dict[int, float]:
+    """Of each record whose token vectors are held."""
+    if not evidence.matches:
+        return {}
+    at = {label: row for row, label in enumerate(evidence.matches)}
+    own = np.stack(list(evidence.matches.values()))
+    best = own.copy()
+    for distance, decay in enumerate(TOKEN_DECAY):
+        pairs = [(at[label], at[other]) for label in at for other, far in evidence.near.get(label, ()) if far == distance > 0 and other in at]
+        while pairs:  # a record has several neighbours: one of each at a time
+            once = dict(pairs)
+            rows, others = list(once), list(once.values())
+            best[rows] = np.maximum(best[rows], decay * own[others])
+            pairs = [pair for pair in pairs if once[pair[0]] != pair[1]]
+    values = np.maximum(best @ evidence.weights, 0.0).tolist()
+    return dict(zip(at, values, strict=True))
 
 
 def keyword_score(evidence: Evidence, label: int) -> float:
@@ -67,21 +72,20 @@ def vector_score(evidence: Evidence, label: int) -> float:
     return brevity * max(0.0, evidence.vector.get(label, 0.0))
 
 
-def score_parts(evidence: Evidence, labels: Sequence[int]) -> dict[int, dict[str, float]]:
-    """label -> what each side adds to its score: the parts' sum is the score, between 0 and 1."""
+def score_parts(evidence: Evidence, labels: Iterable[int], late: Mapping[int, float]) -> dict[int, dict[str, float]]:
+    """label -> what each side adds to its score: the parts' sum is the score, between 0 and 1. `late`: from `late_scores`."""
     whole = sum(SHARES.values())
     parts: dict[int, dict[str, float]] = {}
     for label in labels:
         vector = vector_score(evidence, label)
-        late = late_score(evidence, label)
-        # without token vectors (not embedded by this model's tokens) the whole text's stands for them
-        found = {"late": vector if late is None else late, "keyword": keyword_score(evidence, label), "vector": vector}
+        # without token vectors (made by an embedder that gives none) the whole text's vector stands for them
+        found = {"late": late.get(label, vector), "keyword": keyword_score(evidence, label), "vector": vector}
         parts[label] = {side: SHARES[side] * min(1.0, value) / whole for side, value in found.items()}
-    lifted = {}
-    for label, parent in evidence.parents.items():
-        if label in parts and parent in parts and label != parent:
-            lift = GRAPH_SHARE * sum(parts[parent].values()) - sum(parts[label].values())
-            lifted[label] = max(0.0, lift)
-    for label, lift in lifted.items():
-        parts[label]["graph"] = lift
+    lifts = {
+        label: GRAPH_SHARE * sum(parts[parent].values()) - sum(parts[label].values())
+        for label, parent in evidence.parents.items()
+        if label in parts and parent in parts and label != parent
+    }
+    for label, lift in lifts.items():
+        parts[label]["graph"] = max(0.0, lift)
     return parts

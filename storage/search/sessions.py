@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,12 +11,14 @@ import duckdb
 import numpy as np
 
 from storage.search.engine import Hit, SearchIndexes
-from storage.search.planner import Filter
+from storage.search.keyword import K1, B
+from storage.search.planner import Filter, predicate
 from storage.search.tokens import Tokens
 
-POOL = 100
-KEYWORD_TURNS = 5
-KEYWORD_SHARE = 0.2
+POOL = 60
+KEYWORD_SHARE = 0.25
+HOLDERS = 1_000
+"""Of a word that more records hold than these, the rest are not counted: it says little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +43,37 @@ def search_sessions(
 ) -> list[SessionHit]:
     """The sessions, best first. Records without a session are passed over."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
-    for hit in engine.search(cursor, text, vector, filter, POOL, tokens=tokens).hits:
+    for hit in engine.search(cursor, text, vector, filter, POOL, pool=POOL, tokens=tokens).hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
-    spoken = engine.keyword_shares(cursor, text, filter)
-    said: dict[str, list[float]] = defaultdict(list)
-    for session_id, share in spoken:
-        said[session_id].append(share)
+    said = score_sessions(engine, cursor, text, filter)
     found = []
-    for session_id, hits in grouped.items():
-        parts = {"best": hits[0].score, "keyword": KEYWORD_SHARE * sum(said[session_id][:KEYWORD_TURNS])}
+    for session_id in grouped | dict.fromkeys(said):
+        hits = grouped.get(session_id, [])
+        parts = {"best": hits[0].score if hits else 0.0, "keyword": KEYWORD_SHARE * said.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
     return sorted(found, key=lambda hit: (-hit.score, hit.session_id))[:limit]
+
+
+def score_sessions(engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> dict[str, float]:
+    """session -> BM25 with the session as document and its records as words, as a share of the most that the text can score."""
+    condition = predicate(filter)
+    sizes: dict[str, int] = dict(
+        cursor.execute(
+            f"SELECT session_id, count(*) FROM documents d WHERE {condition.sql} AND session_id IS NOT NULL GROUP BY session_id",
+            condition.parameters,
+        ).fetchall()
+    )
+    if not sizes:
+        return {}
+    mean = sum(sizes.values()) / len(sizes)
+    most = 0.0
+    scores: dict[str, float] = defaultdict(float)
+    for labels in engine.keyword_holders(cursor, text, filter, HOLDERS).values():
+        counts = Counter(session for label in labels if (session := engine.late.timelines.session(label)) in sizes)
+        rarity = math.log(1 + (len(sizes) - len(counts) + 0.5) / (len(counts) + 0.5))
+        most += rarity * (K1 + 1) if counts else 0.0
+        for session, count in counts.items():
+            assert session is not None, "a session that has a size has a name"
+            scores[session] += rarity * count * (K1 + 1) / (count + K1 * (1 - B + B * sizes[session] / mean))
+    return {session: score / most for session, score in scores.items()}

@@ -38,6 +38,11 @@ class Timelines:
                 if (place := self._places.pop(label, None)) is not None:
                     self._sessions[place[0]].remove((place[1], label))
 
+    def session(self, label: int) -> str | None:
+        """The session of a record, without its namespace."""
+        place = self._places.get(label)
+        return None if place is None else place[0].split("\0", 1)[1]
+
     def around(self, label: int) -> list[tuple[int, int]]:
         """(label, distance) of the records up to REACH moments away, before and after; the same moment is none."""
         place = self._places.get(label)

@@ -1,7 +1,7 @@
 """`thalweg bench recall`: how much of what answers a question is found, beside plain BM25 and plain dense search.
 
 Each conversation of a data set is a namespace of one store, written as the materialiser writes; each question is
-asked of its own. R@k = |first k and gold| / |gold|; MRR = 1 / rank of the first gold hit among the first 100.
+asked of its own. R@k = |first k and gold| / |gold|; MRR = 1 / rank of the first gold hit among the first 10.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory
 from thalweg.settings import load
 
-DEPTH = 100
+DEPTH = 10
 CUTS = (5, 10)
 QUERY_P95 = Target(30.0)
 TARGETS = {
