@@ -26,7 +26,7 @@ from storage.search.late import LateIndex, entries_of
 from storage.search.neighbours import find_neighbours
 from storage.search.passages import Passage
 from storage.search.planner import Filter, Predicate, predicate, resolve
-from storage.search.ranking import MIN_LATE, Evidence, late_scores, score_parts
+from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.scan import scan_documents
 from storage.search.table import catch_up_keywords, load_keywords, load_vectors, with_passages
 from storage.search.tokens import Tokens
@@ -35,6 +35,7 @@ from storage.search.vector import Matches, VectorIndex, VectorModel
 MIN_POOL = 50
 SEEDS = 5
 MIN_COSINE = 0.30
+MIN_COSINE_RANKED = 0.15
 KEYWORD_DEPTH = 400
 """So many BM25 scores count as evidence; candidates are the best of them only."""
 PASSAGES_EACH = 3
@@ -233,18 +234,22 @@ class SearchIndexes:
         """For `status`: what each index is, how much it holds, what it covers."""
         keyword: dict[str, Any] = {"state": "ready" if self._keywords_ready else "rebuilding"}
         if self._keywords is not None:
-            keyword |= {"count": len(self._keywords), "uncommitted": self._keywords.waiting}
+            keyword |= {"count": len(self._keywords) - len(self.late.passages), "uncommitted": self._keywords.waiting}
         vector: dict[str, Any] = {"state": "none"}
         if self._vectors is not None and self.model is not None:
             state: Literal["rebuilding", "ready"] = "rebuilding" if self._is_rebuilding() and self.unlinked else "ready"
-            vector = {"state": state, "model": self.model.model_id, "count": len(self._vectors), "unlinked": self.unlinked}
-        return {"keyword": keyword, "vector": vector, "covered": dict(self._covered), "unsaved": self._unsaved}
+            vector = {"state": state, "model": self.model.model_id, "count": len(self.labels_of_vectors()), "unlinked": self.unlinked}
+        late = {"texts": len(self.late.tokens), "passages": len(self.late.passages), "bytes": self.late.tokens.bytes}
+        return {"keyword": keyword, "vector": vector, "late": late, "covered": dict(self._covered), "unsaved": self._unsaved}
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
         """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""
+        return np.setdiff1d(self._index_of_keywords().labels(), self.late.passages.labels()), self.labels_of_vectors()
+
+    def labels_of_vectors(self) -> np.ndarray:
+        """The documents that are embedded, sorted."""
         vectors = self._vectors.labels() if self._vectors is not None else np.empty(0, np.int64)
-        passages = self.late.passages.labels()
-        return np.setdiff1d(self._index_of_keywords().labels(), passages), np.setdiff1d(vectors, passages)
+        return np.setdiff1d(vectors, self.late.passages.labels(), assume_unique=True)
 
     def nearest(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None) -> Matches:
         """The k records nearest to a unit vector, as (label, cosine), best first; of all namespaces without a filter."""
@@ -267,7 +272,7 @@ class SearchIndexes:
         filter: Filter,
         limit: int,
         *,
-        min_cosine: float = MIN_COSINE,
+        min_cosine: float | None = None,
         pool: int | None = None,
         weights: Mapping[str, float] | None = None,
         tokens: Tokens | None = None,
@@ -276,16 +281,18 @@ class SearchIndexes:
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
-        by reciprocal-rank fusion (talos 3.6). `pool`: candidates a side.
+        by reciprocal-rank fusion (talos 3.6). `pool`: candidates a side; `min_cosine`: below it the vector side finds
+        nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts.
         """
         size = pool or max(3 * limit, MIN_POOL)
+        is_ranked = tokens is not None and vector is not None and weights is None and len(self.late.tokens) > 0
         allowed = self.allowed(cursor, filter)
         near: Matches = []
         fits: dict[int, int] = {}
         if vector is not None:
             near, fits = self.vector_side(vector, size, allowed)
-            near = [match for match in near if match[1] >= min_cosine]
-        is_ranked = tokens is not None and vector is not None and weights is None and len(self.late.tokens) > 0
+            floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
+            near = [match for match in near if match[1] >= floor]
         said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
         asked = Asked(cursor, text, vector, tokens, predicate(filter), filter, size, fits | spoken)
         if is_ranked:
@@ -302,9 +309,7 @@ class SearchIndexes:
         found = passages.folded(self._vectors.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
-    def keyword_side(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int
-    ) -> tuple[Scores, dict[int, int]]:
+    def keyword_side(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> tuple[Scores, dict[int, int]]:
         """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best."""
         allowed = self.allowed(cursor, filter)
         if not self._keywords_ready:
@@ -367,8 +372,8 @@ class SearchIndexes:
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
         parts = score_parts(evidence, found, lates)
-        sides["late"] = sorted((match for match in lates.items() if match[1] >= MIN_LATE), key=_by_score)
-        scores = {label: sum(parts[label].values()) for label in {label for matches in sides.values() for label, _ in matches}}
+        sides["late"] = sorted(lates.items(), key=_by_score)
+        scores = {label: sum(given.values()) for label, given in parts.items()}
         return self._answer(asked, found, sides, scores, parts, limit)
 
     def _cosines(self, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
@@ -380,7 +385,11 @@ class SearchIndexes:
         every = np.sort(np.array([*wanted, *(part for some in parts.values() for part in some)], np.int64))
         known = dict(self._vectors.search(vector, len(every), every))
         whole = {label: known[label] for label in wanted if label in known}
-        best = {label: max(known[part] for part in some if part in known) for label, some in parts.items() if any(part in known for part in some)}
+        best = {
+            label: max(known[part] for part in some if part in known)
+            for label, some in parts.items()
+            if any(part in known for part in some)
+        }
         return {label: (cosine + best.get(label, cosine)) / 2 for label, cosine in whole.items()}
 
     def _answer(

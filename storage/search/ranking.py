@@ -23,8 +23,6 @@ TOKEN_DECAY = (1.0, 0.9, 0.8)
 KEYWORD_DECAY = (1.0, 0.8, 0.6)
 FULL_LENGTH = 30
 GRAPH_SHARE = 0.5
-MIN_LATE = 0.40
-"""Below it a record that only late interaction found is no hit: texts about other things reach .27 on average, .40 at most times."""
 
 Near = Sequence[tuple[int, int]]
 """(label, distance in turns) of a record's neighbours."""
@@ -52,7 +50,9 @@ def late_scores(evidence: Evidence) -> dict[int, float]:
     own = np.stack(list(evidence.matches.values()))
     best = own.copy()
     for distance, decay in enumerate(TOKEN_DECAY):
-        pairs = [(at[label], at[other]) for label in at for other, far in evidence.near.get(label, ()) if far == distance > 0 and other in at]
+        pairs = [
+            (at[label], at[other]) for label in at for other, far in evidence.near.get(label, ()) if far == distance > 0 and other in at
+        ]
         while pairs:  # a record has several neighbours: one of each at a time
             once = dict(pairs)
             rows, others = list(once), list(once.values())

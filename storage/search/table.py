@@ -108,9 +108,7 @@ def load_keywords(
     return index
 
 
-def catch_up_keywords(
-    cursor: duckdb.DuckDBPyConnection, index: KeywordIndex, passages: PassageIndex, stopped: Callable[[], bool]
-) -> None:
+def catch_up_keywords(cursor: duckdb.DuckDBPyConnection, index: KeywordIndex, passages: PassageIndex, stopped: Callable[[], bool]) -> None:
     """Add every document and passage that the index lacks, committing as it goes; returns early when `stopped` says so."""
     lacking = np.setdiff1d(_labels(cursor, passages), index.labels(), assume_unique=True)
     missing = np.unique(np.array([passages.owner(label) for label in lacking.tolist()], np.int64))
