@@ -85,7 +85,7 @@ class OnnxEncoder:
             return Encoded(vectors, [])
         found = []
         for owner in range(count):
-            mine = np.flatnonzero(owners == owner)
+            mine = np.flatnonzero(owners == owner).tolist()
             ids = [windows[mine[0]][0], *(one for at in mine for one in windows[at][1:-1]), windows[mine[0]][-1]]
             inner = np.concatenate([tokens[at] for at in mine])
             found.append(self._tokens(ids, inner))

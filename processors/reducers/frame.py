@@ -90,7 +90,7 @@ class Rows:
         created_at: datetime,
         session_id: str | None = None,
         domain: str | None = None,
-        tags: Iterable[str] = (),
+        tags: Iterable[str] | None = None,
     ) -> None:
         """Make a text searchable under its record id, and its tags a filter. The first text of a record stays."""
         label = document_label(self._logged.event.namespace, record_id)
@@ -112,7 +112,7 @@ class Rows:
             ),
         )
         self._indexed.documents.append(DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at))
-        for tag in dict.fromkeys(tags):
+        for tag in dict.fromkeys(tags or ()):
             self.put("document_tags", {"record_id": record_id, "tag": tag})
 
     def embed(self, row: Row) -> None:

@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,16 +20,18 @@ import numpy as np
 
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
+from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
 from storage.search.keyword import KeywordIndex, Scores
 from storage.search.late import LateIndex, entries_of
 from storage.search.neighbours import find_neighbours
-from storage.search.passages import Passage
-from storage.search.planner import Filter, Predicate, predicate, resolve
+from storage.search.planner import Filter, predicate, resolve
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.scan import scan_documents
 from storage.search.table import catch_up_keywords, load_keywords, load_vectors, with_passages
 from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
+
+__all__ = ["Hit", "SearchIndexes", "SearchResult"]
 
 MIN_POOL = 50
 SEEDS = 5
@@ -46,37 +47,6 @@ LINK_S = 0.2
 """How long one `maintain` links vectors: a bounded share of a core while importing."""
 CLOSE_S = 30.0
 RESOLVED_FILTERS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A document that was found.
-
-    `sides`: side -> (rank from 1, raw score: cosine, BM25, weighted mean of token cosines, or place of its best parent).
-    `parts`: side -> what it adds to the score; their sum is the score. `passage`: of a long text the part that fits best.
-    """
-
-    label: int
-    record_id: str
-    kind: str
-    toolset: str
-    session_id: str | None
-    domain: str | None
-    text: str
-    created_at: datetime
-    score: float = 0.0
-    sides: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-    parts: Mapping[str, float] = field(default_factory=dict)
-    passage: Passage | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """`total`: matches before the limit, of the pools of all sides. `degraded`: what was missing, a sentence, or None."""
-
-    hits: list[Hit]
-    total: int
-    degraded: str | None = None
 
 
 class SearchIndexes:
@@ -337,7 +307,7 @@ class SearchIndexes:
         }
         sides["graph"] = self._search_graph(asked, sides, found)[: asked.size]
         scores = fuse({side: [label for label, _ in matches] for side, matches in sides.items()}, weights)
-        parts = {label: {} for label in scores}
+        parts: dict[int, dict[str, float]] = {label: {} for label in scores}
         for side, matches in sides.items():
             for rank, (label, _) in enumerate(matches, 1):
                 parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
@@ -436,20 +406,6 @@ class SearchIndexes:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One search on its way through the sides. `fits`: document -> the label of what in it fitted best."""
-
-    cursor: duckdb.DuckDBPyConnection
-    text: str
-    vector: np.ndarray | None
-    tokens: Tokens | None
-    condition: Predicate
-    filter: Filter
-    size: int
-    fits: dict[int, int]
-
-
 def _by_score(match: tuple[int, float]) -> tuple[float, int]:
     return -match[1], match[0]
 
@@ -461,31 +417,3 @@ def _seeds(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:
         for rank, (label, _) in enumerate(matches[:SEEDS]):
             ranks[label] = min(rank, ranks.get(label, SEEDS))
     return sorted(ranks, key=lambda label: ranks[label])
-
-
-def read_hits(
-    cursor: duckdb.DuckDBPyConnection,
-    condition: Predicate,
-    column: str,
-    values: Sequence[int] | Sequence[str],
-    *,
-    with_text: bool = True,
-) -> dict[int, Hit]:
-    """The documents with these labels or record ids that meet the condition, by label."""
-    if not values:
-        return {}
-    text = "d.text" if with_text else "''"
-    rows = cursor.execute(
-        f"SELECT d.label, d.record_id, d.kind, d.toolset, d.session_id, d.domain, {text}, d.created_at FROM documents d "
-        f"WHERE d.{column} IN (SELECT unnest(?)) AND {condition.sql}",
-        [list(values), *condition.parameters],
-    ).fetchall()
-    return {row[0]: Hit(*row) for row in rows}
-
-
-def read_texts(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, str]:
-    """The texts of a few documents, by label."""
-    if not labels:
-        return {}
-    marks = ", ".join("?" * len(labels))
-    return dict(cursor.execute(f"SELECT label, text FROM documents WHERE label IN ({marks})", list(labels)).fetchall())

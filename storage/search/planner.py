@@ -74,9 +74,9 @@ def predicate(filter: Filter) -> Predicate:
         if moment is not None:
             clauses.append(condition)
             parameters.append(_naive(moment))
-    for clause, values in (*_related(filter), *_timed(filter)):
+    for clause, given in (*_related(filter), *_timed(filter)):
         clauses.append(clause)
-        parameters += values
+        parameters += given
     return Predicate(" AND ".join(clauses), parameters)
 
 

@@ -69,7 +69,7 @@ def keyword_score(evidence: Evidence, label: int) -> float:
 
 def vector_score(evidence: Evidence, label: int) -> float:
     brevity = min(1.0, evidence.lengths.get(label, FULL_LENGTH) / FULL_LENGTH) ** 0.5
-    return brevity * max(0.0, evidence.vector.get(label, 0.0))
+    return float(brevity) * max(0.0, evidence.vector.get(label, 0.0))
 
 
 def score_parts(evidence: Evidence, labels: Iterable[int], late: Mapping[int, float]) -> dict[int, dict[str, float]]:

@@ -25,11 +25,12 @@ _UNSPACED = re.compile(
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _WORDS = r"[\w--_]+"
 """tantivy's (Rust's) word characters, which unlike Python's include combining marks; `snake_case` is two words."""
-STOP_WORDS = frozenset(
+_STOP_WORDS = (
     "a an the and or of to in on at for with is are was were be been do does did has have had i you he she it they we my your "
     "his her its their our me him them what which who when where why how that this these those as by from about not no so if "
-    "then than too very can could would should will just also there here any some s t d m re ve ll".split()
+    "then than too very can could would should will just also there here any some s t d m re ve ll"
 )
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that say nothing by themselves: a query that has others is asked without them."""
 _local = threading.local()
 

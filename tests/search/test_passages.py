@@ -1,5 +1,6 @@
 """Long texts are cut so that nothing is left out, and are found by any of their parts, with the place named."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +27,12 @@ def test_passages_cover_every_word_in_order_overlap_and_are_the_same_each_time(t
         return
     assert len(passages) > 1
     assert [passage.number for passage in passages] == list(range(len(passages)))
-    covered = set()
+    covered: set[int] = set()
     for passage in passages:
         covered.update(range(passage.start, passage.end))
         assert 0 <= passage.start < passage.end <= len(text)
     assert all(index in covered for index, character in enumerate(text) if not character.isspace())
-    for first, second in zip(passages, passages[1:], strict=False):
+    for first, second in pairwise(passages):
         assert first.start < second.start < first.end < second.end
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -181,8 +181,7 @@ def _ask(
 
 
 def _report(report: Report, found: _Found, stored_ms: Sequence[float], *, is_locomo: bool) -> None:
-    order: Callable[[tuple[str, str, str]], tuple[bool, ...]] = lambda key: (key[0] != "thalweg", key[2] != "all")
-    for way, level, kind in sorted(found.scores, key=order):
+    for way, level, kind in sorted(found.scores, key=lambda key: (key[0] != "thalweg", key[2] != "all")):
         rows = found.scores[way, level, kind]
         means = np.mean(rows, axis=0)
         for cut, value in zip(CUTS, means, strict=False):

@@ -171,8 +171,8 @@ def _messages() -> Conversation:
     for number in range(_SESSIONS):
         session = f"s{number}"
 
-        def say(text: str, session: str = session) -> str:
-            turns.append(Turn(f"{session}:{len(turns)}", session, _START + timedelta(days=number, seconds=len(turns)), text))
+        def say(text: str, session: str = session, began: datetime = _START + timedelta(days=number)) -> str:
+            turns.append(Turn(f"{session}:{len(turns)}", session, began + timedelta(seconds=len(turns)), text))
             return turns[-1].turn_id
 
         for topic in topics[number * len(topics) // _SESSIONS : (number + 1) * len(topics) // _SESSIONS]:
