@@ -27,7 +27,7 @@ from storage.search.neighbours import find_neighbours
 from storage.search.planner import Filter, predicate, resolve
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.scan import scan_documents
-from storage.search.table import catch_up_keywords, load_keywords, load_vectors, with_passages
+from storage.search.table import catch_up_keywords, load_keywords, load_vectors, release_buffers, with_passages
 from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
 
@@ -84,6 +84,7 @@ class SearchIndexes:
         if self.model is not None:
             self._vectors = load_vectors(cursor, self._directory / "vectors", self.model, positions)
         keywords = load_keywords(cursor, self._directory / "keywords", positions, self.late.passages)
+        release_buffers(cursor)
         self._keywords, self._keywords_ready = (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
         cursor.close()
         if not self._keywords_ready or self.unlinked > SAVE_ROWS:

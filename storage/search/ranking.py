@@ -1,11 +1,12 @@
 """The default ranking: late interaction, BM25 and dense cosine as a sum of absolute scores, neighbours as evidence.
 
-    score = (late + 0.3 · keyword + 0.5 · brevity · vector) / 1.8, then lifted to half of a related record's score
+    score = (late + 0.3 · keyword + 0.6 · brevity · vector) / 1.9, then lifted to half of a related record's score
 
 late     Σ_j w_j · max(sim_j, 0.9 · one turn away, 0.8 · two turns away); w: rarity of the query's tokens, Σ w = 1
 keyword  BM25 as a share of the most that the query can score; also 0.8 and 0.6 of the neighbours'
 vector   cosine; of a long text the mean of its whole vector's and its best passage's
-brevity  √min(1, content tokens / 30): the vector of a few words is near to everything that names the same person
+brevity  √min(1, content tokens / 30) for what has neighbours: the vector of a few words of a conversation is near to
+         everything that names the same person; a note that stands alone says what it says
 
 Absolute numbers, not ranks or z-scores: a side that has found nothing adds nothing, whatever the pool looks like.
 docs/adr/0007 has what each part brings.
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.5}
+SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.6}
 TOKEN_DECAY = (1.0, 0.9, 0.8)
 KEYWORD_DECAY = (1.0, 0.8, 0.6)
 FULL_LENGTH = 30
@@ -68,7 +69,8 @@ def keyword_score(evidence: Evidence, label: int) -> float:
 
 
 def vector_score(evidence: Evidence, label: int) -> float:
-    brevity = min(1.0, evidence.lengths.get(label, FULL_LENGTH) / FULL_LENGTH) ** 0.5
+    length = evidence.lengths.get(label, FULL_LENGTH) if evidence.near.get(label) else FULL_LENGTH
+    brevity = min(1.0, length / FULL_LENGTH) ** 0.5
     return float(brevity) * max(0.0, evidence.vector.get(label, 0.0))
 
 

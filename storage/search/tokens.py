@@ -35,8 +35,23 @@ class Tokens:
 
 
 def reduce_tokens(vectors: np.ndarray) -> np.ndarray:
-    """(n, dim) token vectors of a model -> (n, WIDTH) float32 unit rows; cosines are kept to about ±0.05."""
-    return unit(unit(np.asarray(vectors, np.float32)) @ _projection(vectors.shape[1]))
+    """(n, dim) token vectors of a model -> (n, WIDTH) float32 unit rows; cosines are kept to about ±0.05.
+
+    The blocks of a vector, with their signs, are added; then a fast Walsh-Hadamard transform spreads each number over
+    all, so that quantisation meets them alike. No matrix product: BLAS threads would wait on the cores of the model.
+    """
+    rows = unit(np.asarray(vectors, np.float32))
+    count, dim = rows.shape
+    blocks = -(-dim // WIDTH)
+    padded = np.zeros((count, blocks * WIDTH), np.float32)
+    padded[:, :dim] = rows
+    reduced = (padded * _signs(blocks)).reshape(count, blocks, WIDTH).sum(1)
+    half = 1
+    while half < WIDTH:
+        pairs = reduced.reshape(count, WIDTH // (2 * half), 2, half)
+        reduced = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2).reshape(count, WIDTH)
+        half *= 2
+    return unit(reduced)
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -46,18 +61,11 @@ def unit(rows: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _projection(dim: int) -> np.ndarray:
-    """(dim, WIDTH): the same numbers on every machine and in every version, since they come from a hash."""
-    block = np.ones((1, 1), np.float32)
-    while len(block) < WIDTH:
-        block = np.block([[block, block], [block, -block]])
-    blocks = -(-dim // WIDTH)
+def _signs(blocks: int) -> np.ndarray:
+    """±1 for each number: the same on every machine and in every version, since they come from a hash."""
     digest = hashlib.shake_256(b"thalweg token projection 1").digest(blocks * WIDTH // 8)
-    signs = np.unpackbits(np.frombuffer(digest, np.uint8)).astype(np.float32) * 2 - 1
-    stacked = np.concatenate([block * signs[start : start + WIDTH, None] for start in range(0, blocks * WIDTH, WIDTH)])
-    # rows are inputs: H·D is applied to each block of the vector, and the blocks are added
-    projection: np.ndarray = np.ascontiguousarray(stacked[:dim] / (WIDTH * blocks) ** 0.5, np.float32)
-    return projection
+    signs: np.ndarray = np.unpackbits(np.frombuffer(digest, np.uint8)).astype(np.float32) * 2 - 1
+    return signs
 
 
 def pack(tokens: Tokens) -> str:
