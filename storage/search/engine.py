@@ -41,6 +41,8 @@ KEYWORD_DEPTH = 400
 """So many BM25 scores count as evidence; candidates are the best of them only."""
 PASSAGES_EACH = 3
 """How many entries a side is asked for to get as many documents, where there are long ones."""
+EXPANDED = 30
+"""Of so many of the best of a side the neighbours in their sessions are candidates too."""
 SAVE_ROWS = 20_000
 SAVE_S = 300.0
 LINK_S = 0.2
@@ -319,7 +321,7 @@ class SearchIndexes:
         assert asked.tokens is not None and asked.vector is not None
         late = self.late
         chosen = dict.fromkeys(label for label, _ in (*near, *said[: asked.size]))
-        around = late.around(chosen)
+        around = late.around(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED]))
         chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
         found = read_hits(asked.cursor, asked.condition, "label", list(chosen), with_text=False)
         sides: dict[str, Sequence[tuple[int, float]]] = {

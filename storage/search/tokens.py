@@ -23,6 +23,7 @@ _ID_BYTES = 2
 STOP_SHARE = 0.22
 """What a token without content (`the`, `?`) of a query weighs, as a share of the rarest token."""
 MIN_CAPACITY = 65_536
+_SINGLE_THREADED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,16 @@ def unpack(packed: str) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"{len(body)} bytes are no token vectors of {WIDTH} numbers")
     ids = np.frombuffer(body, "<u2", count)
     return ids, np.frombuffer(body, np.int8, offset=_ID_BYTES * count).reshape(count, WIDTH)
+
+
+def _products(codes: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """(n, WIDTH) int8 times (WIDTH, k), in blocks that BLAS does not share out to threads: they would wait for busy cores."""
+    size = max(1, _SINGLE_THREADED // (WIDTH * query.shape[1]))
+    count = len(codes)
+    blocks = np.zeros((-(-count // size) * size, WIDTH), np.float32)
+    blocks[:count] = codes
+    products: np.ndarray = (blocks.reshape(-1, size, WIDTH) @ query).reshape(-1, query.shape[1])[:count]
+    return products
 
 
 class TokenStore:
@@ -166,5 +177,5 @@ class TokenStore:
         lengths = np.array([length for _, (_, length) in known], np.int64)
         begins = np.cumsum(lengths) - lengths
         rows = np.arange(int(lengths.sum())) + np.repeat(starts - begins, lengths)
-        cosines = codes[rows].astype(np.float32) @ (query.vectors.T * np.float32(_STEP))
+        cosines = _products(codes[rows], query.vectors.T * np.float32(_STEP))
         return [label for label, _ in known], np.maximum.reduceat(cosines, begins, axis=0)
