@@ -19,7 +19,7 @@ import orjson
 
 from mcp_ingress.spool import Spool
 from processors.cognitive.configuration import Cognitive
-from processors.embedding.model import Embedder
+from processors.embedding.model import Embedder, encode_query
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
@@ -165,10 +165,10 @@ class Call:
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
         """Hybrid search; without an embedder it is keywords only and the result says so."""
         gateway = self.gateway
-        vector = None
+        vector, tokens = None, None
         if gateway.embedder is not None:
-            vector = (await asyncio.get_running_loop().run_in_executor(None, gateway.embedder.encode, [text]))[0]
-        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit))
+            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, gateway.embedder, text)
+        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens))
 
     async def projection(self) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
+from typing import Any
 
 import numpy as np
 
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
 from processors.talos.canonical import canonical_form
+from storage.search.passages import passage_label
+from storage.search.tokens import unpack
 from streams.event_types.derived import (
     EMBEDDED,
     ENTITIES_EXTRACTED,
@@ -79,29 +82,36 @@ def decode_vector(text: str) -> np.ndarray:
 
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    space = logged.event.data["space"]
     for item in logged.event.data["vectors"]:
-        yield "embeddings", (document_label(logged.event.namespace, item["record_id"]), logged.event.data["space"])
+        label = document_label(logged.event.namespace, item["record_id"])
+        yield "embeddings", (label, space)
+        for passage in item.get("passages") or ():
+            yield "passages", (passage_label(label, passage["number"]), space)
 
 
 def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     for item in data["vectors"]:
-        vector = decode_vector(item["vector"])
-        if vector.shape != (data["dim"],) or not np.isfinite(vector).all():
-            raise ValueError(f"the vector of {item['record_id']} is not {data['dim']} finite numbers")
-        rows.embed(
-            {
-                "label": document_label(logged.event.namespace, item["record_id"]),
-                "space": data["space"],
-                "record_id": item["record_id"],
-                "model_id": data["model_id"],
-                "dtype": "float32",
-                "dim": data["dim"],
-                "is_trained": data["trained"],
-                "vector": vector,
-            }
-        )
+        label = document_label(logged.event.namespace, item["record_id"])
+        model = {"space": data["space"], "record_id": item["record_id"], "model_id": data["model_id"], "dim": data["dim"]}
+        rows.embed({"label": label, **model, "dtype": "float32", "is_trained": data["trained"], **_numbers(item, data["dim"])})
+        for passage in item.get("passages") or ():
+            place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
+            number = passage_label(label, passage["number"])
+            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **_numbers(passage, data["dim"])})
     return None
+
+
+def _numbers(item: Mapping[str, Any], dim: int) -> dict[str, Any]:
+    """The vector and the token vectors of an item. Raises ValueError when they are not what they should be."""
+    vector = decode_vector(item["vector"])
+    if vector.shape != (dim,) or not np.isfinite(vector).all():
+        raise ValueError(f"a vector is not {dim} finite numbers")
+    tokens = item.get("tokens")
+    if tokens is not None:
+        unpack(tokens)
+    return {"vector": vector, "tokens": tokens}
 
 
 def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:

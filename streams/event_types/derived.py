@@ -12,6 +12,16 @@ PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
 ENTITIES_PRUNED = wire_type("talos.entities.pruned")
 SIGNIFICANCE_RATED = wire_type("talos.significance")
 
+_PASSAGE = obj(
+    {
+        "number": {"type": "integer", "minimum": 0},
+        "start": {"type": "integer", "minimum": 0},
+        "end": {"type": "integer", "minimum": 1},
+        "vector": FILLED,
+    },
+    {"tokens": FILLED},
+)
+
 EVENT_TYPES = (
     EventType(PROGRESS, DERIVED.name, "A stage has processed its source up to here; the record carries no facts.", {}),
     EventType(
@@ -32,14 +42,16 @@ EVENT_TYPES = (
     EventType(
         EMBEDDED,
         DERIVED.name,
-        "Vectors of a memory's texts, and the model that made them.",
+        "Vectors of a memory's texts (of a long one also of its passages) with their token vectors, and the model that made them.",
         obj(
             {
                 "space": FILLED,
                 "model_id": FILLED,
                 "dim": {"type": "integer", "minimum": 1, "maximum": 8192},
                 "trained": {"type": "boolean"},
-                "vectors": array(obj({"record_id": FILLED, "vector": FILLED})),
+                "vectors": array(
+                    obj({"record_id": FILLED, "vector": FILLED}, {"tokens": FILLED, "passages": array(_PASSAGE)}),
+                ),
             }
         ),
     ),

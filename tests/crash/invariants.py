@@ -21,6 +21,8 @@ KEYED = {
     "relations": "(namespace, relation_id)",
     "merges": "(namespace, record_id)",
     "embeddings": "(label, space)",
+    "passages": "(label, space)",
+    "document_tags": "(namespace, record_id, tag)",
     "documents": "label",
     "dead_letters": "dead_letter_id",
     "tool_calls": "(namespace, tool_call_id)",
