@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from processors.embedding.model import encode_query
 from storage.search.engine import Hit
 from storage.search.planner import Filter
+from storage.search.tokens import Tokens
 from storage.search.why import explain
 from streams.clock import format_time
 from streams.errors import EmbedderUnavailable, Refused
@@ -19,27 +22,30 @@ from streams.errors import EmbedderUnavailable, Refused
 if TYPE_CHECKING:
     from thalweg.node import Node
 
-LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags")
+LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
 
 
 async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`. Raises Refused for what cannot be asked."""
-    text, filter, limit, vector = await _asked(node, request)
-    found = await node.reader.run(lambda cursor: node.indexes.search(cursor, text, vector, filter, limit))
+    text, filter, limit = _asked(node, request)
+    vector, tokens = await _encoded(node, text)
+    found = await node.reader.run(lambda cursor: node.indexes.search(cursor, text, vector, filter, limit, tokens=tokens))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded}
 
 
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """What `storage.search.why.explain` says about one record."""
-    text, filter, limit, vector = await _asked(node, request)
+    text, filter, limit = _asked(node, request)
+    vector, tokens = await _encoded(node, text)
+    search = functools.partial(node.indexes.search, tokens=tokens)
     record_id = str(request["record_id"])
-    found = await node.reader.run(lambda cursor: explain(cursor, node.indexes, text, vector, filter, limit, record_id))
+    found = await node.reader.run(lambda cursor: explain(cursor, node.indexes, text, vector, filter, limit, record_id, search))
     return {**asdict(found), "record_id": record_id, "sides": _sides(found.sides)}
 
 
-async def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int, np.ndarray | None]:
+def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     text = str(request.get("query", "")).strip()
     if not text:
         raise Refused("The query is blank; say what to look for.")
@@ -49,18 +55,17 @@ async def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, i
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
     filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
-    return text, filter, limit, await _vector(node, text)
+    return text, filter, limit
 
 
-async def _vector(node: Node, text: str) -> np.ndarray | None:
-    """The query's vector; None without an embedder or when it fails, which the result says."""
+async def _encoded(node: Node, text: str) -> tuple[np.ndarray | None, Tokens | None]:
+    """The query's vector and tokens; None without an embedder or when it fails, which the result says."""
     if node.embedder is None:
-        return None
+        return None, None
     try:
-        rows = await asyncio.get_running_loop().run_in_executor(None, node.embedder.encode, [text])
+        return await asyncio.get_running_loop().run_in_executor(None, encode_query, node.embedder, text)
     except EmbedderUnavailable:
-        return None
-    return np.asarray(rows[0], np.float32)
+        return None, None
 
 
 def moment(name: str, text: str) -> datetime:

@@ -80,7 +80,7 @@ def explain(
 def failed_filters(cursor: duckdb.DuckDBPyConnection, filter: Filter, record_id: str) -> tuple[str, ...]:
     """Names of the filter's conditions that the record does not meet, each asked alone."""
     bare = Filter(filter.namespace, exclude_merged=False)
-    names = ("kinds", "toolsets", "session_ids", "domains", "tags", "created_from", "created_before", "known_at", "valid_at")
+    names = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities", "created_from", "created_before", "known_at", "valid_at")
     alone = {name: replace(bare, **{name: getattr(filter, name)}) for name in names if getattr(filter, name)}
     if filter.exclude_merged and filter.valid_at is None:
         alone["exclude_merged"] = replace(bare, exclude_merged=True, known_at=filter.known_at)
