@@ -16,7 +16,7 @@ import duckdb
 import orjson
 
 from mcp_ingress.spool import Spool
-from processors.embedding.model import Embedder
+from processors.embedding.model import Embedder, encode_query
 from storage.applied import AppliedPositions
 from storage.reader import Outcome, Reader, find_outcome
 from storage.search.engine import SearchIndexes, SearchResult
@@ -162,7 +162,8 @@ class Call:
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
         """Hybrid search; without an embedder it is keywords only and the result says so."""
         gateway = self.gateway
-        vector = None
-        if gateway.embedder is not None:
-            vector = (await asyncio.get_running_loop().run_in_executor(None, gateway.embedder.encode, [text]))[0]
-        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit))
+        vector, space = None, None
+        if (embedder := gateway.embedder) is not None:
+            vector = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, text)
+            space = embedder.info.space
+        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, space=space))

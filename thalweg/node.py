@@ -46,6 +46,7 @@ from thalweg.control import handle
 from thalweg.health import Health
 from thalweg.paths import socket_path
 from thalweg.settings import Settings
+from thalweg.spaces import Spaces, live_space
 
 logger = logging.getLogger("thalweg")
 
@@ -58,7 +59,7 @@ class Node:
 
     def __init__(self, settings: Settings, clock: Clock | None = None, *, stages: bool = True) -> None:
         self.settings = settings
-        self._with_stages = stages and settings.role != "ingress"
+        self.with_stages = stages and settings.role != "ingress"
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
@@ -79,15 +80,18 @@ class Node:
             await self._open_log()
         finally:
             self.embedder = await loading
+        await self._take_live_embedder()
         await self._open_indexes()
         topics = await self._materialised_topics()
         self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
+        self.embed = Embed(self.embedder)
         self._start_stages()
         await self._open_door()
         self._guard("maintenance", self._maintain())
         self._guard("spool", self._drain_spool())
+        self._guard("spaces", self.spaces.run())
 
     async def _open_store(self) -> None:
         settings = self.settings
@@ -99,10 +103,20 @@ class Node:
         self._closers.append(self._close_store)
         self.snapshots = Snapshots(self.database)
 
-    def _load_embedder(self) -> Embedder | None:
+    def _load_embedder(self, name: str | None = None) -> Embedder | None:
         settings = self.settings
         path = Path(settings.model_path) if settings.model_path else None
-        return load_embedder(settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
+        return load_embedder(name or settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
+
+    async def _take_live_embedder(self) -> None:
+        """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`."""
+        live = live_space(self.database.cursor())
+        if live is not None and self.embedder is not None and self.embedder.info.space != live["space"]:
+            self.embedder = await asyncio.to_thread(self._load_embedder, live["embedder"])
+
+    def use(self, embedder: Embedder) -> None:
+        """The model of queries and of new memories from now on."""
+        self.embedder = self.gateway.embedder = self.embed.embedder = embedder
 
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
@@ -128,14 +142,14 @@ class Node:
     def _stages(self) -> list[Stage]:
         return [
             Extract(),
-            Embed(self.embedder),
+            self.embed,
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
         ]
 
     def _start_stages(self) -> None:
         """Start the Faust app; the door does not wait for it (Faust itself sleeps for a second)."""
-        if not self._with_stages:
+        if not self.with_stages:
             return
         if isinstance(self.log, SqliteLog):
             from streams.sqlite_transport import use_log
@@ -174,6 +188,7 @@ class Node:
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)
+        self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
         self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
         if settings.http:

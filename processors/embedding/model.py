@@ -8,12 +8,16 @@ from typing import Protocol
 
 import numpy as np
 
+MAX_DIM = 8192
+"""What the log takes of a vector."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """Identity of a model. Vectors are comparable only within one `space`, which names the model.
 
     `revision` is the start of the weights' sha256; `trained` is False for vectors that carry no learned meaning.
+    The prefixes are what the model was trained to read before a query and before a text that is stored.
     """
 
     space: str
@@ -25,6 +29,8 @@ class ModelInfo:
     pooling: str
     provider: str
     trained: bool
+    query_prefix: str = ""
+    document_prefix: str = ""
 
 
 class Embedder(Protocol):
@@ -36,3 +42,14 @@ class Embedder(Protocol):
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(len(texts), dim) float32 rows of length 1, in the order given. Raises EmbedderUnavailable."""
         ...
+
+
+def encode_query(embedder: Embedder, text: str) -> np.ndarray:
+    """(dim,) unit vector of what somebody asks for."""
+    vector: np.ndarray = embedder.encode([embedder.info.query_prefix + text])[0]
+    return vector
+
+
+def encode_documents(embedder: Embedder, texts: Sequence[str]) -> np.ndarray:
+    """(len(texts), dim) unit rows of what is stored."""
+    return embedder.encode([embedder.info.document_prefix + text for text in texts])

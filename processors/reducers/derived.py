@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from processors.embedding.model import ModelInfo
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
 from processors.talos.canonical import canonical_form
 from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, PATTERN_SIGNALLED, SIMILAR_FOUND
@@ -60,6 +61,11 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     return None
 
 
+def embedded_by(info: ModelInfo) -> dict[str, object]:
+    """What a fact says of the model that made its vectors."""
+    return {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
+
+
 def encode_vector(vector: np.ndarray) -> str:
     """A vector as it travels: base64 of little-endian float32."""
     return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
@@ -71,6 +77,7 @@ def decode_vector(text: str) -> np.ndarray:
 
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "spaces", (logged.event.data["space"],)
     for item in logged.event.data["vectors"]:
         yield "embeddings", (document_label(logged.event.namespace, item["record_id"]), logged.event.data["space"])
 

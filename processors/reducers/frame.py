@@ -42,13 +42,15 @@ class State(Protocol):
 
     def put(self, table: str, row: Row) -> None: ...
 
+    def remove_all(self, table: str, column: str, value: Any) -> None: ...
+
 
 @dataclass
 class Indexed:
-    """What a batch adds to the indexes: (label, namespace, text) and (label, unit vector)."""
+    """What a batch adds to the indexes: (label, namespace, text) and (label, (space, model), unit vector)."""
 
     documents: list[tuple[int, str, str]] = field(default_factory=list)
-    vectors: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    vectors: list[tuple[int, tuple[str, str], np.ndarray]] = field(default_factory=list)
 
 
 class Rows:
@@ -69,6 +71,14 @@ class Rows:
     def get(self, table: str, *key: Any) -> Row | None:
         """The row with this primary key (after the namespace). Quick when `reads` named it."""
         return self._state.get(table, (self._logged.event.namespace, *key))
+
+    def shared(self, table: str, *key: Any) -> Row | None:
+        """The row of a table whose primary key has no namespace."""
+        return self._state.get(table, key)
+
+    def remove_all(self, table: str, column: str, value: Any) -> None:
+        """Delete every row of the table with this value, once the batch is stored."""
+        self._state.remove_all(table, column, value)
 
     def insert(self, table: str, row: Row) -> None:
         """Append a row; where it comes from is filled in."""
@@ -114,10 +124,16 @@ class Rows:
         self._indexed.documents.append((label, self._logged.event.namespace, text))
 
     def embed(self, row: Row) -> None:
-        """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays."""
+        """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays.
+
+        A space that was dropped takes none: facts that were still on their way do not bring it back.
+        """
+        space = self.shared("spaces", row["space"])
+        if space is not None and space["state"] == "dropped":
+            return
         if self._state.get("embeddings", (row["label"], row["space"])) is None:
             self._state.put("embeddings", self._with_origin(row))
-            self._indexed.vectors.append((row["label"], row["vector"]))
+            self._indexed.vectors.append((row["label"], (row["space"], row["model_id"]), row["vector"]))
 
 
 @dataclass(frozen=True)

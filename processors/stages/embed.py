@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from processors.embedding.model import Embedder
-from processors.reducers.derived import encode_vector
+from processors.embedding.model import Embedder, ModelInfo, encode_documents
+from processors.reducers.derived import embedded_by, encode_vector
 from processors.stages.stage import Stage
 from processors.talos.extraction import texts_to_embed
 from streams.event_types.derived import EMBEDDED
@@ -26,32 +26,23 @@ class Embed(Stage):
     source = MEMORY
     accepts = frozenset({wire_type("talos.journal.written"), wire_type("talos.friction.logged")})
     batch_size = 16
+    embedder: Embedder | None
+    """The model of the batches that begin from now on: replaced when another space is switched to."""
 
     def __init__(self, embedder: Embedder | None) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        embedder = self._embedder
+        embedder = self.embedder
         if embedder is None:
             return [[] for _ in events]
         texts = [texts_to_embed(logged.event) for logged in events]
         unique = list(dict.fromkeys(text for found in texts for _, text in found))
-        vectors = await asyncio.get_running_loop().run_in_executor(self._thread, embedder.encode, unique)
+        vectors = await asyncio.get_running_loop().run_in_executor(self._thread, encode_documents, embedder, unique)
         encoded = {text: encode_vector(vector) for text, vector in zip(unique, vectors, strict=True)}
-        return [[self._embedded(logged, found, encoded)] for logged, found in zip(events, texts, strict=True)]
+        return [[self._embedded(logged, embedder.info, found, encoded)] for logged, found in zip(events, texts, strict=True)]
 
-    def _embedded(self, logged: LoggedEvent, texts: Sequence[tuple[str, str]], encoded: dict[str, str]) -> Event:
-        assert self._embedder is not None
-        info = self._embedder.info
-        return self.fact(
-            logged,
-            EMBEDDED,
-            {
-                "space": info.space,
-                "model_id": info.model_id,
-                "dim": info.dim,
-                "trained": info.trained,
-                "vectors": [{"record_id": record_id, "vector": encoded[text]} for record_id, text in texts],
-            },
-        )
+    def _embedded(self, logged: LoggedEvent, info: ModelInfo, texts: Sequence[tuple[str, str]], encoded: dict[str, str]) -> Event:
+        vectors = [{"record_id": record_id, "vector": encoded[text]} for record_id, text in texts]
+        return self.fact(logged, EMBEDDED, embedded_by(info) | {"vectors": vectors})

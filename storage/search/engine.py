@@ -24,7 +24,7 @@ from storage.search.keyword import KeywordIndex, Scores
 from storage.search.neighbours import find_neighbours
 from storage.search.planner import Filter, Predicate, predicate, resolve
 from storage.search.scan import scan_documents
-from storage.search.table import catch_up_keywords, load_keywords, load_vectors
+from storage.search.table import catch_up_keywords, catch_up_vectors, load_keywords, load_vectors
 from storage.search.vector import Matches, VectorIndex, VectorModel
 
 MIN_POOL = 50
@@ -73,7 +73,8 @@ class SearchIndexes:
         self.model = model
         self._directory = directory
         self._connect = connect
-        self._vectors: VectorIndex | None = None
+        self._spaces: dict[tuple[str, str], VectorIndex] = {}
+        """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
@@ -94,7 +95,7 @@ class SearchIndexes:
         self._covered = dict(positions)
         cursor = self._connect()
         if self.model is not None:
-            self._vectors = load_vectors(cursor, self._directory / "vectors", self.model, positions)
+            self._spaces = {_key(self.model): load_vectors(cursor, self._directory / "vectors", self.model, positions)}
         keywords = load_keywords(cursor, self._directory / "keywords", positions)
         self._keywords, self._keywords_ready = (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
         cursor.close()
@@ -102,6 +103,34 @@ class SearchIndexes:
             thread = ThreadPoolExecutor(1, thread_name_prefix="rebuild-indexes")
             self._rebuilding = thread.submit(self._rebuild)
             thread.shutdown(wait=False)
+
+    @property
+    def _vectors(self) -> VectorIndex | None:
+        return self._spaces.get(_key(self.model)) if self.model is not None else None
+
+    def prepare(self, model: VectorModel) -> int:
+        """Hold another model's vectors as well, so that `switch` takes no time; the number held. Runs for a second per
+        100,000 vectors on a thread of the caller's; what is applied meanwhile is in it."""
+        if _key(model) not in self._spaces:
+            index = VectorIndex(model)
+            self._spaces = self._spaces | {_key(model): index}  # before the table is read: nothing falls between
+            cursor = self._connect()
+            catch_up_vectors(cursor, index)
+            cursor.close()
+        return len(self._spaces[_key(model)])
+
+    def switch(self, model: VectorModel) -> None:
+        """From now on this model's vectors answer. The former's stay until `forget`, for searches that are on their way."""
+        self.prepare(model)
+        with self._maintaining:
+            self.model = model
+            self._unsaved += 1
+            self._generation += 1
+
+    def forget(self) -> None:
+        """Hold the vectors that answer, and no others."""
+        live = self._vectors
+        self._spaces = {_key(self.model): live} if self.model is not None and live is not None else {}
 
     @property
     def unlinked(self) -> int:
@@ -128,20 +157,20 @@ class SearchIndexes:
     def apply(
         self,
         documents: Sequence[tuple[int, str, str]],
-        vectors: Sequence[tuple[int, np.ndarray]],
+        vectors: Sequence[tuple[int, tuple[str, str], np.ndarray]],
         covered: Mapping[str, int] | None = None,
     ) -> None:
-        """Make committed rows findable: (label, namespace, text), and (label, unit vector of this engine's model).
+        """Make committed rows findable: (label, namespace, text), and (label, (space, model), unit vector).
 
-        `covered` are the positions that the commit reached. Vectors of another length are left to their own index.
+        `covered` are the positions that the commit reached. Vectors of other models, or of another length than their
+        model's, enter no index.
         """
         if documents:
             self._index_of_keywords().add(documents)
-        if self._vectors is not None and self.model is not None:
-            dim = self.model.dim
-            fitting = [(label, vector) for label, vector in vectors if len(vector) == dim]
+        for key, index in self._spaces.items():
+            fitting = [(label, vector) for label, made_by, vector in vectors if made_by == key and len(vector) == index.model.dim]
             if fitting:
-                self._vectors.add([label for label, _ in fitting], np.stack([vector for _, vector in fitting]))
+                index.add([label for label, _ in fitting], np.stack([vector for _, vector in fitting]))
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
@@ -150,8 +179,8 @@ class SearchIndexes:
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The files forget them at the next `save`."""
         with self._maintaining:
-            if self._vectors is not None:
-                self._vectors.remove(labels)
+            for index in self._spaces.values():
+                index.remove(labels)
             self._index_of_keywords().remove(labels)
             self._unsaved += len(labels)
             self._generation += 1
@@ -208,7 +237,8 @@ class SearchIndexes:
         vector: dict[str, Any] = {"state": "none"}
         if self._vectors is not None and self.model is not None:
             state: Literal["rebuilding", "ready"] = "rebuilding" if self._is_rebuilding() and self.unlinked else "ready"
-            vector = {"state": state, "model": self.model.model_id, "count": len(self._vectors), "unlinked": self.unlinked}
+            vector = {"state": state, "model": self.model.model_id, "space": self.model.space}
+            vector |= {"count": len(self._vectors), "unlinked": self.unlinked}
         return {"keyword": keyword, "vector": vector, "covered": dict(self._covered), "unsaved": self._unsaved}
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
@@ -216,11 +246,18 @@ class SearchIndexes:
         vectors = self._vectors.labels() if self._vectors is not None else np.empty(0, np.int64)
         return self._index_of_keywords().labels(), vectors
 
-    def nearest(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None) -> Matches:
-        """The k records nearest to a unit vector, as (label, cosine), best first; of all namespaces without a filter."""
-        if self._vectors is None:
-            return []
-        return self._vectors.search(vector, k, self._resolve(cursor, filter) if filter is not None else None)
+    def nearest(
+        self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None, *, space: str | None = None
+    ) -> Matches:
+        """The k records nearest to a unit vector of `space`, as (label, cosine), best first; of all namespaces without a filter."""
+        index = self._index_of(space)
+        return index.search(vector, k, self._resolve(cursor, filter) if filter is not None else None) if index else []
+
+    def _index_of(self, space: str | None) -> VectorIndex | None:
+        """The index in which a vector of this space (None: the one that answers) may be looked for."""
+        if space is None:
+            return self._vectors
+        return next((index for index in self._spaces.values() if index.model.space == space), None)
 
     def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
@@ -242,16 +279,19 @@ class SearchIndexes:
         min_cosine: float = MIN_COSINE,
         pool: int | None = None,
         weights: Mapping[str, float] = WEIGHTS,
+        space: str | None = None,
     ) -> SearchResult:
         """Hybrid search (talos 3.6): filter first; vector, keyword and graph sides; reciprocal-rank fusion.
 
-        `vector` is the unit vector of `text`, None to search by keywords and graph only. `pool`: candidates a side.
+        `vector` is the unit vector of `text`, None to search by keywords and graph only; `space` is the one that it is
+        of, when the live one may have changed since. `pool`: candidates a side.
         """
         size = pool or max(3 * limit, MIN_POOL)
         allowed = self._resolve(cursor, filter)
         near: Matches = []
-        if vector is not None and self._vectors is not None:
-            near = [match for match in self._vectors.search(vector, size, allowed) if match[1] >= min_cosine]
+        index = self._index_of(space)
+        if vector is not None and index is not None:
+            near = [match for match in index.search(vector, size, allowed) if match[1] >= min_cosine]
         said = self._search_keywords(cursor, text, filter, size, allowed)
         condition = predicate(filter)
         found = _read(cursor, condition, "label", [label for label, _ in (*near, *said)])
@@ -295,6 +335,10 @@ class SearchIndexes:
         if vector is None:
             return "The embedder did not answer: results come from keywords and relations only."
         return None
+
+
+def _key(model: VectorModel) -> tuple[str, str]:
+    return model.space, model.model_id
 
 
 def _seeds(sides: Mapping[str, list[tuple[int, float]]]) -> list[int]:

@@ -12,24 +12,32 @@ import numpy as np
 from storage.search.keyword import KeywordIndex
 from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
+from streams.failpoints import hit
 
 FETCH_ROWS = 8_192
+_OF_MODEL = "FROM embeddings WHERE space = ? AND model_id = ? AND dim = ?"
 CATCH_UP_ROWS = 5_000
 """Up to this many missing documents are added while opening (a quarter of a second); more are a rebuild."""
 
 
 def load_vectors(cursor: duckdb.DuckDBPyConnection, directory: Path, model: VectorModel, positions: Mapping[str, int]) -> VectorIndex:
     """The table's vectors of this space and model, with the saved graph when it is whole and not ahead of the table."""
-    condition = "FROM embeddings WHERE space = ? AND model_id = ? AND dim = ?"
     parameters: list[Any] = [model.space, model.model_id, model.dim]
     cursor.execute("BEGIN")  # labels and rows of one snapshot
     try:
-        labels = cursor.execute(f"SELECT label {condition}", parameters).fetchnumpy()["label"]
-        chunks = _read_vectors(cursor, condition, parameters)
+        labels = cursor.execute(f"SELECT label {_OF_MODEL}", parameters).fetchnumpy()["label"]
+        chunks = _read_vectors(cursor, _OF_MODEL, parameters)
         usable = None if is_ahead(directory, positions) else directory
         return VectorIndex.load(usable, model, np.asarray(labels, np.int64), chunks)
     finally:
         cursor.execute("ROLLBACK")
+
+
+def catch_up_vectors(cursor: duckdb.DuckDBPyConnection, index: VectorIndex) -> None:
+    """Add every vector of the index's space and model that the table has."""
+    model = index.model
+    for labels, vectors in _read_vectors(cursor, _OF_MODEL, [model.space, model.model_id, model.dim]):
+        index.add(labels, vectors)
 
 
 def _read_vectors(cursor: duckdb.DuckDBPyConnection, condition: str, parameters: list[Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -75,6 +83,7 @@ def catch_up_keywords(cursor: duckdb.DuckDBPyConnection, index: KeywordIndex, st
         ).fetchall()
         index.add(rows)
         index.commit()
+        hit("mid_index_rebuild")
 
 
 def _labels(cursor: duckdb.DuckDBPyConnection) -> np.ndarray:

@@ -27,8 +27,10 @@ EF_SEARCH = 512
 """More than the largest pool (3 · 100): asking for more than that is answered exactly."""
 EXACT_LABELS = 20_000
 """Up to this many allowed rows are gathered and compared: quicker than the graph under such a filter."""
-EXACT_ROWS = 50_000
-"""Up to this many rows in all are compared one by one: about as quick as the graph, and exact."""
+EXACT_ROWS = 150_000
+"""Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
+GATHERED_SHARE = 8
+"""Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
@@ -66,8 +68,8 @@ class VectorIndex:
 
     @property
     def unlinked(self) -> int:
-        """Rows that only exact search finds so far."""
-        return self._count - self._linked
+        """Rows that the graph lacks and should have: none while exact search is the better answer."""
+        return self._count - self._linked if self._count > EXACT_ROWS else 0
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
@@ -117,7 +119,7 @@ class VectorIndex:
         if k < 1 or count == 0 or (allowed is not None and len(allowed) == 0):
             return []
         # gathering rows costs more than scanning all of them once a good part of them is allowed
-        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or 4 * len(allowed) < count):
+        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count):
             at = self._at
             chosen = np.array([row for label in allowed.tolist() if (row := at.get(label, count)) < count], np.int64)
             return _best(rows[chosen] @ query, labels[chosen], k, None)
@@ -131,9 +133,12 @@ class VectorIndex:
         return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
     def link(self, limit: int = LINK_CHUNK) -> int:
-        """Put up to `limit` more rows into the graph; the number that still waits. One thread only calls it."""
+        """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.
+
+        One thread only calls it.
+        """
         with self._linking:
-            stop = min(self._count, self._linked + limit)
+            stop = min(self._count, self._linked + limit) if self._count > EXACT_ROWS else self._linked
             if stop > self._linked:
                 self._grow(stop)
                 graph = self._graph
@@ -143,7 +148,7 @@ class VectorIndex:
                 if kept.any():
                     graph.add_items(self._rows[self._linked : stop][kept], labels[kept].astype(np.uint64), num_threads=1)
                 self._linked = stop
-            return self._count - self._linked
+            return self.unlinked
 
     def _grow(self, count: int) -> None:
         """hnswlib must not be resized while somebody searches: a larger copy takes the graph's place."""
