@@ -22,6 +22,8 @@ KEYED = {
     "merges": "(namespace, record_id)",
     "embeddings": "(label, space)",
     "documents": "label",
+    "spaces": "space",
+    "live_spaces": "kind",
     "dead_letters": "dead_letter_id",
     "tool_calls": "(namespace, tool_call_id)",
 }
@@ -110,7 +112,7 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
     from thalweg.control import ask
 
     indexes = ask(node.home, "status")["indexes"]
-    [(vectors,)] = store.execute("SELECT count(*) FROM embeddings").fetchall()
+    [(vectors,)] = store.execute("SELECT count(*) FROM embeddings WHERE space = ?", [indexes["vector"]["space"]]).fetchall()
     [(documents,)] = store.execute("SELECT count(*) FROM documents").fetchall()
     assert indexes["vector"]["count"] == vectors, f"I7: {indexes['vector']} against {vectors} rows"
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"

@@ -71,7 +71,7 @@ class Store:
         )
         self.offset += 1
         if to is not None:
-            to.apply([(label, namespace, text)], [(label, row)], self.positions)
+            to.apply([(label, namespace, text)], [(label, (MODEL.space, model_id), row)], self.positions)
         return label
 
     def relate(self, first: str, second: str, *, namespace: str = "a") -> None:

@@ -171,8 +171,12 @@ def test_vectors_of_another_model_never_meet_ours(store: Store, tmp_path: Path) 
     store.write("shorter", "the river bends", vector=np.ones(3, np.float32))
     indexes = store.open(tmp_path)
     assert indexes.labels()[1].tolist() == [label_of("ours")]
-    indexes.apply([], [(77, np.ones(3, np.float32))])
+    row = EMBEDDER.encode(["the river bends"])[0]
+    made_by = (MODEL.space, MODEL.model_id)
+    indexes.apply([], [(77, made_by, np.ones(3, np.float32)), (78, (MODEL.space, "another"), row), (79, ("text/another", MODEL.model_id), row)])
     assert indexes.labels()[1].tolist() == [label_of("ours")]
+    indexes.apply([], [(80, made_by, row)])
+    assert indexes.labels()[1].tolist() == sorted([label_of("ours"), 80])
     indexes.close()
 
 
@@ -202,10 +206,10 @@ def test_the_state_tells_what_each_index_holds_and_covers(indexes: SearchIndexes
     store.write("r1", "the river bends", to=indexes)
     state = indexes.state()
     assert state["keyword"] == {"state": "ready", "count": 1, "uncommitted": 1}
-    assert state["vector"] == {"state": "ready", "model": MODEL.model_id, "count": 1, "unlinked": 1}
+    assert state["vector"] == {"state": "ready", "model": MODEL.model_id, "space": MODEL.space, "count": 1, "unlinked": 0}
     assert state["covered"] == store.positions
     indexes.maintain()
-    assert indexes.state()["keyword"]["uncommitted"] == indexes.state()["vector"]["unlinked"] == 0
+    assert indexes.state()["keyword"]["uncommitted"] == 0
 
 
 def test_readers_find_every_committed_record_while_the_writer_writes(indexes: SearchIndexes, store: Store) -> None:
