@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from processors.reducers.frame import Key, Outcome, Reducer, Rows, at
+from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED
 from streams.events import LoggedEvent
 
@@ -29,7 +30,7 @@ def _registered(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         made = {name: data[name] for name in _FIELDS} | {"is_trained": data["trained"], "switched_at": None}
         rows.put("spaces", made | {"state": BUILDING, "registered_at": at(logged.event.time), "dropped_at": None})
     elif known["state"] in (KEPT, DROPPED) and known["revision"] == data["revision"]:
-        rows.put("spaces", known | {"state": BUILDING, "registered_at": at(logged.event.time), "dropped_at": None})
+        _change(logged, rows, known, state=BUILDING, registered_at=at(logged.event.time), dropped_at=None)
     return None
 
 
@@ -40,8 +41,8 @@ def _switched(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         return None
     former = rows.shared("spaces", live["space"]) if live else None
     if former is not None:
-        rows.put("spaces", former | {"state": KEPT})
-    rows.put("spaces", chosen | {"state": LIVE, "switched_at": moment})
+        _change(logged, rows, former, state=KEPT)
+    _change(logged, rows, chosen, state=LIVE, switched_at=moment)
     rows.put("live_spaces", {"kind": KIND, "space": space, "switched_at": moment})
     return None
 
@@ -50,9 +51,14 @@ def _dropped(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """Its vectors go, and those that are still on their way are not kept (see `Rows.embed`)."""
     space = rows.shared("spaces", logged.event.data["space"])
     if space is not None and space["state"] in (BUILDING, KEPT):
-        rows.put("spaces", space | {"state": DROPPED, "dropped_at": at(logged.event.time)})
+        _change(logged, rows, space, state=DROPPED, dropped_at=at(logged.event.time))
         rows.remove_all("embeddings", "space", space["space"])
     return None
+
+
+def _change(logged: LoggedEvent, rows: Rows, row: Row, **values: Any) -> None:
+    """The row with these values; it comes from this event now, which is what names a building."""
+    rows.put("spaces", {**row, **values, "event_id": logged.event.id})
 
 
 REDUCERS = {

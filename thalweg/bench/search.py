@@ -56,7 +56,7 @@ def _measure(report: Report, directory: Path, size: int, count: int) -> None:
     database = Database(directory)
     try:
         migrate(database.cursor(), SystemClock().now())
-        vectors = _fill(Writer(database), said, embedder)
+        vectors = fill_store(Writer(database), said, embedder)
         engine = _built(report, directory / "indexes", database, embedder, size)
         cursor = database.cursor()
         for name, filter in FILTERS.items():
@@ -72,7 +72,7 @@ def _measure(report: Report, directory: Path, size: int, count: int) -> None:
     _bare(report, size, vectors, asked, said, questions, directory / "bare")
 
 
-def _fill(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -> np.ndarray:
+def fill_store(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -> np.ndarray:
     """Write documents and vectors as the materialiser does; the vectors in order."""
     made = []
     for start in range(0, len(said), CHUNK):
