@@ -18,7 +18,15 @@ from streams.errors import EmbedderUnavailable
 Kind = Literal["dense", "sparse", "multi-vector", "clip"]
 _WEIGHTS = ("*.safetensors", "*.bin")
 _PLAIN = {"Transformer", "MLMTransformer", "Normalize", "Dropout", "Pooling", "SpladePooling", "MultiVectorMask", "CLIPModel"}
-_WITH_WEIGHTS = {"Dense", "LayerNorm", "WeightedLayerPooling", "StaticEmbedding", "SparseStaticEmbedding", "SparseAutoEncoder", "CSRSparsity"}
+_WITH_WEIGHTS = {
+    "Dense",
+    "LayerNorm",
+    "WeightedLayerPooling",
+    "StaticEmbedding",
+    "SparseStaticEmbedding",
+    "SparseAutoEncoder",
+    "CSRSparsity",
+}
 _SPARSE = {"SpladePooling", "SparseAutoEncoder", "CSRSparsity", "SparseStaticEmbedding"}
 _POOLS = {"Pooling", "StaticEmbedding"}
 _LANGUAGE_HEADS = ("cls.", "lm_head.", "vocab_", "predictions.", "head.", "decoder.", "generator_")

@@ -21,7 +21,6 @@ _WORD = re.compile(r"\w+")
 _WORD_WEIGHT, _PAIR_WEIGHT, _TRIGRAM_WEIGHT = 1.0, 0.5, 0.35
 
 
-
 class HashingEmbedder:
     """See the module's docstring. Its state never changes, so that it may be shared by threads."""
 

@@ -40,7 +40,12 @@ def checkpoint(folder: Path, *modules: tuple[str, str], weights: dict[str, list[
 WHOLE = {
     "dense": ((TRANSFORMER, POOLING, DENSE), {"": [ENCODER], "2_Dense": ["linear.weight"]}, "dense", "mean"),
     "splade": ((TRANSFORMER, SPLADE), {"": [ENCODER, "cls.predictions.bias"]}, "sparse", "sparse terms, hashed"),
-    "autoencoder": ((TRANSFORMER, POOLING, AUTO), {"": [ENCODER], "2_SparseAutoEncoder": ["encoder.weight"]}, "sparse", "sparse terms, hashed"),
+    "autoencoder": (
+        (TRANSFORMER, POOLING, AUTO),
+        {"": [ENCODER], "2_SparseAutoEncoder": ["encoder.weight"]},
+        "sparse",
+        "sparse terms, hashed",
+    ),
     "multi-vector": ((TRANSFORMER, DENSE, MASK), {"": [ENCODER], "2_Dense": ["linear.weight"]}, "multi-vector", "mean of token vectors"),
     "clip": ((CLIP,), {"0_CLIPModel": ["text_projection.weight"]}, "clip", "clip text projection"),
 }

@@ -126,7 +126,11 @@ def test_whole_indexes_are_used_as_they_are(store: Store, saved: Path) -> None:
     indexes = store.open(saved)
     assert indexes.state()["keyword"]["state"] == "ready"
     assert indexes.state()["vector"] == {
-        "state": "ready", "model": MODEL.model_id, "space": MODEL.space, "count": ROWS, "unlinked": 0,
+        "state": "ready",
+        "model": MODEL.model_id,
+        "space": MODEL.space,
+        "count": ROWS,
+        "unlinked": 0,
     }
     assert_equal_to_table(indexes, store)
     indexes.close()

@@ -173,7 +173,9 @@ def test_vectors_of_another_model_never_meet_ours(store: Store, tmp_path: Path) 
     assert indexes.labels()[1].tolist() == [label_of("ours")]
     row = EMBEDDER.encode(["the river bends"])[0]
     made_by = (MODEL.space, MODEL.model_id)
-    indexes.apply([], [(77, made_by, np.ones(3, np.float32)), (78, (MODEL.space, "another"), row), (79, ("text/another", MODEL.model_id), row)])
+    indexes.apply(
+        [], [(77, made_by, np.ones(3, np.float32)), (78, (MODEL.space, "another"), row), (79, ("text/another", MODEL.model_id), row)]
+    )
     assert indexes.labels()[1].tolist() == [label_of("ours")]
     indexes.apply([], [(80, made_by, row)])
     assert indexes.labels()[1].tolist() == sorted([label_of("ours"), 80])

@@ -12,6 +12,8 @@ from tests.e2e.program import Program
 from tests.node_process import Client, NodeProcess
 from thalweg.control import ask
 
+pytestmark = pytest.mark.process
+
 ONE, TWO = "text/hashing-384", "text/hashing-64"
 
 
