@@ -175,7 +175,7 @@ class Spaces:
         """What was embedded by another model only (before a switch was heard of, or by a node of other settings) follows."""
         node = self._node
         ends = await node.log.end_offsets([MEMORY.name])
-        await self._applied(Freshness(ends), stage="embed")
+        await self._applied(Freshness(ends), ["embed"])
         assert node.embedder is not None
         try:
             while await self._pass(row, node.embedder):
@@ -231,8 +231,8 @@ class Spaces:
         if records:
             await self._applied(Freshness.after(await self._node.log.publish(records, timeout_s=WAIT_S)))
 
-    async def _applied(self, token: Freshness, stage: str | None = None) -> None:
-        while not await self._node.applied.wait(token, timeout_s=WAIT_S, stage=stage):
+    async def _applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
+        while not await self._node.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
             logger.info("embedding spaces: the store is behind")
 
 
