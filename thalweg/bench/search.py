@@ -52,16 +52,16 @@ KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 """Which memories, by number, each filter leaves: what `_document` gives them."""
 
 
-def measure_search(sizes: Sequence[int], count: int) -> Report:
+def measure_search(sizes: Sequence[int], count: int, *, bare: bool = True) -> Report:
     """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other."""
     report = Report("search", {"sizes": list(sizes), "n": count, "embedder": "hashing", "limit": LIMIT})
     for size in sizes:
         with scratch_directory() as directory:
-            _measure(report, directory, size, count)
+            _measure(report, directory, size, count, bare)
     return report
 
 
-def _measure(report: Report, directory: Path, size: int, count: int) -> None:
+def _measure(report: Report, directory: Path, size: int, count: int, bare: bool) -> None:
     embedder = HashingEmbedder()
     said = texts(size)
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
@@ -84,7 +84,8 @@ def _measure(report: Report, directory: Path, size: int, count: int) -> None:
         database.close()
     shutil.rmtree(directory / "indexes")
     measure_node(report, directory, size, questions, SEARCH_P95)
-    _bare(report, size, vectors, asked, said, questions, directory / "bare")
+    if bare:
+        _bare(report, size, vectors, asked, said, questions, directory / "bare")
 
 
 def _recall(
@@ -102,7 +103,7 @@ def _recall(
     for query in asked:
         least = np.sort(usable @ query)[-k]
         found += sum(cosine >= least - EPSILON for _, cosine in engine.nearest(cursor, query, k, filter))
-    return found / (k * len(asked))
+    return float(found / (k * len(asked)))
 
 
 def fill_store(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -> np.ndarray:
