@@ -190,7 +190,7 @@ class Spaces:
         await asyncio.to_thread(node.indexes.switch, embedder.info)
         node.use(embedder)
         await asyncio.sleep(LOOK_S)  # whoever has encoded a query with the former finds what it is for
-        node.indexes.forget()
+        await asyncio.to_thread(node.indexes.forget)
 
     async def _load(self, name: str) -> Embedder:
         if name not in self._loaded:

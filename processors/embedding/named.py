@@ -18,6 +18,8 @@ from processors.embedding.model import MAX_DIM, ModelInfo
 from streams.errors import EmbedderUnavailable
 
 SPARSE_DIM = 1024
+ANY_LENGTH = 1_000_000
+"""What a tokenizer without a limit of its own says is more than a column holds."""
 _CLASSES: dict[Kind, str] = {
     "dense": "SentenceTransformer",
     "clip": "SentenceTransformer",
@@ -75,7 +77,7 @@ class NamedEncoder:
             revision=checkpoint.revision,
             dim=dim,
             dtype="float32",
-            max_tokens=int(model.max_seq_length or 0),
+            max_tokens=min(int(model.max_seq_length or 0), ANY_LENGTH),
             pooling=checkpoint.pooling,
             provider=f"sentence-transformers {_CLASSES[checkpoint.kind]}",
             trained=True,

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
+from storage.memory import give_back
 from storage.search.fusion import WEIGHTS, fuse, ordered
 from storage.search.keyword import KeywordIndex, Scores
 from storage.search.neighbours import find_neighbours
@@ -117,6 +118,7 @@ class SearchIndexes:
             cursor = self._connect()
             catch_up_vectors(cursor, index)
             cursor.close()
+            give_back()
         return len(self._spaces[_key(model)])
 
     def switch(self, model: VectorModel) -> None:
@@ -131,6 +133,7 @@ class SearchIndexes:
         """Hold the vectors that answer, and no others."""
         live = self._vectors
         self._spaces = {_key(self.model): live} if self.model is not None and live is not None else {}
+        give_back()
 
     @property
     def unlinked(self) -> int:
@@ -148,6 +151,7 @@ class SearchIndexes:
             pass
         if not self._closing.is_set():
             self.save()
+            give_back()
 
     def _index_of_keywords(self) -> KeywordIndex:
         if self._keywords is None:
