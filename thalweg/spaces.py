@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import numpy as np
 
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, ModelInfo, encode_documents
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "thalweg:spaces"
 LOOK_S = 1.0
+RETRY_S = 15.0
 BATCH = 64
 FEW = 64
 """A pass that found no more than this many texts was the last before the switch; what comes meanwhile follows after it."""
@@ -67,25 +69,32 @@ class Spaces:
         self.problem: str | None = None
 
     async def run(self) -> None:
-        """Look at the registry every second, and do what it asks for."""
-        ends = await self._node.log.end_offsets([DERIVED.name])
-        await self._applied(Freshness(ends))
+        """Look at the registry every second, and do what it asks for. What stands in the way is told and tried again."""
+        is_caught_up = False
         while True:
+            self._wake.clear()
             try:
+                if not is_caught_up:
+                    await self._applied(Freshness(await self._node.log.end_offsets([DERIVED.name])))
+                    is_caught_up = True
                 await self._follow()
                 self.problem = None
-            except (ThalwegError, Unavailable) as error:  # whoever answers goes on answering
+            except ThalwegError as error:  # whoever answers goes on answering
                 self.problem = error.message
                 logger.warning("embedding spaces: %s", error.message)
-            self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                await asyncio.wait_for(self._wake.wait(), RETRY_S if self.problem else LOOK_S)
+
+    async def status(self) -> dict[str, Any]:
+        """The space that answers, how far a building is, and what stands in its way."""
+        live = await self._node.reader.run(live_space)
+        building = asdict(self.progress) if self.progress else None
+        return {"live": live["space"] if live else None, "building": building, "problem": self.problem}
 
     async def report(self) -> dict[str, Any]:
-        """For `status` and `reembed`: every space, the one that answers, how far a building is, and what stands in its way."""
-        rows = await self._node.reader.run(lambda cursor: _rows(cursor, "SELECT * FROM embedding_spaces ORDER BY registered_at, space"))
-        live = next((row["space"] for row in rows if row["state"] == "live"), None)
-        return {"live": live, "spaces": rows, "building": asdict(self.progress) if self.progress else None, "problem": self.problem}
+        """The status, and every space with what it holds."""
+        rows = await self._node.reader.run(lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space"))
+        return {**await self.status(), "spaces": rows}
 
     async def register(self, model: str) -> str:
         """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable when the model does not load."""
@@ -101,6 +110,7 @@ class Spaces:
             raise Refused(f"{space} answers already.")
         if building is None:
             await self._publish([self._registration(model, embedder.info)])
+        self.problem = None
         self._wake.set()
         return space
 
@@ -141,8 +151,7 @@ class Spaces:
     async def _build(self, row: Row) -> None:
         embedder = await self._load_registered(row)
         try:
-            while await self._pass(row, embedder) > FEW:
-                pass
+            await self._fill(row, embedder, enough=FEW)
             if await self._state(row["space"]) != "building":
                 return
             await asyncio.to_thread(self._node.indexes.prepare, embedder.info)
@@ -152,15 +161,27 @@ class Spaces:
         self._wake.set()
         await self._answer_from(embedder)
 
-    async def _pass(self, row: Row, embedder: Embedder) -> int:
-        """Embed what the space lacks as of now; the number of texts. Each batch is applied before the next is begun."""
+    async def _fill(self, row: Row, embedder: Embedder, *, enough: int) -> None:
+        """Embed what the space lacks, until a look finds no more than `enough`; those too. Raises Unavailable when a text stays without."""
+        before = np.empty(0, np.int64)
+        while True:
+            labels, held = await self._node.reader.run(lambda cursor: missing_labels(cursor, row["space"]))
+            left = np.intersect1d(labels, before)
+            if len(left):
+                raise Unavailable(f"{len(left)} texts got no vector in {row['space']}; `thalweg dlq list` says why.")
+            await self._pass(row, embedder, labels, held)
+            if len(labels) <= enough:
+                return
+            before = labels
+
+    async def _pass(self, row: Row, embedder: Embedder, labels: np.ndarray, held: int) -> None:
+        """Embed these. Each batch is applied before the next is begun; it ends early when the space is given up."""
         node, space = self._node, row["space"]
-        labels, held = await node.reader.run(lambda cursor: missing_labels(cursor, space))
         done, total = held, held + len(labels)
         for start in range(0, len(labels), BATCH):
             self.progress = Progress(space, done, total)
             if await self._state(space) not in ("building", "live"):
-                break
+                return
             chosen = labels[start : start + BATCH]
             texts: list[Missing] = await node.reader.run(lambda cursor, chosen=chosen: read_texts(cursor, chosen))  # type: ignore[misc]
             said = [missing.text for missing in texts]
@@ -169,7 +190,6 @@ class Spaces:
             await self._publish_records([encode_batch(DERIVED.name, group[0], group) for group in facts])
             done += len(chosen)
             hit("mid_reembed")
-        return len(labels)
 
     async def _repair(self, row: Row) -> None:
         """What was embedded by another model only (before a switch was heard of, or by a node of other settings) follows."""
@@ -178,8 +198,7 @@ class Spaces:
         await self._applied(Freshness(ends), ["embed"])
         assert node.embedder is not None
         try:
-            while await self._pass(row, node.embedder):
-                pass
+            await self._fill(row, node.embedder, enough=0)
         finally:
             self.progress = None
         self._repaired = row["space"]

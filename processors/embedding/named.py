@@ -35,7 +35,7 @@ def load_named(name: str, *, threads: int = 1) -> NamedEncoder:
         library = import_module("sentence_transformers")
     except ImportError as error:
         raise EmbedderUnavailable(
-            f"The embedder {name!r} needs sentence-transformers: install thalweg[models], or use `--embedder minilm`, `hashing` or `none`."
+            f"The embedder {name!r} needs sentence-transformers: install thalweg[models], or use `--embedder minilm`, `hashing` or `none`. ({error})"
         ) from error
     checkpoint = read_checkpoint(name, _folder(name))
     loader = getattr(library, _CLASSES[checkpoint.kind], None)
