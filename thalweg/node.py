@@ -37,7 +37,7 @@ from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshots
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
-from streams.errors import LogUnavailable
+from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.log import open_log
 from streams.log.sqlite import SqliteLog
 from streams.topics import OTLP_TOPICS, with_partitions
@@ -109,10 +109,20 @@ class Node:
         return load_embedder(name or settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
 
     async def _take_live_embedder(self) -> None:
-        """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`."""
+        """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`.
+
+        When that model does not load, the setting's embeds what is new, `spaces` says what is wrong, and re-embedding mends it.
+        """
         live = live_space(self.database.cursor())
-        if live is not None and self.embedder is not None and self.embedder.info.space != live["space"]:
-            self.embedder = await asyncio.to_thread(self._load_embedder, live["embedder"])
+        if live is None or self.embedder is None or self.embedder.info.space == live["space"]:
+            return
+        try:
+            chosen = await asyncio.to_thread(self._load_embedder, live["embedder"])
+        except EmbedderUnavailable as error:
+            logger.warning("the model of the live space %s does not load: %s", live["space"], error.message)
+            return
+        if chosen is not None and chosen.info.space == live["space"]:
+            self.embedder = chosen
 
     def use(self, embedder: Embedder) -> None:
         """The model of queries and of new memories from now on."""

@@ -80,10 +80,14 @@ class Spaces:
                 await self._follow()
                 self.problem = None
             except ThalwegError as error:  # whoever answers goes on answering
-                self.problem = error.message
-                logger.warning("embedding spaces: %s", error.message)
+                self._tell(error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), RETRY_S if self.problem else LOOK_S)
+
+    def _tell(self, error: ThalwegError) -> None:
+        if self.problem != error.message:
+            logger.warning("embedding spaces: %s", error.message)
+        self.problem = error.message
 
     async def status(self) -> dict[str, Any]:
         """The space that answers, how far a building is, and what stands in its way."""
@@ -137,16 +141,21 @@ class Spaces:
                 name, info = node.settings.embedder, node.embedder.info
                 await self._publish([self._registration(name, info), self._event(SPACE_SWITCHED, {"space": info.space})])
             return
+        unable: ThalwegError | None = None
         if live["space"] != node.embedder.info.space:
-            await self._answer_from(await self._load_registered(live))
-        if not node.with_stages:
-            return
-        if self._repaired != live["space"]:
+            try:
+                await self._answer_from(await self._load_registered(live))
+            except ThalwegError as error:  # another space can be built nevertheless, which is the way out
+                unable = error
+        building = next((row for row in rows if row["state"] == "building"), None)
+        if building is not None and node.with_stages:
+            await self._build(building)
+            return  # another answers now
+        if unable is not None:
+            raise unable
+        if self._repaired != live["space"] and node.with_stages:
             await self._repair(live)
-        for row in rows:
-            if row["state"] == "building":
-                await self._build(row)
-        self._forget([row["embedder"] for row in rows if row["state"] in ("live", "building")])
+        self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
     async def _build(self, row: Row) -> None:
         embedder = await self._load_registered(row)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from storage.database import Database
 from tests.e2e.program import Program
 from tests.node_process import Client, NodeProcess
 from thalweg.control import ask
@@ -70,3 +72,25 @@ def test_what_cannot_be_is_refused_in_one_sentence(node: NodeProcess) -> None:
         assert said.code == 1 and why in said.sentence, said
     assert thalweg("reembed", "--model", "hashing-64", "--drop-old").code == 2
     assert node.is_alive()
+
+
+def test_a_live_model_that_is_gone_is_told_and_another_takes_its_place(node: NodeProcess) -> None:
+    thalweg = Program(node.home)
+    assert thalweg("reembed", "--model", "hashing-64").code == 0
+    assert node.stop() == 0
+    database = Database(node.home)
+    database.cursor().execute("UPDATE spaces SET embedder = 'gone/model' WHERE state = 'live'")  # as if its folder had been removed
+    database.close()
+    node.start()
+    said = thalweg("status", "--json")
+    deadline = time.monotonic() + 10
+    while not (status := json.loads(said.out))["spaces"]["problem"]:
+        assert time.monotonic() < deadline
+        said = thalweg("status", "--json")
+    assert status["status"] == "red" and "gone/model" in status["spaces"]["problem"]
+    client = Client(node.home)
+    thalweg.wait_for(client.call("journal_write", {"content": "I realized that readers block.", "category": "insight"}))
+    report = thalweg("reembed", "--model", "hashing-32", "--json").json()
+    assert report["live"] == "text/hashing-32" and report["problem"] is None
+    assert {row["space"]: row["vectors"] for row in report["spaces"]}["text/hashing-32"] == 10
+    assert node.settle()["status"] == "green"

@@ -116,6 +116,7 @@ def fill_store(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -
         documents = [_document(number, text) for number, text in enumerate(chunk, start)]
         embeddings = [_embedding(number, vector, embedder) for number, vector in enumerate(vectors, start)]
         writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings}))
+    writer.checkpoint()  # as the materialiser does when there is nothing to do
     return np.concatenate(made)
 
 
