@@ -27,6 +27,7 @@ from storage.search.planner import Filter, Predicate, predicate, resolve
 from storage.search.scan import scan_documents
 from storage.search.table import catch_up_keywords, catch_up_vectors, load_keywords, load_vectors
 from storage.search.vector import Matches, VectorIndex, VectorModel
+from streams.topics import INVOCATIONS, TELEMETRY
 
 MIN_POOL = 50
 SEEDS = 5
@@ -37,6 +38,8 @@ LINK_S = 0.2
 """How long one `maintain` links vectors: a bounded share of a core while importing."""
 CLOSE_S = 30.0
 RESOLVED_FILTERS = 8
+_OF_NO_FILTER = (TELEMETRY.name, INVOCATIONS.name)
+"""What comes from these topics alone changes neither documents nor merges: a search's own record does not make the next one slower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,8 @@ class SearchIndexes:
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
-        self._generation += 1
+        if documents or vectors or covered is None or not all(at.startswith(_OF_NO_FILTER) for at in covered):
+            self._generation += 1
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The files forget them at the next `save`."""

@@ -241,3 +241,13 @@ def test_readers_find_every_committed_record_while_the_writer_writes(indexes: Se
         thread.join(30)
     assert not missed
     assert all(len(labels) == 60 for labels in indexes.labels())
+
+
+def test_a_resolved_filter_is_remembered_until_something_changes_that_it_may_depend_on(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "the river bends", to=indexes)
+    before = indexes._generation
+    indexes.apply([], [], {"thalweg.invocations.v1/0": 7, "thalweg.telemetry.v1/3": 2})
+    assert indexes._generation == before
+    indexes.apply([], [], {"thalweg.telemetry.v1/3": 3, "thalweg.derived.v1/3": 9})  # merges come from there
+    assert indexes._generation == before + 1
+    assert ids(ask(indexes, store, "the river bends")) == ["r1"]
