@@ -1,7 +1,6 @@
 """The single writer: one batch of the log is one DuckDB transaction, rows and positions together.
 
-Runs on one thread (the materialiser's); owns the only cursor that writes. Rows go in as one JSON array a table, very
-few as parameters: together as quick as any other way for one row, a hundred, and vectors (docs/adr/0006).
+Runs on one thread (the materialiser's); owns the only cursor that writes.
 """
 
 from __future__ import annotations
@@ -111,11 +110,14 @@ class Writer:
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        if 0 < len(rows) <= FEW and not replace:
-            self._execute(table.values(len(rows)), [value for row in rows for value in table.parameters(row)])
+        """Very few rows as parameters of one statement, more through an appender (docs/adr/0006)."""
+        if 0 < len(rows) <= FEW:
+            self._execute(table.values(len(rows), replace=replace), [value for row in rows for value in table.parameters(row)])
         elif rows:
-            body = orjson.dumps(rows, default=str, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-            self._execute(table.replace if replace else table.insert, [body])
+            with self._cursor.appender(
+                table.name, action="upsert" if replace else "insert", key=list(table.key) if replace else None
+            ) as appender:
+                appender.append_rows(map(table.parameters, rows))
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
         """Few statements come again and again: a parsed one is a fifth quicker."""
