@@ -166,9 +166,11 @@ class Call:
         """Hybrid search; without an embedder it is keywords only and the result says so."""
         gateway = self.gateway
         vector, tokens = None, None
-        if gateway.embedder is not None:
-            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, gateway.embedder, text)
-        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens))
+        space = None
+        if (embedder := gateway.embedder) is not None:
+            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, text)
+            space = embedder.info.space
+        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space))
 
     async def projection(self) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable."""

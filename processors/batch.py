@@ -75,6 +75,9 @@ class Overlay:
             self._changes.fresh.add((table, key))
         self._changes.state.setdefault(table, {})[key] = row
 
+    def remove_all(self, table: str, column: str, value: Any) -> None:
+        self._changes.removed.append((table, column, value))
+
     def key_of(self, table: str, row: Row) -> Key:
         return self._writer.key_of(table, row)
 
@@ -86,6 +89,7 @@ class EventState:
         self._overlay = overlay
         self._changed: dict[tuple[str, Key], Row] = {}
         self._inserted: list[tuple[str, Row]] = []
+        self._removed: list[tuple[str, str, Any]] = []
         self.indexed = Indexed()
 
     def get(self, table: str, key: Key) -> Row | None:
@@ -97,12 +101,17 @@ class EventState:
     def put(self, table: str, row: Row) -> None:
         self._changed[table, self._overlay.key_of(table, row)] = row
 
+    def remove_all(self, table: str, column: str, value: Any) -> None:
+        self._removed.append((table, column, value))
+
     def accept(self, indexed: Indexed) -> None:
         """Make it part of the batch."""
         for table, row in self._inserted:
             self._overlay.insert(table, row)
         for (table, _), row in self._changed.items():
             self._overlay.put(table, row)
+        for removal in self._removed:
+            self._overlay.remove_all(*removal)
         indexed.documents.extend(self.indexed.documents)
         indexed.vectors.extend(self.indexed.vectors)
 

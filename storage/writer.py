@@ -34,6 +34,8 @@ class Changes:
     appended: dict[str, list[Row]] = field(default_factory=dict)
     state: dict[str, dict[Key, Row]] = field(default_factory=dict)
     fresh: set[tuple[str, Key]] = field(default_factory=set)
+    removed: list[tuple[str, str, Any]] = field(default_factory=list)
+    """(table, column, value): every row with this value goes, those of this batch too."""
     positions: dict[Partition, int] = field(default_factory=dict)
     stages: dict[tuple[str, Partition], int] = field(default_factory=dict)
 
@@ -94,6 +96,8 @@ class Writer:
                 changed = [row for key, row in keyed.items() if (name, key) not in changes.fresh]
                 self._insert(self.tables[name], fresh)
                 self._insert(self.tables[name], changed, replace=True)
+            for name, column, value in changes.removed:
+                cursor.execute(f'DELETE FROM {name} WHERE "{column}" = ?', [value])
             self._put_positions(changes)
             hit("before_commit")
             cursor.execute("COMMIT")
@@ -149,6 +153,9 @@ class Writer:
             for key, row in keyed.items():
                 self._recent[name, key] = row
                 self._recent.move_to_end((name, key))
+        for removed, _, _ in changes.removed:
+            for key in [key for key in self._recent if key[0] == removed]:
+                del self._recent[key]
         while len(self._recent) > CACHED_ROWS:
             self._recent.popitem(last=False)
 

@@ -19,6 +19,8 @@ NAMES = (
     "after_rename",
     "after_ack",
     "in_revoke",
+    "mid_reembed",
+    "mid_index_rebuild",
 )
 
 

@@ -168,6 +168,18 @@ async def _agreement(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     return {"report": await node.reader.run(lambda cursor: agreement_report(cursor, str(request["namespace"])))}
 
 
+async def _spaces(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return await node.spaces.report()
+
+
+async def _reembed(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return {"space": await node.spaces.register(str(request["model"]))}
+
+
+async def _drop_spaces(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return {"dropped": await node.spaces.drop(request.get("space"))}
+
+
 HANDLERS: dict[str, Handler] = {
     "request": _request,
     "agreement": _agreement,
@@ -182,6 +194,9 @@ HANDLERS: dict[str, Handler] = {
     "dlq_list": _dlq_list,
     "dlq_show": _dlq_show,
     "dlq_replay": _dlq_replay,
+    "spaces": _spaces,
+    "reembed": _reembed,
+    "drop_spaces": _drop_spaces,
 }
 
 

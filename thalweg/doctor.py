@@ -64,6 +64,7 @@ def examine(settings: Settings) -> list[Check]:
         ("model", lambda: _model(settings), EmbedderUnavailable.remedy),
         ("data directory", lambda: _directory(settings.home), "Choose a directory of your own with THALWEG_HOME."),
         ("owner", lambda: _owner(settings.home), "End the process that is named, or choose another THALWEG_HOME."),
+        ("space", lambda: _space(settings.home), "`thalweg reembed` says which spaces there are."),
         ("socket", lambda: _socket(settings.home), "Choose a shorter THALWEG_HOME."),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
         ("clock", lambda: _clock(settings.home), "Set the system's clock."),
@@ -219,6 +220,18 @@ def _owner(home: Path) -> str:
         _require(owner is None, f"The process {owner} owns the data directory, but no node answers there.")
         return "no node runs; " + ("the store is free" if (home / FILE_NAME).exists() else "there is no store yet")
     return f"a node runs (process {owner or 'unknown'}), {node['status']}"
+
+
+def _space(home: Path) -> str:
+    """Which model's vectors answer, and how far another's are; only a running node knows."""
+    try:
+        spaces = ask(home, "status", timeout_s=10.0)["spaces"]
+    except NotRunning:
+        return "no node runs"
+    _require(not spaces["problem"], str(spaces["problem"]))
+    building = spaces["building"]
+    how_far = f"; {building['space']} is being built, {building['done']} of {building['total']} texts" if building else ""
+    return f"{spaces['live'] or 'none'} answers{how_far}"
 
 
 def _lock_holder(lock: Path) -> str | None:

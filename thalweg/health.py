@@ -85,6 +85,9 @@ class Health:
             problems.append("writes are spooled: the log did not take them")
         indexes = node.indexes.state()
         problems += [f"the {name} index is {state}" for name, state in _index_states(indexes).items() if state not in ("ready", "none")]
+        spaces = await node.spaces.status()
+        if spaces["problem"]:
+            problems.append(f"embedding spaces: {spaces['problem']}")
         info = node.embedder.info if node.embedder else None
         return {
             "status": "red" if problems else "green",
@@ -94,6 +97,7 @@ class Health:
             "home": str(node.settings.home),
             "started_at": format_time(node.started_at),
             "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,
+            "spaces": spaces,
             "topics": {part.removeprefix("topic "): seen for part, seen in parts.items() if part.startswith("topic ")},
             "stages": {runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners},
             "materialiser": vars(node.materialiser.counters),

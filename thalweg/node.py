@@ -45,7 +45,7 @@ from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshots
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
-from streams.errors import LogUnavailable
+from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.log import open_log
 from streams.log.sqlite import SqliteLog
 from streams.topics import OTLP_TOPICS, with_partitions
@@ -56,6 +56,7 @@ from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.paths import socket_path
 from thalweg.settings import Settings
+from thalweg.spaces import Spaces, live_space
 
 logger = logging.getLogger("thalweg")
 
@@ -73,7 +74,7 @@ class Node:
 
     def __init__(self, settings: Settings, clock: Clock | None = None, *, stages: bool = True) -> None:
         self.settings = settings
-        self._with_stages = stages and settings.role != "ingress"
+        self.with_stages = stages and settings.role != "ingress"
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
@@ -95,6 +96,7 @@ class Node:
             await self._open_log()
         finally:
             self.embedder = await loading
+        await self._take_live_embedder()
         check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
         topics = await self._materialised_topics()
@@ -102,11 +104,13 @@ class Node:
         self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
+        self.embed = Embed(self.embedder)
         self._start_stages()
         await self._open_door()
         calm_collector()
         self._guard("maintenance", self._maintain())
         self._guard("spool", self._drain_spool())
+        self._guard("spaces", self.spaces.run())
 
     async def _open_store(self) -> None:
         settings = self.settings
@@ -118,10 +122,30 @@ class Node:
         self._closers.append(self._close_store)
         self.snapshots = Snapshots(self.database)
 
-    def _load_embedder(self) -> Embedder | None:
+    def _load_embedder(self, name: str | None = None) -> Embedder | None:
         settings = self.settings
         path = Path(settings.model_path) if settings.model_path else None
-        return load_embedder(settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
+        return load_embedder(name or settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
+
+    async def _take_live_embedder(self) -> None:
+        """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`.
+
+        When that model does not load, the setting's embeds what is new, `spaces` says what is wrong, and re-embedding mends it.
+        """
+        live = live_space(self.database.cursor())
+        if live is None or self.embedder is None or self.embedder.info.space == live["space"]:
+            return
+        try:
+            chosen = await asyncio.to_thread(self._load_embedder, live["embedder"])
+        except EmbedderUnavailable as error:
+            logger.warning("the model of the live space %s does not load: %s", live["space"], error.message)
+            return
+        if chosen is not None and chosen.info.space == live["space"]:
+            self.embedder = chosen
+
+    def use(self, embedder: Embedder) -> None:
+        """The model of queries and of new memories from now on."""
+        self.embedder = self.gateway.embedder = self.embed.embedder = embedder
 
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
@@ -147,7 +171,7 @@ class Node:
     def _stages(self) -> list[Stage]:
         return [
             Extract(),
-            Embed(self.embedder),
+            self.embed,
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
             Consolidate(self.reader, self.applied),
@@ -156,7 +180,7 @@ class Node:
 
     def _start_stages(self) -> None:
         """Start the Faust app; the door does not wait for it."""
-        if self._with_stages:
+        if self.with_stages:
             self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
             self._guard("stages", self._run_stages())
             self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
@@ -201,6 +225,7 @@ class Node:
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)
+        self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
         self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
         if settings.http:

@@ -25,7 +25,12 @@ class Settings:
     role: str = field(default="all", metadata={"help": "all, or ingress: no stages, another node on the same kafka:// runs them"})
     namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
     partitions: int = field(default=12, metadata={"help": "partitions of each topic, chosen once"})
-    embedder: str = field(default="minilm", metadata={"help": "minilm, hashing (untrained), none, or a sentence-transformers model name"})
+    embedder: str = field(
+        default="minilm",
+        metadata={
+            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), a sentence-transformers name; none: keywords only"
+        },
+    )
     model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
     embed_threads: int = field(default=1, metadata={"help": "threads of the embedding model"})
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})

@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -81,6 +82,18 @@ def working(quiet: bool) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(f"{plain(text)} …")
 
 
+@contextmanager
+def progress_bar(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar that is told (done, total) while the block runs; only on a terminal."""
+    out = console()
+    if quiet or not out.is_terminal:
+        yield lambda done, total: None
+        return
+    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=out) as progress:
+        task = progress.add_task(plain(label), total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
 def coloured(state: str) -> str:
     colour = COLOURS.get(state)
     return f"[{colour}]{state}[/{colour}]" if colour else state
@@ -109,7 +122,10 @@ def show_status(report: dict[str, Any]) -> None:
     out.print(table)
     embedder = report["embedder"]
     model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
+    if building := report["spaces"]["building"]:
+        out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
     letters = sum(report["dead_letters"].values())
+    model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
     out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")
 
 

@@ -1,6 +1,7 @@
 """A deterministic embedder without a model: texts that share words and letter groups point the same way.
 
-Feature hashing (Weinberger et al. 2009): each word, word pair and letter trigram adds ±weight to one of 384 numbers.
+Feature hashing (Weinberger et al. 2009): each word, word pair and letter trigram adds ±weight to one of 384 numbers
+(`hashing-N`: of N).
 It carries no learned meaning (`trained=False`) and serves tests and `--embedder hashing`.
 """
 
@@ -19,33 +20,33 @@ DIM = 384
 _WORD = re.compile(r"\w+")
 _WORD_WEIGHT, _PAIR_WEIGHT, _TRIGRAM_WEIGHT = 1.0, 0.5, 0.35
 
-INFO = ModelInfo(
-    space="text/hashing-384",
-    model_id="hashing-384",
-    revision="1",
-    dim=DIM,
-    dtype="float32",
-    max_tokens=1_000_000,
-    pooling="sum",
-    provider="numpy",
-    trained=False,
-)
-
 
 class HashingEmbedder:
-    """See the module's docstring. Has no state, so that it may be shared by threads."""
+    """See the module's docstring. Its state never changes, so that it may be shared by threads."""
 
-    info = INFO
+    def __init__(self, dim: int = DIM) -> None:
+        self.info = ModelInfo(
+            space=f"text/hashing-{dim}",
+            model_id=f"hashing-{dim}",
+            revision="1",
+            dim=dim,
+            dtype="float32",
+            max_tokens=1_000_000,
+            pooling="sum",
+            provider="numpy",
+            trained=False,
+        )
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        rows = np.zeros((len(texts), DIM), np.float32)
+        dim = self.info.dim
+        rows = np.zeros((len(texts), dim), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for feature, weight in _features(text):
                 number = zlib.crc32(feature.encode(errors="replace"))
-                row[number % DIM] += weight if zlib.adler32(feature.encode(errors="replace")) & 1 else -weight
+                row[number % dim] += weight if zlib.adler32(feature.encode(errors="replace")) & 1 else -weight
             length = float(np.linalg.norm(row))
             if length == 0.0:  # nothing to hash, or everything cancelled
-                row[zlib.crc32(text.encode(errors="replace")) % DIM] = length = 1.0
+                row[zlib.crc32(text.encode(errors="replace")) % dim] = length = 1.0
             row /= length
         return rows
 

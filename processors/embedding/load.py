@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 from processors.embedding.find import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
-from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.model import Embedder, ModelInfo
+from processors.embedding.hashing import DIM, HashingEmbedder
+from processors.embedding.model import MAX_DIM, Embedder, ModelInfo
 from streams.errors import EmbedderUnavailable
 
 MINILM = ModelInfo(
@@ -24,20 +25,26 @@ MINILM = ModelInfo(
 
 
 def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None, threads: int = 1) -> Embedder | None:
-    """`minilm` (the default), `hashing`, `none` (gives None), or a sentence-transformers name (needs `thalweg[models]`).
+    """`minilm` (the default), `hashing` or `hashing-N` (N dimensions), `none` (gives None), or a sentence-transformers name (needs `thalweg[models]`).
 
     Raises EmbedderUnavailable with a sentence that names the remedies. Takes about 0.3 s for `minilm`, a second more
     when its graph is not in `cache_dir` yet.
     """
     if name == "none":
         return None
-    if name == "hashing":
-        return HashingEmbedder()
+    if hashing := re.fullmatch(r"hashing(?:-(\d+))?", name):
+        return _load_hashing(int(hashing[1] or DIM))
     if name == "minilm":
         return _load_minilm(find_model(cache_dir, model_path), cache_dir, threads)
-    from processors.embedding.named import NamedEncoder
+    from processors.embedding.named import load_named
 
-    return NamedEncoder(name, threads=threads)
+    return load_named(name, threads=threads)
+
+
+def _load_hashing(dim: int) -> Embedder:
+    if not 8 <= dim <= MAX_DIM:
+        raise EmbedderUnavailable(f"hashing-{dim}: 8 to {MAX_DIM} dimensions.")
+    return HashingEmbedder(dim)
 
 
 def _load_minilm(files: ModelFiles, cache_dir: Path, threads: int) -> Embedder:

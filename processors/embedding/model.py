@@ -10,12 +10,16 @@ import numpy as np
 
 from storage.search.tokens import Tokens
 
+MAX_DIM = 8192
+"""What the log takes of a vector."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """Identity of a model. Vectors are comparable only within one `space`, which names the model.
 
     `revision` is the start of the weights' sha256; `trained` is False for vectors that carry no learned meaning.
+    The prefixes are what the model was trained to read before a query and before a text that is stored.
     """
 
     space: str
@@ -27,6 +31,8 @@ class ModelInfo:
     pooling: str
     provider: str
     trained: bool
+    query_prefix: str = ""
+    document_prefix: str = ""
 
 
 class Embedder(Protocol):
@@ -61,8 +67,14 @@ class TokenEmbedder(Embedder, Protocol):
 
 
 def encode_query(embedder: Embedder, text: str) -> tuple[np.ndarray, Tokens | None]:
-    """The unit vector of a query, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
+    """The unit vector of what somebody asks for, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
+    asked = embedder.info.query_prefix + text
     if not isinstance(embedder, TokenEmbedder):
-        return embedder.encode([text])[0], None
-    encoded = embedder.encode_tokens([text])
+        return embedder.encode([asked])[0], None
+    encoded = embedder.encode_tokens([asked])
     return encoded.vectors[0], encoded.tokens[0] if len(encoded.tokens[0].ids) else None
+
+
+def encode_documents(embedder: Embedder, texts: Sequence[str]) -> np.ndarray:
+    """(len(texts), dim) unit rows of what is stored."""
+    return embedder.encode([embedder.info.document_prefix + text for text in texts])

@@ -1,89 +1,133 @@
-"""Any other model by its name, through sentence-transformers (the extra `thalweg[models]`)."""
+"""Any other model by its name or folder, through sentence-transformers (the extra `thalweg[models]`).
+
+Every kind ends in one unit vector a text, and the registry says how: a dense encoder's own; a CLIP model's text side;
+a sparse encoder's terms, feature-hashed (Weinberger et al. 2009); the mean of a multi-vector encoder's token vectors.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from processors.embedding.model import ModelInfo
+from processors.embedding.checkpoint import Checkpoint, Kind, read_checkpoint
+from processors.embedding.model import MAX_DIM, ModelInfo
 from streams.errors import EmbedderUnavailable
 
-_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-_KNOWN = ("Transformer", "Pooling", "Normalize", "Dense")
+SPARSE_DIM = 1024
+ANY_LENGTH = 1_000_000
+"""What a tokenizer without a limit of its own says is more than a column holds."""
+_CLASSES: dict[Kind, str] = {
+    "dense": "SentenceTransformer",
+    "clip": "SentenceTransformer",
+    "sparse": "SparseEncoder",
+    "multi-vector": "MultiVectorEncoder",
+}
+_FILES = ("*.json", "*.txt", "*.model")
+
+
+def load_named(name: str, *, threads: int = 1) -> NamedEncoder:
+    """The encoder of a checkpoint, refused unless whole. Raises EmbedderUnavailable."""
+    try:
+        library = import_module("sentence_transformers")
+    except ImportError as error:
+        raise EmbedderUnavailable(
+            f"The embedder {name!r} needs sentence-transformers: install thalweg[models], or use `--embedder minilm`, `hashing` or `none`. ({error})"
+        ) from error
+    checkpoint = read_checkpoint(name, _folder(name))
+    loader = getattr(library, _CLASSES[checkpoint.kind], None)
+    if loader is None:
+        raise EmbedderUnavailable(f"The embedder {name!r} needs a newer sentence-transformers, with {_CLASSES[checkpoint.kind]}.")
+    import_module("torch").set_num_threads(threads)  # of the extra, and without types for who checks without it
+    try:
+        return NamedEncoder(name, checkpoint, loader(str(checkpoint.folder), device="cpu"))
+    except Exception as error:  # whatever the tokenizer or torch find wrong
+        raise EmbedderUnavailable(f"The embedder {name!r} does not load: {error}") from error
+
+
+def _folder(name: str) -> Path:
+    """The checkpoint's files: a folder of that name, else all of one revision from the hub."""
+    if (folder := Path(name)).is_dir():
+        return folder
+    from huggingface_hub import HfApi, snapshot_download
+
+    try:
+        files = HfApi().list_repo_files(name)
+        weights = "*.safetensors" if any(file.endswith(".safetensors") for file in files) else "*.bin"
+        return Path(snapshot_download(name, allow_patterns=[*_FILES, weights], ignore_patterns=["onnx/*", "openvino/*"]))
+    except Exception as error:  # no network, no such model, no such name
+        raise EmbedderUnavailable(f"The embedder {name!r} cannot be looked up: {error}") from error
 
 
 class NamedEncoder:
-    """An Embedder over a dense sentence-transformers checkpoint."""
+    """An Embedder over a checkpoint. The prefixes are given by the caller (`encode_query`, `encode_documents`)."""
 
-    def __init__(self, name: str, *, threads: int = 1) -> None:
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise EmbedderUnavailable(
-                f"The embedder {name!r} needs sentence-transformers: install thalweg[models], or use `--embedder minilm`, "
-                "`hashing` or `none`."
-            ) from error
-        _check_checkpoint(name)
-        import_module("torch").set_num_threads(threads)  # of the extra, and without types for who checks without it
-        try:
-            self._model = SentenceTransformer(name, device="cpu")
-        except Exception as error:  # whatever the hub, the tokenizer or torch find wrong
-            raise EmbedderUnavailable(f"The embedder {name!r} does not load: {error}") from error
+    def __init__(self, name: str, checkpoint: Checkpoint, model: Any) -> None:
+        self._model, self._kind = model, checkpoint.kind
+        model.default_prompt_name = None  # it is among the prefixes
+        dim = self._rows(["a"]).shape[1]  # also: it encodes at all
+        if dim > MAX_DIM:
+            raise ValueError(f"its vectors have {dim} numbers, more than {MAX_DIM}")
         self.info = ModelInfo(
-            space=f"text/{name}",
+            space=f"text/{Path(name).name if Path(name).is_dir() else name}@{checkpoint.revision}",
             model_id=name,
-            revision="",
-            dim=int(self._model.get_sentence_embedding_dimension()),
+            revision=checkpoint.revision,
+            dim=dim,
             dtype="float32",
-            max_tokens=int(self._model.max_seq_length or 0),
-            pooling="checkpoint",
-            provider="sentence-transformers",
+            max_tokens=min(int(model.max_seq_length or 0), ANY_LENGTH),
+            pooling=checkpoint.pooling,
+            provider=f"sentence-transformers {_CLASSES[checkpoint.kind]}",
             trained=True,
+            query_prefix=checkpoint.query_prefix,
+            document_prefix=checkpoint.document_prefix,
         )
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(len(texts), dim) float32 unit rows in the order given."""
+        """(len(texts), dim) float32 unit rows in the order given. Raises EmbedderUnavailable."""
         if not texts:
             return np.empty((0, self.info.dim), np.float32)
-        rows = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
-        return np.asarray(rows, np.float32)
+        try:
+            return self._rows(list(texts))
+        except Exception as error:  # torch's own family of bare exceptions
+            raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
+
+    def _rows(self, texts: list[str]) -> np.ndarray:
+        if self._kind == "sparse":
+            sparse = self._model.encode(texts, show_progress_bar=False, convert_to_tensor=True, convert_to_sparse_tensor=True)
+            sparse = sparse.coalesce()
+            (rows, terms), values = sparse.indices().numpy(), sparse.values().float().numpy()
+            made = hashed(rows, terms, values, len(texts))
+        elif self._kind == "multi-vector":
+            tokens = self._model.encode(texts, show_progress_bar=False, convert_to_numpy=True)
+            made = np.stack([np.asarray(one, np.float32).mean(axis=0) for one in tokens])
+        else:
+            made = np.asarray(self._model.encode(texts, show_progress_bar=False, convert_to_numpy=True), np.float32)
+        return _unit(made)
 
 
-def _check_checkpoint(name: str) -> None:
-    """Refuse a checkpoint for which the library would invent what is missing."""
-    folder = Path(name)
-    if folder.is_dir():
-        listing = folder / "modules.json"
-        modules = json.loads(listing.read_text()) if listing.is_file() else None
-        check_modules(name, modules, lambda path: (folder / path).is_file())
-        return
-    from huggingface_hub import HfApi, hf_hub_download
+def hashed(rows: np.ndarray, terms: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """(count, SPARSE_DIM) sums of ±value: products of rows are kept in expectation, with an error of about 1/√SPARSE_DIM.
 
-    try:
-        files = set(HfApi().list_repo_files(name))
-        modules = json.loads(Path(hf_hub_download(name, "modules.json")).read_text()) if "modules.json" in files else None
-    except Exception as error:  # no network, no such model
-        raise EmbedderUnavailable(f"The embedder {name!r} cannot be looked up: {error}") from error
-    check_modules(name, modules, files.__contains__)
-
-
-def check_modules(name: str, modules: list[dict[str, Any]] | None, has_file: Callable[[str], bool]) -> None:
-    """`modules` is the checkpoint's modules.json. Raises EmbedderUnavailable when a head is missing or not a dense one.
-
-    A plain language model has no modules.json: the library would put an untrained pooling or random head on it.
+    A term's place and sign come from a fixed multiplicative hash of its number.
     """
-    if not modules:
-        raise EmbedderUnavailable(f"{name!r} is not a sentence encoder: it has no modules.json, so its vectors would be untrained.")
-    for module in modules:
-        kind = str(module.get("type", "")).rsplit(".", 1)[-1]
-        if kind not in _KNOWN:
-            raise EmbedderUnavailable(f"{name!r} has a {kind or 'nameless'} module; only dense sentence encoders are supported.")
-        if kind == "Dense" and not any(has_file(f"{module['path']}/{weights}") for weights in _WEIGHTS):
-            raise EmbedderUnavailable(f"{name!r} lacks the weights of its Dense head; it would be random.")
-    if not any(str(module.get("type", "")).endswith("Pooling") for module in modules):
-        raise EmbedderUnavailable(f"{name!r} has no pooling: it does not make one vector a text.")
+    mixed = terms.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    places = (mixed >> np.uint64(33)) % np.uint64(SPARSE_DIM)
+    signs = np.where((mixed >> np.uint64(32)) & np.uint64(1), 1.0, -1.0).astype(np.float32)
+    made = np.zeros((count, SPARSE_DIM), np.float32)
+    np.add.at(made, (rows, places.astype(np.int64)), signs * values)
+    return made
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    """Rows of length 1; a row of nothing (a text without known terms) points along the first axis."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    empty = lengths[:, 0] < 1e-12
+    if empty.any():
+        rows = rows.copy()
+        rows[empty, 0], lengths[empty] = 1.0, 1.0
+    unit: np.ndarray = (rows / lengths).astype(np.float32)
+    return unit

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from processors.embedding.model import ModelInfo
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
 from processors.talos.canonical import canonical_form
 from storage.search.passages import passage_label
@@ -71,6 +72,11 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     return None
 
 
+def embedded_by(info: ModelInfo) -> dict[str, object]:
+    """What a fact says of the model that made its vectors."""
+    return {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
+
+
 def encode_vector(vector: np.ndarray) -> str:
     """A vector as it travels: base64 of little-endian float32."""
     return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
@@ -83,6 +89,7 @@ def decode_vector(text: str) -> np.ndarray:
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     space = logged.event.data["space"]
+    yield "spaces", (space,)
     for item in logged.event.data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
         yield "embeddings", (label, space)

@@ -41,6 +41,8 @@ class State(Protocol):
 
     def put(self, table: str, row: Row) -> None: ...
 
+    def remove_all(self, table: str, column: str, value: Any) -> None: ...
+
 
 @dataclass
 class Indexed:
@@ -68,6 +70,14 @@ class Rows:
     def get(self, table: str, *key: Any) -> Row | None:
         """The row with this primary key (after the namespace). Quick when `reads` named it."""
         return self._state.get(table, (self._logged.event.namespace, *key))
+
+    def shared(self, table: str, *key: Any) -> Row | None:
+        """The row of a table whose primary key has no namespace."""
+        return self._state.get(table, key)
+
+    def remove_all(self, table: str, column: str, value: Any) -> None:
+        """Delete every row of the table with this value, once the batch is stored."""
+        self._state.remove_all(table, column, value)
 
     def insert(self, table: str, row: Row) -> None:
         """Append a row; where it comes from is filled in."""
@@ -116,13 +126,22 @@ class Rows:
             self.put("document_tags", {"record_id": record_id, "tag": tag})
 
     def embed(self, row: Row) -> None:
-        """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays."""
+        """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays.
+
+        A space that was dropped takes none: facts that were still on their way do not bring it back.
+        """
+        space = self.shared("spaces", row["space"])
+        if space is not None and space["state"] == "dropped":
+            return
         if self._state.get("embeddings", (row["label"], row["space"])) is None:
             self._state.put("embeddings", self._with_origin(row))
             self._indexed.vectors.append(VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row.get("tokens")))
 
     def embed_passage(self, row: Row) -> None:
-        """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays."""
+        """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays; a dropped one takes none."""
+        space = self.shared("spaces", row["space"])
+        if space is not None and space["state"] == "dropped":
+            return
         if self._state.get("passages", (row["label"], row["space"])) is None:
             self._state.put("passages", self._with_origin(row))
             place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])

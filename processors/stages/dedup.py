@@ -104,7 +104,7 @@ class Dedup(Stage):
         row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, model.space]).fetchone()
         if row is None:
             return {}
-        near = self._indexes.nearest(cursor, np.asarray(row[0], np.float32), POOL)
+        near = self._indexes.nearest(cursor, np.asarray(row[0], np.float32), POOL, space=model.space)
         cosines = {number: cosine for number, cosine in near if cosine >= similarity.SIMILAR_COSINE and number != label}
         if not cosines:
             return {}

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from processors.embedding.model import Embedder, TokenEmbedder
+from processors.embedding.model import Embedder, ModelInfo, TokenEmbedder, encode_documents
 from processors.embedding.texts import TEXTS, texts_to_embed
-from processors.reducers.derived import encode_vector
+from processors.reducers.derived import embedded_by, encode_vector
 from processors.stages.stage import Stage
 from storage.search.passages import Passage, split_passages
 from storage.search.tokens import pack, unit
@@ -31,34 +31,27 @@ class Embed(Stage):
     source = MEMORY
     accepts = frozenset(TEXTS)
     batch_size = 16
+    embedder: Embedder | None
+    """The model of the batches that begin from now on: replaced when another space is switched to."""
 
     def __init__(self, embedder: Embedder | None) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        embedder = self._embedder
+        embedder = self.embedder
         if embedder is None:
             return [[] for _ in events]
         texts = [texts_to_embed(logged.event) for logged in events]
         unique = list(dict.fromkeys(text for found in texts for _, text in found))
         encoded = await asyncio.get_running_loop().run_in_executor(self._thread, encode_texts, embedder, unique)
-        return [[self._embedded(logged, found, encoded)] for logged, found in zip(events, texts, strict=True)]
+        return [[self._embedded(logged, embedder.info, found, encoded)] for logged, found in zip(events, texts, strict=True)]
 
-    def _embedded(self, logged: LoggedEvent, texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, Any]]) -> Event:
-        assert self._embedder is not None
-        info = self._embedder.info
-        return self.fact(
-            logged,
-            EMBEDDED,
-            {
-                "space": info.space,
-                "model_id": info.model_id,
-                "dim": info.dim,
-                "trained": info.trained,
-                "vectors": [{"record_id": record_id, **encoded[text]} for record_id, text in texts],
-            },
-        )
+    def _embedded(
+        self, logged: LoggedEvent, info: ModelInfo, texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, Any]]
+    ) -> Event:
+        vectors = [{"record_id": record_id, **encoded[text]} for record_id, text in texts]
+        return self.fact(logged, EMBEDDED, embedded_by(info) | {"vectors": vectors})
 
 
 def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -67,11 +60,11 @@ def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str
     cut = {text: split_passages(text) for text in texts}
     parts = list(dict.fromkeys(part for text in texts for part in _parts(text, cut[text])))
     if isinstance(embedder, TokenEmbedder):
-        both = embedder.encode_tokens(parts)
+        both = embedder.encode_tokens([embedder.info.document_prefix + part for part in parts])
         vectors = dict(zip(parts, both.vectors, strict=True))
         packed = dict(zip(parts, map(pack, both.tokens), strict=True))
     else:
-        vectors, packed = dict(zip(parts, embedder.encode(parts), strict=True)), {}
+        vectors, packed = dict(zip(parts, encode_documents(embedder, parts), strict=True)), {}
     numbers = {part: {"vector": encode_vector(vectors[part])} | _tokens(packed.get(part)) for part in parts}
     return {text: _passages(text, cut[text], vectors, numbers) if cut[text] else numbers[text] for text in texts}
 

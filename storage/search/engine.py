@@ -18,6 +18,7 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
+from storage.memory import give_back
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
@@ -27,9 +28,10 @@ from storage.search.neighbours import find_neighbours
 from storage.search.planner import Filter, predicate, resolve
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.scan import scan_documents
-from storage.search.table import catch_up_keywords, load_keywords, load_vectors, release_buffers, with_passages
+from storage.search.table import catch_up_keywords, catch_up_vectors, load_keywords, load_vectors, release_buffers, with_passages
 from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
+from streams.topics import INVOCATIONS, TELEMETRY
 
 __all__ = ["Hit", "SearchIndexes", "SearchResult"]
 
@@ -49,6 +51,8 @@ LINK_S = 0.2
 """How long one `maintain` links vectors: a bounded share of a core while importing."""
 CLOSE_S = 30.0
 RESOLVED_FILTERS = 8
+_OF_NO_FILTER = (TELEMETRY.name, INVOCATIONS.name)
+"""What comes from these topics alone changes neither documents nor merges: a search's own record does not make the next one slower."""
 
 
 class SearchIndexes:
@@ -61,8 +65,9 @@ class SearchIndexes:
         self.model = model
         self._directory = directory
         self._connect = connect
-        self._vectors: VectorIndex | None = None
         self.late = LateIndex()
+        self._spaces: dict[tuple[str, str], VectorIndex] = {}
+        """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
@@ -84,7 +89,7 @@ class SearchIndexes:
         cursor = self._connect()
         self.late.load(cursor, self.model)
         if self.model is not None:
-            self._vectors = load_vectors(cursor, self._directory / "vectors", self.model, positions)
+            self._spaces = {_key(self.model): load_vectors(cursor, self._directory / "vectors", self.model, positions)}
         keywords = load_keywords(cursor, self._directory / "keywords", positions, self.late.passages)
         release_buffers(cursor)
         self._keywords, self._keywords_ready = (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
@@ -93,6 +98,40 @@ class SearchIndexes:
             thread = ThreadPoolExecutor(1, thread_name_prefix="rebuild-indexes")
             self._rebuilding = thread.submit(self._rebuild)
             thread.shutdown(wait=False)
+
+    @property
+    def _vectors(self) -> VectorIndex | None:
+        return self._spaces.get(_key(self.model)) if self.model is not None else None
+
+    def prepare(self, model: VectorModel) -> int:
+        """Hold another model's vectors as well, so that `switch` takes no time; the number held. Runs for a second per
+        100,000 vectors on a thread of the caller's; what is applied meanwhile is in it."""
+        if _key(model) not in self._spaces:
+            index = VectorIndex(model)
+            self._spaces = self._spaces | {_key(model): index}  # before the table is read: nothing falls between
+            cursor = self._connect()
+            catch_up_vectors(cursor, index)
+            cursor.close()
+            give_back()
+        return len(self._spaces[_key(model)])
+
+    def switch(self, model: VectorModel) -> None:
+        """From now on this model's vectors answer. The former's stay until `forget`, for searches that are on their way."""
+        self.prepare(model)
+        late = LateIndex()
+        cursor = self._connect()
+        late.load(cursor, model)
+        cursor.close()
+        with self._maintaining:
+            self.model, self.late = model, late
+            self._unsaved += 1
+            self._generation += 1
+
+    def forget(self) -> None:
+        """Hold the vectors that answer, and no others."""
+        live = self._vectors
+        self._spaces = {_key(self.model): live} if self.model is not None and live is not None else {}
+        give_back()
 
     @property
     def unlinked(self) -> int:
@@ -110,6 +149,7 @@ class SearchIndexes:
             pass
         if not self._closing.is_set():
             self.save()
+            give_back()
 
     def _index_of_keywords(self) -> KeywordIndex:
         if self._keywords is None:
@@ -122,39 +162,38 @@ class SearchIndexes:
         vectors: Sequence[VectorEntry | tuple[int, np.ndarray]],
         covered: Mapping[str, int] | None = None,
     ) -> None:
-        """Make committed rows findable. A vector of another model, or of another length, does not enter this model's index.
+        """Make committed rows findable. A vector enters the index of its space and model, when there is one and it fits.
 
-        (label, namespace, text) is a document that stands alone, (label, vector) a vector of this engine's model.
+        (label, namespace, text) is a document that stands alone, (label, vector) a vector of the model that answers.
         `covered` are the positions that the commit reached.
         """
         if documents:
             entries = list(entries_of(documents))
             self.late.apply_documents(entries)
             self._index_of_keywords().add(with_passages(entries, self.late.passages))
-        own = [entry for entry in (VectorEntry(*vector) for vector in vectors) if self._is_own(entry)]
-        if own and self._vectors is not None:
-            self.late.apply_vectors(own)
-            self._vectors.add([entry.label for entry in own], np.stack([entry.vector for entry in own]))
+        given = [VectorEntry(*vector) for vector in vectors]
+        for index in self._spaces.values():
+            own = [entry for entry in given if self._is_of(entry, index.model)]
+            if own:
+                if index is self._vectors:
+                    self.late.apply_vectors(own)
+                index.add([entry.label for entry in own], np.stack([entry.vector for entry in own]))
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
-        self._generation += 1
+        if documents or vectors or covered is None or not all(at.startswith(_OF_NO_FILTER) for at in covered):
+            self._generation += 1
 
-    def _is_own(self, entry: VectorEntry) -> bool:
-        model = self.model
-        return (
-            model is not None
-            and len(entry.vector) == model.dim
-            and entry.space in (None, model.space)
-            and entry.model_id in (None, model.model_id)
-        )
+    def _is_of(self, entry: VectorEntry, model: VectorModel) -> bool:
+        made_by = (entry.space, entry.model_id) if entry.space is not None else _key(self.model) if self.model is not None else None
+        return made_by == _key(model) and len(entry.vector) == model.dim
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The files forget them at the next `save`."""
         with self._maintaining:
             gone = self.late.remove(labels)
-            if self._vectors is not None:
-                self._vectors.remove(gone)
+            for index in self._spaces.values():
+                index.remove(gone)
             self._index_of_keywords().remove(gone)
             self._unsaved += len(labels)
             self._generation += 1
@@ -215,7 +254,8 @@ class SearchIndexes:
         vector: dict[str, Any] = {"state": "none"}
         if self._vectors is not None and self.model is not None:
             state: Literal["rebuilding", "ready"] = "rebuilding" if self._is_rebuilding() and self.unlinked else "ready"
-            vector = {"state": state, "model": self.model.model_id, "count": len(self.labels_of_vectors()), "unlinked": self.unlinked}
+            vector = {"state": state, "model": self.model.model_id, "space": self.model.space}
+            vector |= {"count": len(self.labels_of_vectors()), "unlinked": self.unlinked}
         late = {"texts": len(self.late.tokens), "passages": len(self.late.passages), "bytes": self.late.tokens.bytes}
         return {"keyword": keyword, "vector": vector, "late": late, "covered": dict(self._covered), "unsaved": self._unsaved}
 
@@ -228,9 +268,17 @@ class SearchIndexes:
         vectors = self._vectors.labels() if self._vectors is not None else np.empty(0, np.int64)
         return np.setdiff1d(vectors, self.late.passages.labels(), assume_unique=True)
 
-    def nearest(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None) -> Matches:
-        """The k records nearest to a unit vector, as (label, cosine), best first; of all namespaces without a filter."""
-        return self.vector_side(vector, k, self.allowed(cursor, filter) if filter is not None else None)[0]
+    def nearest(
+        self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None, *, space: str | None = None
+    ) -> Matches:
+        """The k records nearest to a unit vector of `space`, as (label, cosine), best first; of all namespaces without a filter."""
+        return self.vector_side(vector, k, self.allowed(cursor, filter) if filter is not None else None, space)[0]
+
+    def _index_of(self, space: str | None) -> VectorIndex | None:
+        """The index in which a vector of this space (None: the one that answers) may be looked for."""
+        if space is None:
+            return self._vectors
+        return next((index for index in self._spaces.values() if index.model.space == space), None)
 
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of the (n,) labels to a unit vector; NaN for one without a vector of this engine's model."""
@@ -289,21 +337,24 @@ class SearchIndexes:
         pool: int | None = None,
         weights: Mapping[str, float] | None = None,
         tokens: Tokens | None = None,
+        space: str | None = None,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
-        by reciprocal-rank fusion (talos 3.6). `pool`: candidates a side; `min_cosine`: below it the vector side finds
-        nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts.
+        by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
+        since. `pool`: candidates a side; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
+        ranks, 0.15 where the cosine itself is what counts.
         """
         size = pool or max(3 * limit, MIN_POOL)
-        is_ranked = tokens is not None and vector is not None and weights is None and len(self.late.tokens) > 0
+        is_live = space is None or (self.model is not None and space == self.model.space)
+        is_ranked = is_live and tokens is not None and vector is not None and weights is None and len(self.late.tokens) > 0
         allowed = self.allowed(cursor, filter)
         near: Matches = []
         fits: dict[int, int] = {}
         if vector is not None:
-            near, fits = self.vector_side(vector, size, allowed)
+            near, fits = self.vector_side(vector, size, allowed, space)
             floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
             near = [match for match in near if match[1] >= floor]
         said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
@@ -312,14 +363,17 @@ class SearchIndexes:
             return self._ranked(asked, near, said, limit)
         return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
-    def vector_side(self, vector: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[Matches, dict[int, int]]:
+    def vector_side(
+        self, vector: np.ndarray, k: int, allowed: np.ndarray | None, space: str | None = None
+    ) -> tuple[Matches, dict[int, int]]:
         """The vector side: the k nearest documents, by their best passages; and document -> label of what fitted best."""
-        if self._vectors is None:
+        index = self._index_of(space)
+        if index is None:
             return [], {}
         passages = self.late.passages
         if not len(passages):
-            return self._vectors.search(vector, k, allowed), {}
-        found = passages.folded(self._vectors.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
+            return index.search(vector, k, allowed), {}
+        found = passages.folded(index.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
     def keyword_side(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> tuple[Scores, dict[int, int]]:
@@ -451,6 +505,10 @@ class SearchIndexes:
 
 def _by_score(match: tuple[int, float]) -> tuple[float, int]:
     return -match[1], match[0]
+
+
+def _key(model: VectorModel) -> tuple[str, str]:
+    return model.space, model.model_id
 
 
 def _seeds(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:

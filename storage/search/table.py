@@ -15,6 +15,7 @@ from storage.search.keyword import KeywordIndex
 from storage.search.passages import MIN_LONG_CHARS, Passage, PassageIndex, split_passages
 from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
+from streams.failpoints import hit
 
 FETCH_ROWS = 8_192
 KEPT_BUFFERS = "96MB"
@@ -36,6 +37,14 @@ def load_vectors(cursor: duckdb.DuckDBPyConnection, directory: Path, model: Vect
         return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks)
     finally:
         cursor.execute("ROLLBACK")
+
+
+def catch_up_vectors(cursor: duckdb.DuckDBPyConnection, index: VectorIndex) -> None:
+    """Add every vector of the index's space and model that the tables have."""
+    model = index.model
+    for table in _VECTORS:
+        for labels, vectors in _read_vectors(cursor, table, [model.space, model.model_id, model.dim]):
+            index.add(labels, vectors)
 
 
 def _read_vectors(cursor: duckdb.DuckDBPyConnection, table: str, parameters: list[Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -134,6 +143,7 @@ def catch_up_keywords(cursor: duckdb.DuckDBPyConnection, index: KeywordIndex, pa
         ).fetchall()
         index.add(with_passages((DocumentEntry(*row) for row in rows), passages))
         index.commit()
+        hit("mid_index_rebuild")
 
 
 def with_passages(entries: Iterable[DocumentEntry], passages: PassageIndex) -> Iterator[tuple[int, str, str]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from storage.search.compare import cosines
 from storage.search.sealed import open_sealed, seal
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 M = 16
 EF_CONSTRUCTION = 200
-EF_SEARCH = 512
-"""More than the largest pool (3 · 100): asking for more than that is answered exactly."""
+EF_SEARCH = 2000
+"""Recall@10 of at least .98 on vectors that hardly cluster (docs/adr/0003). Asking for more than that is answered exactly."""
 EXACT_LABELS = 20_000
 """Up to this many allowed rows are gathered and compared: quicker than the graph under such a filter."""
-EXACT_ROWS = 50_000
-"""Up to this many rows in all are compared one by one: about as quick as the graph, and exact."""
+EXACT_ROWS = 150_000
+"""Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
+GATHERED_SHARE = 8
+"""Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
@@ -66,8 +69,8 @@ class VectorIndex:
 
     @property
     def unlinked(self) -> int:
-        """Rows that only exact search finds so far."""
-        return self._count - self._linked
+        """Rows that the graph lacks and should have: none while exact search is the better answer."""
+        return self._count - self._linked if self._count > EXACT_ROWS else 0
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
@@ -117,16 +120,16 @@ class VectorIndex:
         if k < 1 or count == 0 or (allowed is not None and len(allowed) == 0):
             return []
         # gathering rows costs more than scanning all of them once a good part of them is allowed
-        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or 4 * len(allowed) < count):
+        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count):
             at = self._at
             chosen = np.array([row for label in allowed.tolist() if (row := at.get(label, count)) < count], np.int64)
             return _best(rows[chosen] @ query, labels[chosen], k, None)
         if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
-            return _best(rows[:count] @ query, labels[:count], k, allowed)
+            return _best(cosines(rows[:count], query), labels[:count], k, allowed)
         found = _ask(graph, query, min(k, linked), allowed)
         if found is None:
-            return _best(rows[:count] @ query, labels[:count], k, allowed)
-        fresh = _best(rows[linked:count] @ query, labels[linked:count], k, allowed)
+            return _best(cosines(rows[:count], query), labels[:count], k, allowed)
+        fresh = _best(cosines(rows[linked:count], query), labels[linked:count], k, allowed)
         # a row that was linked meanwhile is in both
         return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
@@ -150,9 +153,12 @@ class VectorIndex:
         return labels[near], cosines[near]
 
     def link(self, limit: int = LINK_CHUNK) -> int:
-        """Put up to `limit` more rows into the graph; the number that still waits. One thread only calls it."""
+        """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.
+
+        One thread only calls it.
+        """
         with self._linking:
-            stop = min(self._count, self._linked + limit)
+            stop = min(self._count, self._linked + limit) if self._count > EXACT_ROWS else self._linked
             if stop > self._linked:
                 self._grow(stop)
                 graph = self._graph
@@ -162,7 +168,7 @@ class VectorIndex:
                 if kept.any():
                     graph.add_items(self._rows[self._linked : stop][kept], labels[kept].astype(np.uint64), num_threads=1)
                 self._linked = stop
-            return self._count - self._linked
+            return self.unlinked
 
     def _grow(self, count: int) -> None:
         """hnswlib must not be resized while somebody searches: a larger copy takes the graph's place."""
@@ -279,21 +285,21 @@ def _membership(allowed: np.ndarray) -> Any:
     return inside
 
 
-def _best(cosines: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None) -> Matches:
-    """The k largest of (n,) cosines with their labels, best first.
+def _best(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None) -> Matches:
+    """The k largest of (n,) scores with their labels, best first.
 
     Only as many of the largest are looked up in `allowed` as are needed: looking up all costs more than comparing them.
     """
     share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
     depth = int(k / min(share, 1.0)) + k
     while True:
-        top = np.argpartition(cosines, -depth)[-depth:] if depth < len(cosines) else np.arange(len(cosines))
+        top = np.argpartition(scores, -depth)[-depth:] if depth < len(scores) else np.arange(len(scores))
         usable = labels[top] != _REMOVED
         if allowed is not None:
             places = np.minimum(np.searchsorted(allowed, labels[top]), len(allowed) - 1)
             usable &= allowed[places] == labels[top]
-        if int(usable.sum()) >= k or len(top) == len(cosines):
+        if int(usable.sum()) >= k or len(top) == len(scores):
             chosen = top[usable]
-            order = chosen[np.argsort(-cosines[chosen], kind="stable")][:k]
-            return list(zip(labels[order].tolist(), cosines[order].tolist(), strict=True))
+            order = chosen[np.argsort(-scores[chosen], kind="stable")][:k]
+            return list(zip(labels[order].tolist(), scores[order].tolist(), strict=True))
         depth *= 8

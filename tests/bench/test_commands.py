@@ -48,8 +48,11 @@ def test_ingest_tells_rates_and_their_share_of_a_bare_consumer() -> None:
 
 def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexes() -> None:
     figures = run("search", "--sizes", "200", "--n", "3")
-    kinds = [f"search_200_{name}{when}" for name in ("all", "1pct", "50pct") for when in ("", "_after_write")]
-    assert set(figures) == quantiles(*kinds, "bare_hnsw_200", "bare_tantivy_200") | {"rebuild_200_s", "resident_200_mb"}
+    kinds = [f"search_200_{name}{when}" for name in ("all", "1pct", "50pct", "99pct") for when in ("", "_after_write")]
+    told = quantiles(*kinds, "bare_hnsw_200", "bare_tantivy_200", "door_200", "door_200_rebuilding")
+    told |= {f"recall_200_{name}" for name in ("all", "1pct", "50pct", "99pct")}
+    assert set(figures) == told | {"indexes_200_s", "rebuild_200_s", "answers_again_200_s", "resident_200_mb"}
+    assert all(figures[f"recall_200_{name}"]["value"] == 1.0 for name in ("all", "1pct", "50pct", "99pct"))
     assert figures["search_200_all_p95_ms"]["target"] == "≤ 30"
 
 

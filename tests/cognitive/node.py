@@ -49,7 +49,7 @@ class CognitiveNode:
             Spool(home / "spool"),
             self.clock,
             Limits(0.05, 1.0, 0.05),
-            Cognitive(judges=judges),
+            cognitive=Cognitive(judges=judges),
         )
         inventory = find_tools().select(["cognitive_memory"])
         self.door = Door(self.gateway, inventory, find_resources().select(inventory.toolsets), rate_limit=1e6)

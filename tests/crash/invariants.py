@@ -24,6 +24,8 @@ KEYED = {
     "passages": "(label, space)",
     "document_tags": "(namespace, record_id, tag)",
     "documents": "label",
+    "spaces": "space",
+    "live_spaces": "kind",
     "dead_letters": "dead_letter_id",
     "tool_calls": "(namespace, tool_call_id)",
     "talos_names": "(namespace, label, name)",
@@ -146,7 +148,7 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
     from thalweg.control import ask
 
     indexes = ask(node.home, "status")["indexes"]
-    [(vectors,)] = store.execute("SELECT count(*) FROM embeddings").fetchall()
+    [(vectors,)] = store.execute("SELECT count(*) FROM embeddings WHERE space = ?", [indexes["vector"]["space"]]).fetchall()
     [(documents,)] = store.execute("SELECT count(*) FROM documents").fetchall()
     assert indexes["vector"]["count"] == vectors, f"I7: {indexes['vector']} against {vectors} rows"
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"

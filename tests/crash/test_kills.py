@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 KILLS = int(os.environ.get("THALWEG_KILLS", "20"))
 SEED = int(os.environ.get("THALWEG_SEED", "7"))
-RECURRING = [name for name in NAMES if name not in ("in_revoke", "mid_index_save", "after_rename")]
-"""Failpoints that every batch passes; the others lie in saving an index and in giving partitions up."""
+RECURRING = [name for name in NAMES if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild")]
+"""Failpoints that every batch passes; the others lie in saving and rebuilding an index, in re-embedding and in giving partitions up."""
 
 
 def rebuilt(node: NodeProcess) -> None:

@@ -10,7 +10,6 @@ import pytest
 from processors.embedding import find as find_module
 from processors.embedding.find import checksum, find_model
 from processors.embedding.load import load_embedder
-from processors.embedding.named import check_modules
 from streams.errors import EmbedderUnavailable
 
 
@@ -23,6 +22,14 @@ def test_hashing_needs_no_files(tmp_path: Path) -> None:
     assert embedder is not None
     assert embedder.info.model_id == "hashing-384"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hashing_has_the_dimensions_that_are_asked_for(tmp_path: Path) -> None:
+    embedder = load_embedder("hashing-16", cache_dir=tmp_path)
+    assert embedder is not None
+    assert (embedder.info.space, embedder.encode(["a"]).shape) == ("text/hashing-16", (1, 16))
+    with pytest.raises(EmbedderUnavailable, match="8 to 8192"):
+        load_embedder("hashing-9000", cache_dir=tmp_path)
 
 
 def test_the_package_is_found_without_importing_it(tmp_path: Path) -> None:
@@ -86,31 +93,6 @@ def test_a_named_model_without_its_library_names_the_extra(tmp_path: Path, monke
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(EmbedderUnavailable, match=r"thalweg\[models\]"):
         load_embedder("some/model", cache_dir=tmp_path)
-
-
-TRANSFORMER = {"path": "", "type": "sentence_transformers.models.Transformer"}
-POOLING = {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
-DENSE = {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}
-SPLADE = {"path": "1_Splade", "type": "sentence_transformers.sparse_encoder.models.SpladePooling"}
-
-
-def test_a_dense_sentence_encoder_is_accepted() -> None:
-    check_modules("m", [TRANSFORMER, POOLING, DENSE], {"2_Dense/model.safetensors"}.__contains__)
-
-
-@pytest.mark.parametrize(
-    ("modules", "why"),
-    [
-        (None, "untrained"),
-        ([], "untrained"),
-        ([TRANSFORMER], "no pooling"),
-        ([TRANSFORMER, POOLING, DENSE], "random"),
-        ([TRANSFORMER, SPLADE], "SpladePooling"),
-    ],
-)
-def test_a_checkpoint_whose_head_is_missing_is_refused(modules: list[dict[str, str]] | None, why: str) -> None:
-    with pytest.raises(EmbedderUnavailable, match=why):
-        check_modules("m", modules, lambda path: False)
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:

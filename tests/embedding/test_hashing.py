@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.embedding.hashing import DIM, HashingEmbedder
+from processors.embedding.model import encode_documents, encode_query
 
 EMBEDDER = HashingEmbedder()
 
@@ -36,3 +38,11 @@ def test_another_process_makes_the_same_vectors() -> None:
     program = "from processors.embedding.hashing import HashingEmbedder as H; print(H().encode(['río 東京']).tobytes().hex())"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout.strip()
     assert printed == EMBEDDER.encode(["río 東京"]).tobytes().hex()
+
+
+def test_the_prefixes_of_a_model_go_before_queries_and_stored_texts() -> None:
+    embedder = HashingEmbedder()
+    embedder.info = replace(embedder.info, query_prefix="query: ", document_prefix="passage: ")
+    plain = HashingEmbedder()
+    assert (encode_query(embedder, "a river")[0] == plain.encode(["query: a river"])[0]).all()
+    assert (encode_documents(embedder, ["a river"]) == plain.encode(["passage: a river"])).all()

@@ -157,12 +157,16 @@ async def test_merged_rows_and_those_of_other_namespaces_are_absent(rig: Rig) ->
 
 
 async def test_roles_and_paths_of_other_toolsets_count_as_soon_as_their_tables_are_there(rig: Rig) -> None:
-    rig.store.sql("CREATE TABLE IF NOT EXISTS vkb_exchanges (exchange_id VARCHAR, role VARCHAR, namespace VARCHAR)")
-    rig.store.sql("CREATE TABLE IF NOT EXISTS valence_beliefs (belief_id VARCHAR, domain_path VARCHAR[], namespace VARCHAR)")
+    for number, (identity, role) in enumerate((("x1", "user"), ("x2", "assistant")), 1):
+        rig.store.sql(
+            "INSERT INTO vkb_exchanges VALUES (?, 's1', ?, ?, '', 0, NULL, now(), 'default', 't', 0, 0, '')", identity, number, role
+        )
     rig.store.sql(
-        "INSERT INTO vkb_exchanges (exchange_id, role, namespace) VALUES ('x1', 'user', 'default'), ('x2', 'assistant', 'default')"
+        "INSERT INTO valence_beliefs BY NAME SELECT 'b1' AS belief_id, 0 AS label, '' AS content, '' AS content_hash, .7 AS overall, "
+        "'default' AS overall_origin, 1 AS corroboration_count, 0 AS doubt, ['tech', 'Sea'] AS domain_path, '[]' AS links, "
+        "'manual' AS extraction_method, 'active' AS status, now() AS created_at, now() AS modified_at, '' AS created_event_id, "
+        "'default' AS namespace, 't' AS topic, 0 AS partition, 0 AS \"offset\", 0 AS idx, '' AS event_id"
     )
-    rig.store.sql("INSERT INTO valence_beliefs (belief_id, domain_path, namespace) VALUES ('b1', ['tech', 'Sea'], 'default')")
     for identity, kind in (("x1", "Exchange"), ("x2", "Exchange"), ("b1", "Belief")):
         rig.remember(f"Text of {identity}.", kind=kind, toolset="valence", record_id=identity)
     rig.remember("Of tomorrow.", kind="note", toolset="tomorrow", record_id="n1")

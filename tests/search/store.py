@@ -12,6 +12,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from storage.migrate import known_migrations
 from storage.search.engine import SearchIndexes
+from storage.search.entries import VectorEntry
 from streams.ids import record_label
 
 EMBEDDER = HashingEmbedder()
@@ -71,7 +72,7 @@ class Store:
         )
         self.offset += 1
         if to is not None:
-            to.apply([(label, namespace, text)], [(label, row)], self.positions)
+            to.apply([(label, namespace, text)], [VectorEntry(label, row, MODEL.space, model_id)], self.positions)
         return label
 
     def relate(self, first: str, second: str, *, namespace: str = "a") -> None:

@@ -125,7 +125,13 @@ def test_any_damage_is_detected_and_the_index_is_built_again(
 def test_whole_indexes_are_used_as_they_are(store: Store, saved: Path) -> None:
     indexes = store.open(saved)
     assert indexes.state()["keyword"]["state"] == "ready"
-    assert indexes.state()["vector"] == {"state": "ready", "model": MODEL.model_id, "count": ROWS, "unlinked": 0}
+    assert indexes.state()["vector"] == {
+        "state": "ready",
+        "model": MODEL.model_id,
+        "space": MODEL.space,
+        "count": ROWS,
+        "unlinked": 0,
+    }
     assert_equal_to_table(indexes, store)
     indexes.close()
 

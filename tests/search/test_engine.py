@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.entries import VectorEntry
 from storage.search.planner import Filter
 from tests.search.store import EMBEDDER, MODEL, START, Store, label_of, unit_rows
 
@@ -171,8 +172,18 @@ def test_vectors_of_another_model_never_meet_ours(store: Store, tmp_path: Path) 
     store.write("shorter", "the river bends", vector=np.ones(3, np.float32))
     indexes = store.open(tmp_path)
     assert indexes.labels()[1].tolist() == [label_of("ours")]
-    indexes.apply([], [(77, np.ones(3, np.float32))])
+    row = EMBEDDER.encode(["the river bends"])[0]
+    indexes.apply(
+        [],
+        [
+            VectorEntry(77, np.ones(3, np.float32), MODEL.space, MODEL.model_id),
+            VectorEntry(78, row, MODEL.space, "another"),
+            VectorEntry(79, row, "text/another", MODEL.model_id),
+        ],
+    )
     assert indexes.labels()[1].tolist() == [label_of("ours")]
+    indexes.apply([], [VectorEntry(80, row, MODEL.space, MODEL.model_id)])
+    assert indexes.labels()[1].tolist() == sorted([label_of("ours"), 80])
     indexes.close()
 
 
@@ -202,10 +213,10 @@ def test_the_state_tells_what_each_index_holds_and_covers(indexes: SearchIndexes
     store.write("r1", "the river bends", to=indexes)
     state = indexes.state()
     assert state["keyword"] == {"state": "ready", "count": 1, "uncommitted": 1}
-    assert state["vector"] == {"state": "ready", "model": MODEL.model_id, "count": 1, "unlinked": 1}
+    assert state["vector"] == {"state": "ready", "model": MODEL.model_id, "space": MODEL.space, "count": 1, "unlinked": 0}
     assert state["covered"] == store.positions
     indexes.maintain()
-    assert indexes.state()["keyword"]["uncommitted"] == indexes.state()["vector"]["unlinked"] == 0
+    assert indexes.state()["keyword"]["uncommitted"] == 0
 
 
 def test_readers_find_every_committed_record_while_the_writer_writes(indexes: SearchIndexes, store: Store) -> None:
@@ -235,3 +246,13 @@ def test_readers_find_every_committed_record_while_the_writer_writes(indexes: Se
         thread.join(30)
     assert not missed
     assert all(len(labels) == 60 for labels in indexes.labels())
+
+
+def test_a_resolved_filter_is_remembered_until_something_changes_that_it_may_depend_on(indexes: SearchIndexes, store: Store) -> None:
+    store.write("r1", "the river bends", to=indexes)
+    before = indexes._generation
+    indexes.apply([], [], {"thalweg.invocations.v1/0": 7, "thalweg.telemetry.v1/3": 2})
+    assert indexes._generation == before
+    indexes.apply([], [], {"thalweg.telemetry.v1/3": 3, "thalweg.derived.v1/3": 9})  # merges come from there
+    assert indexes._generation == before + 1
+    assert ids(ask(indexes, store, "the river bends")) == ["r1"]

@@ -41,7 +41,7 @@ def recall(index: VectorIndex, allowed: np.ndarray | None, queries: np.ndarray) 
 def test_a_vector_is_found_as_soon_as_it_is_added() -> None:
     index = VectorIndex(MODEL)
     index.add([5], ROWS[:1])
-    assert index.unlinked == 1
+    assert index.unlinked == 0  # none waits for a graph: there are too few for one
     [(label, cosine)] = index.search(ROWS[0], 3)
     assert label == 5
     assert cosine == pytest.approx(1.0, abs=1e-6)
@@ -86,6 +86,12 @@ def test_a_filter_that_correlates_with_the_query_loses_nothing(through_the_graph
     query = ROWS[0]
     far = np.sort(LABELS[np.argsort(ROWS @ query)[:400]])  # exactly what the query is least like
     assert recall(linked_index(), far, query[None]) >= 0.95
+
+
+def test_no_graph_is_made_while_exact_search_is_the_better_answer() -> None:
+    index = linked_index()
+    assert index._graph is None
+    assert recall(index, None, unit_rows(10, seed=2)) == 1.0
 
 
 def test_rows_that_are_not_linked_yet_are_found_beside_the_graph(through_the_graph: None) -> None:
@@ -149,14 +155,14 @@ def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(
     assert not wrong
 
 
-def test_a_saved_index_is_loaded_with_everything_linked(tmp_path: Path) -> None:
+def test_a_saved_index_is_loaded_with_everything_linked(through_the_graph: None, tmp_path: Path) -> None:
     linked_index().save(tmp_path, {"t/0": 3})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, ROWS)])
     assert loaded.unlinked == 0
     assert (loaded.labels() == np.sort(LABELS)).all()
 
 
-def test_rows_newer_than_the_saved_graph_wait_to_be_linked(tmp_path: Path) -> None:
+def test_rows_newer_than_the_saved_graph_wait_to_be_linked(through_the_graph: None, tmp_path: Path) -> None:
     linked_index(2000).save(tmp_path, {})
     shuffled = np.random.default_rng(5).permutation(3000)
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS[shuffled], [(LABELS, ROWS)])
@@ -164,19 +170,19 @@ def test_rows_newer_than_the_saved_graph_wait_to_be_linked(tmp_path: Path) -> No
     assert all(loaded.search(ROWS[row], 1)[0][0] == LABELS[row] for row in (0, 1999, 2000, 2999))
 
 
-def test_a_graph_with_what_the_table_lacks_is_left_aside(tmp_path: Path) -> None:
+def test_a_graph_with_what_the_table_lacks_is_left_aside(through_the_graph: None, tmp_path: Path) -> None:
     linked_index().save(tmp_path, {})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS[1:], [(LABELS[1:], ROWS[1:])])
     assert loaded.unlinked == 2999
 
 
-def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(tmp_path: Path) -> None:
+def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(through_the_graph: None, tmp_path: Path) -> None:
     linked_index().save(tmp_path, {})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, unit_rows(3000, seed=9))])
     assert loaded.unlinked == 3000
 
 
-def test_removed_labels_stay_removed_after_saving_and_loading(tmp_path: Path) -> None:
+def test_removed_labels_stay_removed_after_saving_and_loading(through_the_graph: None, tmp_path: Path) -> None:
     index = linked_index()
     index.remove([int(LABELS[0])])
     index.save(tmp_path, {})

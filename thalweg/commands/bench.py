@@ -86,15 +86,16 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @JSON
 @click.option("--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each.")
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind.")
-def search(as_json: bool, sizes: tuple[int, ...], count: int) -> None:
-    """How long a search takes without and with filters, beside the bare indexes.
+@click.option("--bare/--no-bare", default=True, show_default=True, help="Also hnswlib and tantivy by themselves.")
+def search(as_json: bool, sizes: tuple[int, ...], count: int, bare: bool) -> None:
+    """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
 
     \b
     Example: thalweg bench search --sizes 10000
     """
     from thalweg.bench.search import measure_search
 
-    _show(lambda: measure_search(sizes, count), as_json)
+    _show(lambda: measure_search(sizes, count, bare=bare), as_json)
 
 
 @bench.command()

@@ -1,0 +1,96 @@
+"""A node that is killed while it embeds everything anew, or builds its indexes: it goes on, and answers meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from processors.embedding.hashing import HashingEmbedder
+from storage.database import Database
+from storage.migrate import migrate
+from storage.writer import Writer
+from streams.clock import SystemClock
+from tests.crash.invariants import check_all
+from tests.crash.load import Load
+from tests.crash.test_kills import rebuilt
+from tests.node_process import Client, NodeProcess
+from thalweg.bench.scratch import texts
+from thalweg.bench.search import NAMESPACE, fill_store
+from thalweg.control import ask
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+
+ONE, TWO = "text/hashing-384", "text/hashing-128"
+
+
+def wait_until_live(node: NodeProcess, space: str, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while (report := ask(node.home, "spaces"))["live"] != space or report["building"] is not None:
+        assert time.monotonic() < deadline, report
+        assert report["problem"] is None, report
+        time.sleep(0.05)
+
+
+def answers(node: NodeProcess) -> bool:
+    return bool(Client(node.home).call("journal_query", {"query": "the cache is stale"})["results"])
+
+
+def states(node: NodeProcess) -> dict[str, tuple[str, int]]:
+    return {row["space"]: (row["state"], row["vectors"]) for row in ask(node.home, "spaces")["spaces"]}
+
+
+@pytest.mark.parametrize("nth", [1, 2, 4])
+def test_a_kill_while_re_embedding_loses_nothing_and_the_node_goes_on_by_itself(nth: int, broker_url: str, tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "home", broker_url).start()
+    with Load(node.home, callers=3, seed=nth) as load:
+        load.wait_for(130)
+        assert node.stop() == 0
+        node.start(THALWEG_FAILPOINT=f"mid_reembed:{nth}:kill")
+        ask(node.home, "reembed", model="hashing-128")
+        assert node.died() == -9, node.log_tail()
+        node.start()
+        assert states(node)[TWO][0] in ("building", "live") and answers(node)
+        load.wait_for(10)
+        wait_until_live(node, TWO)
+        load.wait_for(10)
+    check_all(node, load.ledger)
+    wait_until_whole(node)
+    if nth == 4:
+        rebuilt(node)
+        assert states(node)[TWO][0] == "live"
+    assert node.stop() == 0
+
+
+def wait_until_whole(node: NodeProcess, timeout_s: float = 20.0) -> None:
+    """Every record that any space has is in the live one."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        missing = node.sql(
+            f"SELECT count(DISTINCT label) FROM embeddings e WHERE NOT EXISTS (FROM embeddings n WHERE n.label = e.label AND n.space = '{TWO}')"
+        )
+        if missing == [(0,)]:
+            return
+        assert time.monotonic() < deadline, missing
+        time.sleep(0.1)
+
+
+def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanwhile(tmp_path: Path) -> None:
+    home, count = tmp_path / "home", 20_000
+    database = Database(home)
+    migrate(database.cursor(), SystemClock().now())
+    fill_store(Writer(database), texts(count), HashingEmbedder())
+    database.close()
+    node = NodeProcess(home, THALWEG_NAMESPACE=NAMESPACE)
+    for nth in (1, 2):
+        node.launch(THALWEG_FAILPOINT=f"mid_index_rebuild:{nth}:kill")
+        assert node.died() == -9, node.log_tail()
+    node.start(THALWEG_FAILPOINT="")
+    sought = texts(count)[-1]
+    assert any(sought == result["content"] for result in Client(home).call("journal_query", {"query": sought})["results"])
+    state = node.settle(60)["indexes"]
+    assert (state["keyword"]["count"], state["vector"]["count"]) == (count, count)
+    shutil.rmtree(home / "indexes")
+    assert node.stop() == 0
