@@ -52,7 +52,7 @@ class Health:
         """Compare the ends of the log with what is applied and with what each stage has processed."""
         node, now = self._node, self._node.clock.monotonic()
         try:
-            ends = await node.log.end_offsets([topic.name for topic in node.topics])
+            ends = await node.log.end_offsets(node.followed)
         except Unavailable:
             return  # `log` is reported as down by `report`
         for topic in {at.topic for at in ends}:

@@ -62,6 +62,7 @@ class Node:
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
+        self.followed = [topic.name for topic in self.topics]
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
         self._closers: list[Callable[[], Awaitable[None]]] = []
@@ -80,8 +81,8 @@ class Node:
         finally:
             self.embedder = await loading
         await self._open_indexes()
-        topics = await self._materialised_topics()
-        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
+        self.followed = await self._materialised_topics()
+        self.materialiser = Materialiser(self.log, self.followed, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self._start_stages()
