@@ -28,7 +28,6 @@ from streams.events import Event, wire_type
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing
 from streams.positions import Freshness
-from streams.topics import MEMORY
 
 Result = TypeVar("Result")
 SOURCE = "thalweg:mcp"
@@ -133,9 +132,9 @@ class Call:
             return None
         return await self.read(functools.partial(find_outcome, namespace=self.namespace, request_id=self.request_id))
 
-    async def applied(self, freshness: Freshness, *, timeout_s: float, stage: str | None = None) -> bool:
-        """Wait until the token is applied (with `stage`: processed by that stage, and that applied)."""
-        return await self.gateway.applied.wait(freshness, timeout_s=timeout_s, stage=stage)
+    async def applied(self, freshness: Freshness, *, timeout_s: float, stages: Sequence[str] = ()) -> bool:
+        """Wait until the token is applied (with `stages`: processed by them, and that applied)."""
+        return await self.gateway.applied.wait(freshness, timeout_s=timeout_s, stages=stages)
 
     async def own_records(self) -> Freshness:
         """How far the records of the calls until now reach, once they are on the log."""
@@ -146,14 +145,7 @@ class Call:
 
         With stages, the part of the token that lies on their source is waited for until they have processed it.
         """
-        limit = self.gateway.limits.read_wait_s
-        reached = [await self.applied(self.asked, timeout_s=limit)]
-        for stage in stages:
-            reached.append(await self.applied(self._on_memory(), timeout_s=limit, stage=stage))
-        return all(reached)
-
-    def _on_memory(self) -> Freshness:
-        return Freshness({at: offset for at, offset in self.asked if at.topic == MEMORY.name})
+        return await self.applied(self.asked, timeout_s=self.gateway.limits.read_wait_s, stages=stages)
 
     async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""

@@ -21,10 +21,8 @@ from streams.events import LoggedEvent
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.positions import Partition
-from streams.progress import read_progress
+from streams.progress import MATERIALISE, read_progress
 from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
-
-STAGE = "materialise"
 
 
 @dataclass
@@ -146,7 +144,7 @@ def _to_bury(record: Record) -> Record:
     return replace(record, topic=TELEMETRY.name, partition=0) if is_otlp(record) else record
 
 
-def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = STAGE, attempt: int = 1) -> DeadLetter:
+def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1) -> DeadLetter:
     """The dead letter of a record that failed."""
     return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now)
 
@@ -181,13 +179,13 @@ def _reduce_record(record: Record, events: Sequence[LoggedEvent], overlay: Overl
         return
     for logged in events:
         try:
-            _reduce_event(logged, overlay, known, reduced, now)
+            _reduce_event(logged, overlay, known, reduced)
         except Exception as error:
             # the record's other observations stand: each is an event of its own
             reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
 
 
-def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: Reduced, now: datetime) -> None:
+def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: Reduced) -> None:
     if logged.key in known:
         _count_duplicate(logged, overlay, known[logged.key] == logged.digest)
         reduced.duplicates += 1
@@ -205,7 +203,7 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
     known[logged.key] = logged.digest
     overlay.insert("events", _event_row(logged))
     if is_request:
-        overlay.put("outcomes", _outcome_row(logged, request, outcome or Outcome(), now))
+        overlay.put("outcomes", _outcome_row(logged, request, outcome or Outcome()))
     reduced.events += 1
 
 
@@ -242,7 +240,7 @@ def _count_duplicate(logged: LoggedEvent, overlay: Overlay, same_body: bool) -> 
     overlay.insert("duplicates", _origin(logged) | {"same_body": same_body})
 
 
-def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome, now: datetime) -> Row:
+def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome) -> Row:
     return _origin(logged) | {
         "request_id": request[1],
         "status": outcome.status,

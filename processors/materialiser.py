@@ -10,13 +10,13 @@ the process, and a restart recovers (crash-only).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from processors.batch import Reduced, reduce_batch
+from processors.gathering import Gathering
 from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
@@ -24,19 +24,14 @@ from streams.clock import Clock
 from streams.dlq import bury
 from streams.errors import LogUnavailable, StoreError
 from streams.failpoints import hit
-from streams.log.base import Log, LogReader, Record
+from streams.log.base import Log, Record
 from streams.positions import Partition
 from streams.topics import DLQ_SUFFIX
 
 logger = logging.getLogger(__name__)
 
-MAX_RECORDS = 2000
 MAX_BYTES = 4 * 1024 * 1024
-FEW_RECORDS = 32
-GATHER_S = 0.003
-"""A transaction costs several milliseconds whatever it holds: a request and what the first stages make of it share one."""
 CONSECUTIVE_FAILURES = 50
-IDLE_CHECKPOINT_S = 60.0
 
 
 @dataclass
@@ -87,43 +82,37 @@ class Materialiser:
         letters = {at: positions.get(at, 0) for at in ends if at.topic.endswith(DLQ_SUFFIX)}
         await self._catch_up(letters, ends)
         start = {at: letters.get(at, positions.get(at, 0)) for at in ends}
-        reader = await self._log.reader(start)
+        gathering = Gathering(await self._log.reader(start), self._applied, self._clock)
         try:
             while True:
-                records = await self._read(reader)
+                records = await self._next(gathering)
                 for batch in _slices(records):
                     await self.apply(batch)
                 if not records:
                     await loop.run_in_executor(self.thread, self._writer.checkpoint)
         finally:
-            await reader.close()
+            await gathering.close()
 
-    async def _read(self, reader: LogReader) -> Sequence[Record]:
+    async def _next(self, gathering: Gathering) -> Sequence[Record]:
         """The next records; while the log is down the node lives on and says so, because callers' writes are spooled."""
         try:
-            records = await reader.read(timeout_s=IDLE_CHECKPOINT_S, max_records=MAX_RECORDS)
+            return await gathering.batch()
         except LogUnavailable as error:
             logger.warning("the materialiser waits for the log: %s", error.message)
             await asyncio.sleep(1.0)
             return []
-        if 0 < len(records) < FEW_RECORDS:
-            await asyncio.sleep(GATHER_S)
-            # what was read is in hand only here: when the log goes down now, it must not be lost with it
-            with contextlib.suppress(LogUnavailable):
-                records = [*records, *await reader.read(timeout_s=0, max_records=MAX_RECORDS)]
-        return records
 
     async def _catch_up(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
         """Apply these partitions up to their ends; `positions` is advanced."""
-        reader = await self._log.reader(positions)
+        gathering = Gathering(await self._log.reader(positions), self._applied, self._clock)
         try:
             while any(offset < ends[at] for at, offset in positions.items()):
-                for batch in _slices(await self._read(reader)):
+                for batch in _slices(await self._next(gathering)):
                     await self.apply(batch)
                     for record in batch:
                         positions[record.position.at] = record.offset + 1
         finally:
-            await reader.close()
+            await gathering.close()
 
     def _check(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
         for at, offset in positions.items():
@@ -154,7 +143,7 @@ class Materialiser:
         return reduced
 
     def _commit(self, reduced: Reduced) -> None:
-        self._writer.commit(reduced.changes, self._clock.now())
+        self._writer.commit(reduced.changes)
         self._stages.update(reduced.changes.stages)
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)

@@ -14,13 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from faust.contrib.asgi import faust_app_running
 
 from processors.stages.stage import StageRunner
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
+from streams.sqlite_transport import use_log
 
 APP_ID = "thalweg"
+
+__all__ = ["faust_app_running", "make_app", "use_log", "watch"]
 
 
 def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, instance_id: str | None = None) -> faust.App:

@@ -7,13 +7,27 @@ readers call `wait`. Nothing here is durable: at start the positions come from D
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from streams.positions import Freshness, Partition
+from streams.topics import MEMORY
 
 Key = TypeVar("Key")
 StagePositions = Mapping[tuple[str, Partition], int]
+NO_POSITIONS: Mapping[Partition, int] = {}
+NO_STAGES: StagePositions = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiter:
+    """Somebody who waits for a token, processed by these stages. Who is patient hastens no transaction."""
+
+    freshness: Freshness
+    stages: Collection[str]
+    patient: bool
+    woken: asyncio.Future[None]
 
 
 class AppliedPositions:
@@ -22,24 +36,38 @@ class AppliedPositions:
     def __init__(self) -> None:
         self._applied: dict[Partition, int] = {}
         self._stages: dict[tuple[str, Partition], int] = {}
-        self._waiters: list[tuple[Freshness, str | None, asyncio.Future[None]]] = []
+        self._waiters: list[_Waiter] = []
+        self._asked: asyncio.Future[None] | None = None
 
     def advance(self, applied: Mapping[Partition, int], stages: StagePositions) -> None:
         """Raise the positions (never lowers one) and wake whoever waited for them."""
         _raise(self._applied, applied)
         _raise(self._stages, stages)
         still = []
-        for freshness, stage, waiter in self._waiters:
-            if self.covers(freshness, stage):
-                if not waiter.done():
-                    waiter.set_result(None)
-            elif not waiter.done():
-                still.append((freshness, stage, waiter))
+        for waiter in self._waiters:
+            if self.covers(waiter.freshness, waiter.stages):
+                if not waiter.woken.done():
+                    waiter.woken.set_result(None)
+            elif not waiter.woken.done():
+                still.append(waiter)
         self._waiters = still
 
-    def covers(self, freshness: Freshness, stage: str | None = None) -> bool:
-        """Whether everything below the token is applied (and, with `stage`, processed by it and that applied)."""
-        return all(self.next_offset(at, stage) >= offset for at, offset in freshness)
+    def covers(
+        self,
+        freshness: Freshness,
+        stages: Collection[str] = (),
+        applied: Mapping[Partition, int] = NO_POSITIONS,
+        marks: StagePositions = NO_STAGES,
+    ) -> bool:
+        """Whether everything below the token is applied (and, what of it is on their source, processed by `stages`, and that applied).
+
+        `applied` and `marks` are taken as reached too.
+        """
+        return all(
+            max(self.next_offset(at), applied.get(at, 0)) >= offset
+            and (at.topic != MEMORY.name or all(max(self.next_offset(at, stage), marks.get((stage, at), 0)) >= offset for stage in stages))
+            for at, offset in freshness
+        )
 
     def next_offset(self, at: Partition, stage: str | None = None) -> int:
         """The next offset to be applied there; 0 where nothing was."""
@@ -51,17 +79,34 @@ class AppliedPositions:
     def stages(self) -> dict[tuple[str, Partition], int]:
         return dict(self._stages)
 
-    async def wait(self, freshness: Freshness, *, timeout_s: float, stage: str | None = None) -> bool:
-        """True once the token is covered; False when that took longer than `timeout_s`."""
-        if self.covers(freshness, stage):
+    async def wait(self, freshness: Freshness, *, timeout_s: float, stages: Collection[str] = (), patient: bool = False) -> bool:
+        """True once the token is covered, by these stages too; False when that took longer than `timeout_s`."""
+        if self.covers(freshness, stages):
             return True
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append((freshness, stage, waiter))
+        waiter = _Waiter(freshness, stages, patient, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        if not patient and self._asked is not None and not self._asked.done():
+            self._asked.set_result(None)
         try:
-            await asyncio.wait_for(waiter, timeout_s)
+            await asyncio.wait_for(waiter.woken, timeout_s)
         except TimeoutError:
             return False
         return True
+
+    # --- for the materialiser: when is a transaction worth its while
+
+    def asked(self) -> asyncio.Future[None]:
+        """Done when the next caller in a hurry begins to wait."""
+        if self._asked is None or self._asked.done():
+            self._asked = asyncio.get_running_loop().create_future()
+        return self._asked
+
+    def would_wake(self, applied: Mapping[Partition, int], marks: StagePositions) -> bool:
+        """Whether advancing so far would wake somebody in a hurry."""
+        return any(
+            not waiter.patient and not waiter.woken.done() and self.covers(waiter.freshness, waiter.stages, applied, marks)
+            for waiter in self._waiters
+        )
 
 
 def _raise(known: dict[Key, int], new: Mapping[Key, int]) -> None:

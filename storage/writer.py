@@ -1,7 +1,6 @@
 """The single writer: one batch of the log is one DuckDB transaction, rows and positions together.
 
-Runs on one thread (the materialiser's); owns the only cursor that writes. Rows go in as one JSON array a table, very
-few as parameters: together as quick as any other way for one row, a hundred, and vectors (docs/adr/0006).
+Runs on one thread (the materialiser's); owns the only cursor that writes.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -20,11 +18,13 @@ from storage.known_keys import KnownKeys
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.positions import Partition
+from streams.progress import MATERIALISE
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 CACHED_ROWS = 20_000
-FEW = 3
+FEW = 8
+STATEMENTS = 500
 
 
 @dataclass
@@ -45,7 +45,8 @@ class Writer:
         self._cursor = database.cursor()
         self.tables = read_tables(self._cursor)
         self._known = KnownKeys(self._cursor, self.tables.values())
-        self._placed: set[tuple[str, Key]] = set()
+        self._places = self._read_places()
+        self._statements: dict[str, duckdb.Statement] = {}
         self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
@@ -75,11 +76,11 @@ class Writer:
 
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
         if len(keys) == 1:
-            return self._cursor.execute(spec.find_one, list(keys[0]))
+            return self._execute(spec.find_one, list(keys[0]))
         named = [dict(zip(spec.key, key, strict=True)) for key in keys]
-        return self._cursor.execute(spec.find, [orjson.dumps(named, default=str).decode()])
+        return self._execute(spec.find, [orjson.dumps(named, default=str).decode()])
 
-    def commit(self, changes: Changes, decided_at: datetime) -> None:
+    def commit(self, changes: Changes) -> None:
         """Everything in one transaction. A storage error is not handled: it ends the process, a restart recovers."""
         cursor = self._cursor
         cursor.execute("BEGIN")
@@ -99,36 +100,44 @@ class Writer:
         except BaseException:
             _rollback(cursor)
             self._recent.clear()
-            self._placed.clear()
+            self._places = self._read_places()
             raise
         hit("after_commit")
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        if 0 < len(rows) <= FEW and not replace and "vector" not in table.columns:
-            self._cursor.execute(table.values(len(rows)), [value for row in rows for value in table.parameters(row)])
+        """Very few rows as parameters of one statement, more through an appender (docs/adr/0006)."""
+        if 0 < len(rows) <= FEW:
+            self._execute(table.values(len(rows), replace=replace), [value for row in rows for value in table.parameters(row)])
         elif rows:
-            body = orjson.dumps(rows, default=str, option=orjson.OPT_SERIALIZE_NUMPY).decode()
-            self._cursor.execute(table.replace if replace else table.insert, [body])
+            with self._cursor.appender(
+                table.name, action="upsert" if replace else "insert", key=list(table.key) if replace else None
+            ) as appender:
+                appender.append_rows(map(table.parameters, rows))
+
+    def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
+        """Few statements come again and again: a parsed one is a fifth quicker."""
+        statement = self._statements.get(sql)
+        if statement is None:
+            if len(self._statements) >= STATEMENTS:
+                self._statements.clear()
+            (statement,) = self._cursor.extract_statements(sql)
+            self._statements[sql] = statement
+        return self._cursor.execute(statement, parameters)
 
     def _put_positions(self, changes: Changes) -> None:
-        self._move("positions", [(*at, offset) for at, offset in changes.positions.items()])
-        self._move("stage_positions", [(stage, *at, offset) for (stage, at), offset in changes.stages.items()])
-
-    def _move(self, table: str, rows: Sequence[Key]) -> None:
-        """Positions are few and move with every batch: one UPDATE for those that are there, a third of an upsert's time."""
-        new = [row for row in rows if (table, row[:-1]) not in self._placed]
+        """They are few and move with every batch: one UPDATE by number for those that are there, a third of an upsert's time."""
+        moved = {(MATERIALISE, at): offset for at, offset in changes.positions.items()} | changes.stages
+        new = [key for key in moved if key not in self._places]
         if new:
-            marks = ", ".join(["(" + ", ".join("?" for _ in new[0]) + ")"] * len(new))
-            self._cursor.execute(f"INSERT OR REPLACE INTO {table} VALUES {marks}", [value for row in new for value in row])
-            self._placed.update((table, row[:-1]) for row in new)
-        moved = [row for row in rows if row not in new]
+            self._places |= {key: place for place, key in enumerate(new, len(self._places))}
+            rows = [value for stage, at in new for value in (self._places[stage, at], stage, *at, moved.pop((stage, at)))]
+            self._execute("INSERT INTO progress VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * len(new)), rows)
         if moved:
-            one = "(" + " AND ".join(f"{name} = ?" for name in self.tables[table].key) + ")"
-            cases = " ".join(f"WHEN {one} THEN ?::BIGINT" for _ in moved)
-            parameters = [value for row in moved for value in row] + [value for row in moved for value in row[:-1]]
-            where = " OR ".join([one] * len(moved))
-            self._cursor.execute(f"UPDATE {table} SET next_offset = CASE {cases} END WHERE {where}", parameters)
+            cases, marks = " ".join(["WHEN ? THEN ?::BIGINT"] * len(moved)), ", ".join("?" * len(moved))
+            places = [self._places[key] for key in moved]
+            parameters = [value for pair in zip(places, moved.values(), strict=True) for value in pair] + places
+            self._execute(f"UPDATE progress SET next_offset = CASE place {cases} END WHERE place IN ({marks})", parameters)
 
     def _remember(self, changes: Changes) -> None:
         for name, rows in changes.appended.items():
@@ -142,6 +151,10 @@ class Writer:
                 self._recent.move_to_end((name, key))
         while len(self._recent) > CACHED_ROWS:
             self._recent.popitem(last=False)
+
+    def _read_places(self) -> dict[tuple[str, Partition], int]:
+        rows = self._cursor.execute("SELECT stage, topic, partition, place FROM progress").fetchall()
+        return {(stage, Partition(topic, partition)): place for stage, topic, partition, place in rows}
 
     def positions(self) -> dict[Partition, int]:
         """How far each partition is applied, as of the last commit."""

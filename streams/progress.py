@@ -15,6 +15,8 @@ from streams.log.base import Record
 from streams.positions import Position
 
 STAGE, SOURCE = "thalwegstage", "thalwegsource"
+MATERIALISE = "materialise"
+"""What the store itself is called beside the stages; no record says how far it has come."""
 
 
 class Progress(NamedTuple):
@@ -36,6 +38,9 @@ def read_progress(record: Record) -> Progress | None:
     if stage is None or sources is None:
         return None
     try:
-        return Progress(stage.decode(), tuple(Position.parse(text) for text in sources.decode().split(",")))
+        progress = Progress(stage.decode(), tuple(Position.parse(text) for text in sources.decode().split(",")))
     except ValueError:
         raise Poison("The progress mark is not of the form topic/partition/next offset.") from None
+    if progress.stage == MATERIALISE:
+        raise Poison(f"A progress mark of {MATERIALISE!r}: no record says how far the store has come.")
+    return progress

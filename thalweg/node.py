@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import hashlib
+import importlib
 import logging
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-
-from faust.contrib.asgi import faust_app_running
 
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
@@ -28,7 +28,6 @@ from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
-from processors.worker import make_app, watch
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
@@ -51,6 +50,11 @@ logger = logging.getLogger("thalweg")
 
 STOP_TIMEOUT_S = 5.0
 MAINTAIN_S = 1.0
+
+
+def calm_collector() -> None:
+    """Let Python look for garbage cycles rarely: a batch makes many objects and no cycles, and a fifth of its time went into looking."""
+    gc.set_threshold(100_000, 20, 100)
 
 
 class Node:
@@ -87,6 +91,7 @@ class Node:
         self._closers.append(self._close_materialiser)
         self._start_stages()
         await self._open_door()
+        calm_collector()
         self._guard("maintenance", self._maintain())
         self._guard("spool", self._drain_spool())
 
@@ -135,16 +140,10 @@ class Node:
         ]
 
     def _start_stages(self) -> None:
-        """Start the Faust app; the door does not wait for it (Faust itself sleeps for a second)."""
-        if not self._with_stages:
-            return
-        if isinstance(self.log, SqliteLog):
-            from streams.sqlite_transport import use_log
-
-            use_log(self.log)
-        self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
-        self.app = make_app(self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=self._instance_id())
-        self._guard("stages", self._run_stages())
+        """Start the Faust app; the door does not wait for it."""
+        if self._with_stages:
+            self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
+            self._guard("stages", self._run_stages())
 
     def _instance_id(self) -> str:
         """Stable for this node, so that after a restart it has its partitions back at once; no other node's."""
@@ -152,10 +151,17 @@ class Node:
         return f"thalweg-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
 
     async def _run_stages(self) -> None:
-        running = faust_app_running(self.app, stop_timeout=STOP_TIMEOUT_S)
+        """Loaded here, on a thread: importing Faust takes half a second, and starting its app another one."""
+        worker = await asyncio.to_thread(importlib.import_module, "processors.worker")
+        if isinstance(self.log, SqliteLog):
+            worker.use_log(self.log)
+        app = worker.make_app(
+            self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=self._instance_id()
+        )
+        running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)
         await running.__aenter__()
         self._closers.append(functools.partial(running.__aexit__, None, None, None))
-        await watch(self.app)
+        await worker.watch(app)
 
     async def _open_door(self) -> None:
         settings = self.settings

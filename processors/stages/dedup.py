@@ -42,6 +42,8 @@ class Dedup(Stage):
     name = "dedup"
     source = DERIVED
     accepts = frozenset({ENTITIES_EXTRACTED})
+    batch_size = 100
+    gather_s = 0.05
     follows = "extract"
     labels = frozenset({"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question"})
 
@@ -58,12 +60,12 @@ class Dedup(Stage):
     async def _wait_for(self, events: Sequence[LoggedEvent]) -> None:
         """Until the records are applied, and their vectors too: the embed facts of the same memories."""
         token = Freshness.after(logged.position for logged in events)
-        reached = await self._applied.wait(token, timeout_s=WAIT_S)
+        reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=True)
         if reached and self._indexes.model is not None:
             # facts lie on the partition of their memories, and `extract` has just said how far it has read there
             sources = {Partition(MEMORY.name, logged.position.partition) for logged in events}
             memories = Freshness({at: self._applied.next_offset(at, "extract") for at in sources})
-            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stage="embed")
+            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stages=["embed"], patient=True)
         if not reached:
             raise Unavailable("The store has not caught up with the log; records are compared once it has.")
 

@@ -66,7 +66,7 @@ class Patterns(Stage):
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
-        if not await self._applied.wait(token, timeout_s=WAIT_S, stage="dedup"):
+        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=True):
             raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
         return [await self._signals(logged) for logged in events]
 

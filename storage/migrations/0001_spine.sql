@@ -2,12 +2,8 @@
 -- topic, so that the state does not depend on how topics interleave. What crosses topics is a view (0002).
 -- Times are UTC. Every row keeps where it comes from: namespace, topic, partition, offset, event_id.
 
-CREATE TABLE positions (
-    topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next_offset BIGINT NOT NULL,
-    PRIMARY KEY (topic, partition));
-CREATE TABLE stage_positions (
-    stage VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next_offset BIGINT NOT NULL,
-    PRIMARY KEY (stage, topic, partition));
+CREATE TABLE progress (
+    place INTEGER PRIMARY KEY, stage VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next_offset BIGINT NOT NULL);
 
 CREATE TABLE events (
     event_key UUID PRIMARY KEY, event_id VARCHAR NOT NULL, source VARCHAR NOT NULL, event_type VARCHAR NOT NULL,

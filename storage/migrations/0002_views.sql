@@ -82,6 +82,10 @@ UNION ALL SELECT namespace, session_id, occurred_at, 'model_call', model, NULL, 
 UNION ALL SELECT namespace, session_id, occurred_at, 'state', to_state, "trigger", event_id FROM state_changes
 UNION ALL SELECT namespace, session_id, created_at, 'memory', kind, text, memory_id FROM memories WHERE session_id IS NOT NULL;
 
+-- how far the store itself has come, and how far each processing stage
+CREATE VIEW positions AS SELECT topic, partition, next_offset FROM progress WHERE stage = 'materialise';
+CREATE VIEW stage_positions AS SELECT stage, topic, partition, next_offset FROM progress WHERE stage <> 'materialise';
+
 -- how far each processing stage is behind what is applied
 CREATE VIEW stage_lag AS
 SELECT s.stage, s.topic, s.partition, s.next_offset, coalesce(p.next_offset, 0) AS applied_next_offset,

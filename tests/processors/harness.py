@@ -39,7 +39,7 @@ class Store:
 
     def apply(self, *records: Record) -> Reduced:
         reduced = reduce_batch(self.writer, records, NOW)
-        self.writer.commit(reduced.changes, NOW)
+        self.writer.commit(reduced.changes)
         letters = [self.record(bury(record, letter)) for record, letter in reduced.buried]
         if letters:
             self.apply(*letters)

@@ -87,7 +87,7 @@ class Delivery(RuleBasedStateMachine):
         reduced = reduce_batch(self.store.writer, records, NOW)
         for record, letter in reduced.buried:
             self._bury(record, letter)
-        self.store.writer.commit(reduced.changes, NOW)
+        self.store.writer.commit(reduced.changes)
         self._read_letters()
 
     def _bury(self, record, letter) -> None:
@@ -100,7 +100,7 @@ class Delivery(RuleBasedStateMachine):
         rows = self.store.sql("SELECT next_offset FROM positions WHERE topic = ?", MEMORY.dlq.name)
         pending = self.letters[rows[0][0] if rows else 0 :]
         if pending:
-            self.store.writer.commit(reduce_batch(self.store.writer, pending, NOW).changes, NOW)
+            self.store.writer.commit(reduce_batch(self.store.writer, pending, NOW).changes)
 
     @precondition(lambda self: self.log)
     @rule(count=st.integers(1, 4))

@@ -36,7 +36,7 @@ def snapshot(home: Path) -> Iterator[Path]:
     database = Database(home)
     cursor = database.cursor()
     migrate(cursor, datetime(2026, 3, 1, tzinfo=UTC))
-    cursor.execute("INSERT INTO positions VALUES ('t', 0, 7)")
+    cursor.execute("INSERT INTO progress VALUES (0, 'materialise', 't', 0, 7)")
     yield Snapshots(database).get(max_age_s=0).path
     database.close()
 
@@ -53,31 +53,31 @@ def files(home: Path) -> dict[str, str]:
 
 
 WRITING = [
-    "DELETE FROM positions",
-    "WITH x AS (DELETE FROM positions RETURNING *) SELECT * FROM x",
-    "WITH x AS (UPDATE positions SET next_offset = 0 RETURNING *) FROM x",
-    "WITH x AS (INSERT INTO positions VALUES ('u', 1, 1) RETURNING *) FROM x",
-    "WITH x AS (COPY positions TO '{home}/out.csv') SELECT 1",
-    "WITH a AS (WITH b AS (DELETE FROM positions RETURNING *) FROM b) FROM a",
-    "WITH RECURSIVE x AS (DELETE FROM positions RETURNING *) FROM x",
-    "SELECT (WITH x AS (DELETE FROM positions RETURNING *) SELECT count(*) FROM x)",
-    "SELECT * FROM (WITH x AS (COPY positions TO '{home}/out.csv') SELECT 1)",
-    "SELECT 1 WHERE EXISTS (WITH x AS (DELETE FROM positions RETURNING 1) FROM x)",
-    "SELECT 1 ORDER BY (WITH x AS (DELETE FROM positions RETURNING 1) SELECT 1)",
-    "SELECT 1 LIMIT (WITH x AS (DELETE FROM positions RETURNING 1) SELECT 1)",
-    "COPY positions TO '{home}/out.csv'",
+    "DELETE FROM progress",
+    "WITH x AS (DELETE FROM progress RETURNING *) SELECT * FROM x",
+    "WITH x AS (UPDATE progress SET next_offset = 0 RETURNING *) FROM x",
+    "WITH x AS (INSERT INTO progress VALUES (1, 'x', 'u', 1, 1) RETURNING *) FROM x",
+    "WITH x AS (COPY progress TO '{home}/out.csv') SELECT 1",
+    "WITH a AS (WITH b AS (DELETE FROM progress RETURNING *) FROM b) FROM a",
+    "WITH RECURSIVE x AS (DELETE FROM progress RETURNING *) FROM x",
+    "SELECT (WITH x AS (DELETE FROM progress RETURNING *) SELECT count(*) FROM x)",
+    "SELECT * FROM (WITH x AS (COPY progress TO '{home}/out.csv') SELECT 1)",
+    "SELECT 1 WHERE EXISTS (WITH x AS (DELETE FROM progress RETURNING 1) FROM x)",
+    "SELECT 1 ORDER BY (WITH x AS (DELETE FROM progress RETURNING 1) SELECT 1)",
+    "SELECT 1 LIMIT (WITH x AS (DELETE FROM progress RETURNING 1) SELECT 1)",
+    "COPY progress TO '{home}/out.csv'",
     "COPY (SELECT 1) TO '{home}/out.parquet' (FORMAT parquet)",
     "EXPORT DATABASE '{home}/out'",
     "IMPORT DATABASE '{home}'",
     "CREATE TABLE x AS SELECT 1",
     "CREATE OR REPLACE VIEW sessions AS SELECT 1",
     "CREATE MACRO f(x) AS x",
-    "DROP TABLE positions",
-    "ALTER TABLE positions ADD COLUMN x INTEGER",
-    "MERGE INTO positions USING sessions ON true WHEN MATCHED THEN DELETE",
+    "DROP TABLE progress",
+    "ALTER TABLE progress ADD COLUMN x INTEGER",
+    "MERGE INTO progress USING sessions ON true WHEN MATCHED THEN DELETE",
     "VACUUM",
     "CHECKPOINT",
-    "EXPLAIN ANALYZE DELETE FROM positions",
+    "EXPLAIN ANALYZE DELETE FROM progress",
 ]
 REACHING_OUT = [
     "SELECT * FROM read_csv('{home}/secret.csv')",
@@ -140,9 +140,9 @@ REACHING_OUT = [
 ]
 CONTROLLING = [
     "SELECT 1; SELECT 2",
-    "SELECT 1; DROP TABLE positions",
-    "SELECT 1 /* ; */; DELETE FROM positions -- harmless",
-    "/* SELECT 1 */ DELETE FROM positions",
+    "SELECT 1; DROP TABLE progress",
+    "SELECT 1 /* ; */; DELETE FROM progress -- harmless",
+    "/* SELECT 1 */ DELETE FROM progress",
     "SELECT 1;\n--\nSET enable_external_access = true",
     "SET enable_external_access = true",
     "SET GLOBAL memory_limit = '100GB'",
@@ -150,16 +150,16 @@ CONTROLLING = [
     "PRAGMA database_list",
     "PRAGMA enable_profiling",
     "CALL pragma_version()",
-    "PREPARE p AS DELETE FROM positions",
+    "PREPARE p AS DELETE FROM progress",
     "EXECUTE p",
-    "BEGIN; DELETE FROM positions; COMMIT",
+    "BEGIN; DELETE FROM progress; COMMIT",
     "ROLLBACK",
     "SELECT sleep_ms(100000)",
     "SELECT pg_sleep(100)",
     "SELECT write_log('x')",
     "SELECT nextval('s')",
     "SELECT * FROM sessions WHERE goal = $1",
-    "SELECT 1\0; DELETE FROM positions",
+    "SELECT 1\0; DELETE FROM progress",
     "SELECT '\ud800'",
     "SELECT '" + "x" * 200_000 + "'",
     "(" * 40_000,

@@ -161,8 +161,8 @@ def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _log(cursor: duckdb.DuckDBPyConnection) -> None:
-    insert(cursor, "positions", topic=MEMORY, partition=3, next_offset=3)
-    insert(cursor, "stage_positions", stage="embed", topic=MEMORY, partition=3, next_offset=2)
+    insert(cursor, "progress", place=0, stage="materialise", topic=MEMORY, partition=3, next_offset=3)
+    insert(cursor, "progress", place=1, stage="embed", topic=MEMORY, partition=3, next_offset=2)
     insert(
         cursor, "duplicates", event_key="00000000-0000-0000-0000-000000000001", event_id="asked1", same_body=True, topic=MEMORY, offset=1
     )

@@ -81,7 +81,7 @@ def _fill(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -> np.
         made.append(vectors)
         documents = [_document(number, text) for number, text in enumerate(chunk, start)]
         embeddings = [_embedding(number, vector, embedder) for number, vector in enumerate(vectors, start)]
-        writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings}), SystemClock().now())
+        writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings}))
     return np.concatenate(made)
 
 

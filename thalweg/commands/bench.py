@@ -111,3 +111,6 @@ def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
     from thalweg.bench.start import measure_start
 
     _show(lambda: measure_start(count, embedder=embedder, broker=broker), as_json)
+
+
+COMMAND = bench

@@ -1,0 +1,108 @@
+"""What makes a batch: records that free somebody who waits go at once, all others wait a little for company.
+
+A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake a caller; when
+nobody waits, it ends after GATHER_S, and what several writes and stages left behind is one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from storage.applied import AppliedPositions
+from streams.clock import Clock
+from streams.errors import LogUnavailable, Poison
+from streams.log.base import LogReader, Record
+from streams.positions import Partition
+from streams.progress import read_progress
+
+MAX_RECORDS = 2000
+ENOUGH_RECORDS = 256
+ENOUGH_BYTES = 1024 * 1024
+GATHER_S = 0.025
+IDLE_S = 60.0
+
+
+@dataclass
+class _Pending:
+    """Records that were read, and how far applying them would bring the store."""
+
+    records: list[Record] = field(default_factory=list)
+    size: int = 0
+    since: float = 0.0
+    positions: dict[Partition, int] = field(default_factory=dict)
+    stages: dict[tuple[str, Partition], int] = field(default_factory=dict)
+
+    def add(self, records: Sequence[Record]) -> None:
+        self.records.extend(records)
+        for record in records:
+            self.size += len(record.value or b"")
+            self.positions[record.position.at] = record.offset + 1
+            try:
+                progress = read_progress(record)
+            except Poison:
+                continue  # the batch buries it
+            for source in progress.sources if progress else ():
+                key = (progress.stage, source.at)  # type: ignore[union-attr]
+                self.stages[key] = max(source.offset, self.stages.get(key, 0))
+
+    @property
+    def is_enough(self) -> bool:
+        return len(self.records) >= ENOUGH_RECORDS or self.size >= ENOUGH_BYTES
+
+
+class Gathering:
+    """Batches of a log reader for as long as it is used; the next records are read while the last are applied."""
+
+    def __init__(self, reader: LogReader, applied: AppliedPositions, clock: Clock) -> None:
+        self._reader, self._applied, self._clock = reader, applied, clock
+        self._reading: asyncio.Task[Sequence[Record]] | None = None
+
+    async def batch(self) -> Sequence[Record]:
+        """The next records, in the order of each partition; none after IDLE_S without any. Raises LogUnavailable."""
+        pending = _Pending()
+        while not (pending.is_enough or (pending.records and self._applied.would_wake(pending.positions, pending.stages))):
+            left = self._left(pending)
+            if left is not None and left <= 0:
+                break
+            try:
+                records = await self._next(left)
+            except LogUnavailable:
+                if pending.records:
+                    break  # what was read is in hand only here: when the log goes down now, it must not be lost with it
+                raise
+            if records is None:
+                continue  # somebody began to wait, or time is up
+            if not records and not pending.records:
+                return []
+            if not pending.records:
+                pending.since = self._clock.monotonic()
+            pending.add(records)
+        return pending.records
+
+    def _left(self, pending: _Pending) -> float | None:
+        """Seconds until the batch ends by itself; None while there is nothing in it."""
+        if not pending.records:
+            return None
+        return pending.since + GATHER_S - self._clock.monotonic()
+
+    async def _next(self, timeout_s: float | None) -> Sequence[Record] | None:
+        """What was read; None when somebody began to wait first, or time is up: the reading goes on."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._reader.read(timeout_s=IDLE_S, max_records=MAX_RECORDS))
+        reading = self._reading
+        waited: set[asyncio.Future[Any]] = {reading, self._applied.asked()}
+        await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            return None
+        self._reading = None
+        return reading.result()
+
+    async def close(self) -> None:
+        """Give the reader back."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        await self._reader.close()

@@ -1,0 +1,40 @@
+"""`thalweg sql`: analysts' questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from thalweg.commands.options import HOME, JSON, print_json, settings_of
+
+
+@click.command()
+@click.argument("query")
+@HOME
+@click.option("--max-age", type=float, default=1.0, show_default=True, help="Reuse a snapshot that is at most this old, in seconds.")
+@click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Seconds before the query is killed.")
+@click.option("--max-rows", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
+@JSON
+def sql(query: str, home: Path | None, max_age: float, timeout_s: float, max_rows: int, as_json: bool) -> None:
+    """One read-only SQL statement over the analysts' schema (docs/tables.md).
+
+    \b
+    Example: thalweg sql "SELECT tool_name, calls, p95_ms FROM tool_call_latencies"
+    """
+    from storage.sql.run import run_sql
+    from thalweg.show import show_rows
+    from thalweg.store_access import snapshot_of
+
+    snapshot, age_s = snapshot_of(settings_of(home=home).home, max_age)
+    answer = run_sql(snapshot, query, timeout_s=timeout_s, max_rows=max_rows)
+    if as_json:
+        names = ("columns", "types", "rows", "truncated", "elapsed_ms")
+        print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": age_s})
+    else:
+        show_rows(
+            answer.columns, answer.rows, f"{answer.elapsed_ms:.0f} ms, as of {age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
+        )
+
+
+COMMAND = sql

@@ -1,0 +1,33 @@
+"""`thalweg status`: how far each part is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from thalweg.commands.options import HOME, JSON, print_json, settings_of
+from thalweg.control import NotRunning, ask
+
+
+@click.command()
+@HOME
+@JSON
+def status(home: Path | None, as_json: bool) -> None:
+    """How far each part is. Exit code 1 when anything is behind, stuck or dead.
+
+    \b
+    Example: thalweg status --json
+    """
+    from thalweg.show import show_status
+
+    try:
+        report = ask(settings_of(home=home).home, "status")
+    except NotRunning as error:
+        report = {"status": "red", "problems": [error.message]}
+    print_json(report) if as_json else show_status(report)
+    sys.exit(0 if report["status"] == "green" else 1)
+
+
+COMMAND = status

@@ -1,0 +1,57 @@
+"""`thalweg topics`: the topics of the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from thalweg.commands.options import HOME, JSON, print_json, settings_of
+
+
+@click.group()
+def topics() -> None:
+    """The topics of the log."""
+
+
+@topics.command()
+@HOME
+@click.option("--broker", help="sqlite:///path/log.db or kafka://host:port")
+def create(**flags: Any) -> None:
+    """Create the missing topics.
+
+    \b
+    Example: thalweg topics create --broker kafka://localhost:9092
+    """
+    from thalweg.topics_command import create_topics
+
+    created = create_topics(settings_of(**flags))
+    click.echo("\n".join(created) if created else "All topics exist.")
+
+
+@topics.command()
+@JSON
+@click.option("--asyncapi", is_flag=True, help="Print the AsyncAPI document.")
+def describe(as_json: bool, asyncapi: bool) -> None:
+    """What each topic carries.
+
+    \b
+    Example: thalweg topics describe --asyncapi
+    """
+    from streams.asyncapi import asyncapi_document
+    from streams.topics import TOPICS
+    from thalweg.show import show_rows
+
+    if asyncapi:
+        print_json(asyncapi_document())
+    elif as_json:
+        print_json([vars(topic) for topic in TOPICS])
+    else:
+        show_rows(
+            ["topic", "partitions", "key", "retention", "carries"],
+            [[t.name, t.partitions, t.key, t.retention, t.carries] for t in TOPICS],
+            "",
+        )
+
+
+COMMAND = topics
