@@ -64,12 +64,13 @@ class ArgumentCheck:
         if keyword == "required":
             return _missing(schema, value, path)
         sentence = f"The argument `{_name(path)}` {_say(keyword, schema, value)}"
+        details = {"parameter": _name(path), "allowed": schema.get(keyword)}
         if keyword == "type":
-            return Refused(sentence)
+            return Refused(sentence, details=details)
         code, extra = self._own_code(list(error.schema_path)[:-1])
         if keyword == "enum":
             extra = {"valid_options": list(schema["enum"]), **extra}
-        return Refused(sentence, code=code, **extra)
+        return Refused(sentence, code=code, **{"details": details, **extra})
 
     def _own_code(self, schema_path: Sequence[Any]) -> tuple[str | None, dict[str, Any]]:
         """The code and extras of the innermost property around the place that has its own code."""
@@ -120,7 +121,9 @@ def _missing(schema: Mapping[str, Any], value: Any, path: Sequence[Any]) -> Refu
     missing = [name for name in schema["required"] if name not in value]
     name = _name([*path, missing[0]])
     wanted = schema.get("properties", {}).get(missing[0], {})
-    return Refused(f"The argument `{name}` is missing; it is {_wanted(wanted)}.")
+    return Refused(
+        f"The argument `{name}` is missing; it is {_wanted(wanted)}.", details={"parameter": name, "allowed": wanted.get("type")}
+    )
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import RATE, RateLimits
 from mcp_ingress.records import Invocation, session_of
+from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
 from streams.errors import Refused, Unavailable
 from streams.ids import uuid7
@@ -34,6 +35,7 @@ FRESHNESS_META = "thalweg/freshness"
 PULSE_META = "thalweg/cognitive_pulse"
 PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
+_ERROR_FIELDS = frozenset({"success", "degraded", "error_code", "error_message", "message", "error"})
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 DOOR_CODES: Mapping[str, str] = {
@@ -92,9 +94,18 @@ class TimedOut(Exception):
 class Door:
     """The tools that are served, and what a call of one needs. `start` before the first call, `stop` after the last."""
 
-    def __init__(self, gateway: Gateway, inventory: Inventory, *, namespace: str = "default", rate_limit: float = RATE) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        inventory: Inventory,
+        resources: Resources | None = None,
+        *,
+        namespace: str = "default",
+        rate_limit: float = RATE,
+    ) -> None:
         self.gateway = gateway
         self.inventory = inventory
+        self.resources = resources or Resources()
         self.local = Principal("local", namespace)
         self.limits = RateLimits(gateway.clock, rate_limit)
         self.publisher = BackgroundPublisher(gateway.log)
@@ -122,9 +133,12 @@ class Door:
 
     async def call(self, visitor: Visitor, request: Request) -> Answer:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
+        return await self._called(visitor, request, self.inventory.tools.get(request.tool))
+
+    async def _called(self, visitor: Visitor, request: Request, tool: Tool | None) -> Answer:
         self.calls += 1
-        tool = self.inventory.tools.get(request.tool)
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
+        record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
         try:
             answer = await self._answer(visitor, request, tool, record)
             record.output_bytes = len(answer.text)
@@ -139,6 +153,11 @@ class Door:
             for topic, event in record.events():
                 self.publisher.put(topic, event)
 
+    async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
+        """Answer one read of a resource: a call like any other. Raises UnknownTool."""
+        base = base_of(uri)
+        return await self._called(visitor, Request(base[:MAX_REQUEST_ID], {"uri": uri}, meta), self.resources.tools.get(base))
+
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
         try:
@@ -146,29 +165,39 @@ class Door:
             if tool is None:
                 raise UnknownTool(self._unknown(request.tool))
             call = self._call(visitor, request, tool, record)
+            if tool.gate is not None:
+                tool.gate(call)
             body = await self._run(tool, call, self._arguments(tool, request.arguments))
             text = _json(body)
         except Refused as refused:
-            record.failed("rate_limited" if refused.error_code == "rate_limited" else "refused", refused.error_code)
-            body = error_body(refused.error_code, refused.message, refused.extra)
+            code = self.inventory.code(tool, refused.error_code)
+            record.failed("rate_limited" if code == "rate_limited" else "refused", code)
+            body = error_body(code, refused.message, refused.extra)
         except Unavailable as absent:
-            record.failed("error", absent.code)
-            body = error_body(absent.code, absent.message, absent.extra, degraded=True)
+            code = self.inventory.code(tool, absent.code)
+            record.failed("error", code)
+            body = error_body(code, absent.message, absent.extra, degraded=True)
         except TimedOut as late:
             record.failed("timeout", "timeout")
-            body = error_body("timeout", str(late), {})
+            body = error_body(self.inventory.code(tool, "timeout"), str(late), {})
         except UnknownTool:
             raise
         except Exception as bug:
             logger.exception("the tool %s failed", request.tool[:64])
-            record.failed("error", "internal_error")
+            code = self.inventory.code(tool, "internal_error")
+            record.failed("error", code)
             message = f"The tool {request.tool} failed inside ({type(bug).__name__}); the node's log says more."
-            body = error_body("internal_error", message, {})
+            body = error_body(code, message, {})
         else:
             if body.get("success") is False:
                 record.failed("error", str(body.get("error_code") or "degraded"))
             return await self._complete(tool, call, body, text, is_error=False)
         spans.describe_failure(str(body["error_code"]))
+        if tool is not None and tool.error_shape is not None:
+            extra = {name: value for name, value in body.items() if name not in _ERROR_FIELDS}
+            body = tool.error_shape(tool.name, str(body["error_code"]), str(body["message"]), extra)
+        if tool is not None and tool.code_field is not None:
+            body = {tool.code_field: body["error_code"], **body}
         return await self._complete(tool, call, body, _json(body), is_error=True)
 
     def _unknown(self, name: str) -> str:
@@ -177,13 +206,25 @@ class Door:
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
         """Checked, with defaults; what a write would keep is freed of secrets first."""
-        arguments = self.inventory.checks[tool.name](given)
+        try:
+            arguments = self._checked(tool, given)
+        except Refused as refused:
+            if tool.invalid_code is not None:
+                refused.error_code = tool.invalid_code
+            raise
         if tool.kind != "read":
             raw = orjson.dumps(arguments)
             clean = redact_json(raw)
             if clean != raw:
-                return orjson.loads(clean)
+                arguments = orjson.loads(clean)
         return arguments
+
+    def _checked(self, tool: Tool, given: Any) -> dict[str, Any]:
+        """A resource's parameters stand in its URI."""
+        if tool.name in self.resources.tools:
+            parameters = arguments_of(self.resources.resources[tool.name], given["uri"])
+            return self.resources.checks[tool.name]({**parameters, "uri": given["uri"]})
+        return self.inventory.checks[tool.name](given)
 
     def _call(self, visitor: Visitor, request: Request, tool: Tool, record: Invocation) -> Call:
         meta = request.meta
@@ -222,8 +263,9 @@ class Door:
 
 
 def error_body(code: str, message: str, extra: Mapping[str, Any], *, degraded: bool = False) -> dict[str, Any]:
-    """The one shape of an error's answer; extras never hide its own fields."""
-    return {**extra, "success": False, "degraded": degraded, "error_code": code, "message": message, "error": message}
+    """The one shape of an error's answer, the sentence under each name that a seed gives it; extras never hide its own fields."""
+    said = {"error_code": code, "error_message": message, "message": message, "error": message}
+    return {**extra, "success": False, "degraded": degraded, **said}
 
 
 def _json(body: dict[str, Any]) -> str:

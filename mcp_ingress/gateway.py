@@ -10,20 +10,25 @@ import functools
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
+import numpy as np
 import orjson
 
 from mcp_ingress.spool import Spool
-from processors.embedding.model import Embedder
+from processors.cognitive.configuration import Cognitive
+from processors.embedding.model import Embedder, encode_query
+from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
+from storage.graph.projection import Projections
 from storage.reader import Outcome, Reader, find_outcome
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
 from streams.clock import Clock
 from streams.codec import encode
-from streams.errors import LogUnavailable
+from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
 from streams.events import Event, wire_type
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing
@@ -31,6 +36,8 @@ from streams.positions import Freshness
 
 Result = TypeVar("Result")
 SOURCE = "thalweg:mcp"
+KEPT_VECTORS = 2000
+"""Texts that are asked about again and again keep their vector in memory, so many of them."""
 ANSWER_MARGIN_S = 0.3
 """What a write that has published keeps of its time to answer `pending`, never `timeout`."""
 
@@ -56,6 +63,10 @@ class Gateway:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
+    projections: Projections | None = None
+    vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    cognitive: Cognitive = field(default_factory=Cognitive)
+    inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
 
@@ -154,7 +165,35 @@ class Call:
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
         """Hybrid search; without an embedder it is keywords only and the result says so."""
         gateway = self.gateway
-        vector = None
+        vector, tokens = None, None
         if gateway.embedder is not None:
-            vector = (await asyncio.get_running_loop().run_in_executor(None, gateway.embedder.encode, [text]))[0]
-        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit))
+            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, gateway.embedder, text)
+        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens))
+
+    async def projection(self) -> Path:
+        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable."""
+        projections = self.gateway.projections
+        if projections is None:
+            raise Unavailable("This node has no graph.")
+        reached = self.gateway.applied
+        asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.asked})
+        found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked))
+        if isinstance(found, Path):
+            return found
+        return await asyncio.get_running_loop().run_in_executor(None, projections.build, found)
+
+    async def cosines(self, text: str, others: Sequence[str]) -> list[float] | None:
+        """How near `text` is in meaning to each of the others; None when no embedder answers."""
+        embedder, known = self.gateway.embedder, self.gateway.vectors
+        if embedder is None:
+            return None
+        fresh = [other for other in dict.fromkeys(others) if other not in known]
+        try:
+            encoded = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [text, *fresh])
+        except EmbedderUnavailable:
+            return None
+        found = {**known, **dict(zip(fresh, encoded[1:], strict=True))}
+        if len(found) > KEPT_VECTORS:
+            known.clear()
+        known.update({other: found[other] for other in others})
+        return [float(encoded[0] @ found[other]) for other in others]

@@ -1,7 +1,8 @@
 """The inventory: finds every `TOOL` in `toolsets/<toolset>/<tool>.py`, checks it, and chooses what a server shows.
 
 Nothing is listed by hand: a module with a `TOOL` is a tool, one without is not. A toolset's package may define `PULSE`,
-a function whose result is added to every answer of the toolset.
+a function whose result is added to every answer of the toolset, `ERROR_CODES`, its own names for the codes
+that all share, and `GROUPS`, parts of it that can be chosen alone: name -> the nouns that its tools' names begin with.
 """
 
 from __future__ import annotations
@@ -34,21 +35,33 @@ class ToolDefect(Exception):
 
 @dataclass(frozen=True)
 class Inventory:
-    """Tools by name, in the order of their names; `checks` validates the arguments of each."""
+    """Tools by name, in the order of their names; `checks` validates the arguments of each.
+
+    `codes` holds a toolset's own names for codes that it shares with the others, by the toolset's name; `groups` the
+    nouns of each part of a toolset that can be chosen alone.
+    """
 
     tools: Mapping[str, Tool]
     pulses: Mapping[str, Pulse] = field(default_factory=dict)
     checks: Mapping[str, ArgumentCheck] = field(default_factory=dict)
+    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    groups: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tools: Iterable[Tool], pulses: Mapping[str, Pulse] | None = None) -> Inventory:
+    def of(
+        cls,
+        tools: Iterable[Tool],
+        pulses: Mapping[str, Pulse] | None = None,
+        codes: Mapping[str, Mapping[str, str]] | None = None,
+        groups: Mapping[str, Collection[str]] | None = None,
+    ) -> Inventory:
         """An inventory of these tools, each checked. Raises ToolDefect."""
         exact: dict[str, Tool] = {}
         for tool in sorted(tools, key=lambda tool: tool.name):
             if tool.name in exact:
                 raise ToolDefect(f"Two tools are called {tool.name}.")
             exact[tool.name] = checked(tool)
-        return cls(exact, pulses or {}, {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()})
+        return cls(exact, pulses or {}, {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()}, codes or {}, groups or {})
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -61,12 +74,26 @@ class Inventory:
         return sorted({tool.toolset for tool in self})
 
     def select(self, toolsets: Collection[str] | None = None, *, read_only: bool = False) -> Inventory:
-        """The tools of these toolsets (None: all), only those that read when asked. Raises SettingsError for an unknown one."""
+        """The tools of these toolsets or groups (None: all), only those that read when asked. Raises SettingsError for an unknown one."""
+        known = [*self.toolsets, *self.groups]
         for name in toolsets or ():
-            if name not in self.toolsets:
-                raise SettingsError(f"There is no toolset {name!r}; there are {', '.join(self.toolsets)}.")
-        chosen = (tool for tool in self if (not toolsets or tool.toolset in toolsets) and (tool.kind == "read" or not read_only))
-        return Inventory.of(chosen, self.pulses)
+            if name not in known:
+                raise SettingsError(f"There is no toolset {name!r}; there are {', '.join(known)}.")
+        chosen = (
+            tool
+            for tool in self
+            if (not toolsets or any(self._belongs(tool, name) for name in toolsets)) and (tool.kind == "read" or not read_only)
+        )
+        return Inventory.of(chosen, self.pulses, self.codes, self.groups)
+
+    def _belongs(self, tool: Tool, name: str) -> bool:
+        if name not in self.groups:
+            return tool.toolset == name
+        return tool.toolset == name.split(".")[0] and tool.name.split("_")[0] in self.groups[name]
+
+    def code(self, tool: Tool | None, code: str) -> str:
+        """The code as the tool's toolset calls it."""
+        return code if tool is None else self.codes.get(tool.toolset, {}).get(code, code)
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant."""
@@ -79,17 +106,22 @@ def find_tools() -> Inventory:
     """Every tool of the distribution. Raises ToolDefect naming the module that is wrong."""
     tools: list[Tool] = []
     pulses: dict[str, Pulse] = {}
+    codes: dict[str, Mapping[str, str]] = {}
+    groups: dict[str, Collection[str]] = {}
     for package in pkgutil.iter_modules(toolsets.__path__, toolsets.__name__ + "."):
         toolset = importlib.import_module(package.name)
         toolset_name = package.name.rsplit(".", 1)[1]
         if hasattr(toolset, "PULSE"):
             pulses[toolset_name] = toolset.PULSE
+        if hasattr(toolset, "ERROR_CODES"):
+            codes[toolset_name] = toolset.ERROR_CODES
+        groups |= getattr(toolset, "GROUPS", {})
         for entry in pkgutil.iter_modules(toolset.__path__, toolset.__name__ + "."):
             tool = getattr(importlib.import_module(entry.name), "TOOL", None)
             if tool is not None:
                 _check_place(tool, toolset_name, entry.name)
                 tools.append(tool)
-    return Inventory.of(tools, pulses)
+    return Inventory.of(tools, pulses, codes, groups)
 
 
 def _check_place(tool: Any, toolset: str, module: str) -> None:

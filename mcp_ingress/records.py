@@ -36,6 +36,8 @@ class Invocation:
     outcome: str = "ok"
     error_code: str | None = None
     output_bytes: int | None = None
+    is_minimal: bool = False
+    """Leave nothing but the tool's name and what came of the call."""
     started: float = field(init=False)
     at: datetime = field(init=False)
 
@@ -48,6 +50,9 @@ class Invocation:
 
     def events(self) -> Iterator[tuple[str, Event]]:
         """The (topic, event) pairs, once the call has ended."""
+        if self.is_minimal:
+            yield INVOCATIONS.name, self._event(TOOL_INVOKED, {"tool": self.name, "outcome": self.outcome}, None)
+            return
         duration_ms = round((self.clock.monotonic() - self.started) * 1000, 3)
         session_id = session_of(self.arguments, self.connection)
         yield INVOCATIONS.name, self._event(TOOL_INVOKED, self._invocation(duration_ms, session_id), session_id)

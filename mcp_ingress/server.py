@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,22 +13,35 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    ResourceTemplate,
     TextContent,
+    TextResourceContents,
     ToolAnnotations,
 )
+from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 
 from mcp_ingress.calls import PULSE_FIELD, PULSE_META, Answer, Door, Principal, Request, UnknownTool, Visitor
 from mcp_ingress.inventory import hints
+from mcp_ingress.resource import MIME_TYPE, Resource, base_of
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
 
 NAME = "thalweg"
-INVALID_PARAMS = -32602
+INVALID_PARAMS, INTERNAL_ERROR, OLD_NOT_FOUND = -32602, -32603, -32002
+INVALID, NOT_FOUND = "Parameter validation failed", "Resource not found"
+LAST_OLD_PROTOCOL = "2025-11-25"
+"""Up to this version of the protocol a resource that is not there has the code -32002."""
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
+DEFAULT_DIM = 384
+"""Numbers of a vector of the default model."""
 INSTRUCTIONS = """\
 thalweg is a durable memory. What you write is on a log before the answer comes, and searchable within about a second.
 Begin with session_open and end with session_close; in between write down what you learn, decide, observe and stumble over \
@@ -50,7 +63,9 @@ class Pulses(ServerMiddleware[Any]):
 
 def build_server(door: Door, version: str) -> Server[Visitor]:
     """The server of the door's tools. Each stream connection is a visitor of its own; an HTTP request is one too."""
-    listed = ListToolsResult(tools=[wire_tool(tool) for tool in door.inventory])
+    embedder = door.gateway.embedder
+    dim = None if embedder is None else embedder.info.dim
+    listed = ListToolsResult(tools=[wire_tool(tool, dim) for tool in door.inventory])
     schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
 
     @asynccontextmanager
@@ -67,6 +82,30 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
             raise MCPError(code=INVALID_PARAMS, message=str(unknown)) from None
         return wire_answer(answer)
 
+    async def list_resources(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=[wire_resource(resource) for resource in door.resources.resources.values()])
+
+    async def list_templates(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        resources = door.resources.resources.values()
+        return ListResourceTemplatesResult(resource_templates=[wire_template(each) for each in resources if each.template])
+
+    async def read_resource(ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams) -> ReadResourceResult:
+        try:
+            answer = await door.read(_visitor(ctx), params.uri, dict(ctx.meta or {}))
+        except UnknownTool:
+            raise _unread(ctx, params.uri, _unknown_resource(door, params.uri)) from None
+        if answer.is_error:
+            raise _unread(ctx, params.uri, answer.body)
+        text = TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=answer.text)
+        return ReadResourceResult(contents=[text])
+
+    reads: dict[str, Any] = {}
+    if door.resources.resources:
+        reads = {
+            "on_list_resources": list_resources,
+            "on_list_resource_templates": list_templates,
+            "on_read_resource": read_resource,
+        }
     server: Server[Visitor] = Server(
         NAME,
         version=version,
@@ -76,23 +115,53 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         get_tool_input_schema=schemas.get,
+        **reads,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
     server.middleware[:] = [Spans(), Pulses()]
     return server
 
 
-def wire_tool(tool: Tool) -> WireTool:
-    """The tool as tools/list shows it."""
+def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM) -> WireTool:
+    """The tool as tools/list shows it; `dim` is the length of the node's vectors, None when it makes none."""
     return WireTool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=_without_own_keywords(tool.input_schema),
+        input_schema=_without_own_keywords(_with_dimension(tool.input_schema, dim)),
         output_schema=dict(tool.output_schema),
         annotations=ToolAnnotations.model_validate({"title": tool.title, **hints(tool)}),
         _meta={"anthropic/alwaysLoad": True} if tool.always_load else None,
     )
+
+
+def wire_resource(resource: Resource) -> WireResource:
+    """The resource as resources/list shows it."""
+    return WireResource(name=resource.name, title=resource.title, uri=resource.uri, description=resource.description, mime_type=MIME_TYPE)
+
+
+def wire_template(resource: Resource) -> ResourceTemplate:
+    """The resource with its parameters, as resources/templates/list shows it."""
+    return ResourceTemplate(
+        name=resource.name,
+        title=resource.title,
+        uri_template=resource.template or resource.uri,
+        description=resource.description,
+        mime_type=MIME_TYPE,
+    )
+
+
+def _unknown_resource(door: Door, uri: str) -> dict[str, Any]:
+    known = ", ".join(door.resources.resources)
+    return {"error": NOT_FOUND, "details": f"There is no resource {uri[:80]!r}; there are {known}.", "tool": base_of(uri)[:80]}
+
+
+def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any]) -> MCPError:
+    """A failed read as the protocol's error: what is not found has a code of its own for clients of the older era."""
+    code = {INVALID: INVALID_PARAMS, NOT_FOUND: INVALID_PARAMS}.get(body["error"], INTERNAL_ERROR)
+    if body["error"] == NOT_FOUND and ctx.protocol_version <= LAST_OLD_PROTOCOL:
+        code = OLD_NOT_FOUND
+    return MCPError(code=code, message=body["error"], data={**body, "resource": uri})
 
 
 def wire_answer(answer: Answer) -> CallToolResult:
@@ -121,6 +190,18 @@ def _client(ctx: ServerRequestContext[Visitor]) -> str | None:
         return params.client_info.name
     info = (ctx.meta or {}).get(CLIENT_INFO_META)
     return str(info.get("name")) if isinstance(info, dict) else None
+
+
+def _with_dimension(schema: Mapping[str, Any], dim: int | None) -> dict[str, Any]:
+    """Arguments that are a vector (`x-embedding`) with the length that is accepted here. The tool itself checks it."""
+    shown = {}
+    for name, value in schema["properties"].items():
+        if value.get("x-embedding"):
+            bounds = {} if dim is None else {"minItems": dim, "maxItems": dim}
+            value = {key: item for key, item in value.items() if key != "x-embedding"} | bounds
+            value["description"] = value["description"].replace("{dim}", "n" if dim is None else str(dim))
+        shown[name] = value
+    return {**schema, "properties": shown}
 
 
 def _without_own_keywords(schema: Any) -> Any:

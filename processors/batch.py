@@ -17,12 +17,15 @@ from storage.writer import Changes, Writer
 from streams.codec import decode
 from streams.dlq import DeadLetter, read_letter
 from streams.errors import Poison
-from streams.events import LoggedEvent
+from streams.event_types.telemetry import TALOS_EVENTS
+from streams.events import Event, LoggedEvent, wire_type
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.positions import Partition
 from streams.progress import MATERIALISE, read_progress
 from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
+
+MIRRORED = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
 
 @dataclass
@@ -34,6 +37,8 @@ class Reduced:
     buried: list[tuple[Record, DeadLetter]] = field(default_factory=list)
     events: int = 0
     duplicates: int = 0
+    mirrored: list[Event] = field(default_factory=list)
+    """The agents' own telemetry of the batch, for the mirror."""
 
 
 class Overlay:
@@ -204,6 +209,8 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
     overlay.insert("events", _event_row(logged))
     if is_request:
         overlay.put("outcomes", _outcome_row(logged, request, outcome or Outcome()))
+    if logged.event.type in MIRRORED:
+        reduced.mirrored.append(logged.event)
     reduced.events += 1
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from processors.batch import Reduced, reduce_batch
 from processors.gathering import Gathering
+from processors.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
@@ -61,11 +62,13 @@ class Materialiser:
         applied: AppliedPositions,
         clock: Clock,
         namespace: str = "default",
+        mirror: TelemetryMirror | None = None,
     ) -> None:
-        """`namespace` is that of records which carry none (OTLP)."""
+        """`namespace` is that of records which carry none (OTLP); `mirror` gets the agents' own telemetry once it is applied."""
         self._log, self._topics, self._writer = log, list(topics), writer
         self._indexes, self._applied, self._clock = indexes, applied, clock
         self._namespace = namespace
+        self._mirror = mirror
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.counters = Counters()
         self._stages: dict[tuple[str, Partition], int] = {}
@@ -147,6 +150,8 @@ class Materialiser:
         self._stages.update(reduced.changes.stages)
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
+        if self._mirror is not None and reduced.mirrored:
+            self._mirror.write(reduced.mirrored)
         hit("after_index")
 
     async def _bury(self, reduced: Reduced) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import faust
 from faust.contrib.asgi import faust_app_running
+from faust.tables import TableManager
 
 from processors.stages.stage import StageRunner
 from streams.failpoints import hit
@@ -25,6 +26,14 @@ from streams.sqlite_transport import use_log
 APP_ID = "thalweg"
 
 __all__ = ["faust_app_running", "make_app", "use_log", "watch"]
+
+
+class NoTables(TableManager):
+    """Faust waits a second for tables to be declared; this app declares none, and a first caller waits for its stages."""
+
+    async def on_start(self) -> None:
+        await self._update_channels()
+        await self.recovery.start()
 
 
 def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, instance_id: str | None = None) -> faust.App:
@@ -52,6 +61,7 @@ def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, in
         producer_acks=-1,
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=instance_id or "",
+        TableManager=NoTables,
         agent_supervisor="mode.supervisors:CrashingSupervisor",
         key_serializer="raw",
         value_serializer="raw",

@@ -10,19 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from storage.reader import find_outcome
 from storage.sql.export import export_parquet
 from streams.codec import encode
 from streams.dlq import exhume, read_letter
 from streams.errors import Poison, Refused, ThalwegError, Unavailable
+from streams.events import Event
+from streams.ids import uuid7
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Partition
-from streams.topics import TELEMETRY
+from streams.topics import MEMORY, TELEMETRY
+from thalweg.agreement import agreement_report
 from thalweg.importing import reread
 from thalweg.paths import socket_path
+from thalweg.searching import search_node, why_node
 
 if TYPE_CHECKING:
     from thalweg.node import Node
 
+OPERATOR = "thalweg:operator"
+REQUEST_WAIT_S = 30.0
 Handler = Callable[["Node", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -143,13 +150,35 @@ def _original(letter: Record) -> list[Outgoing]:
     return [exhume(letter)]
 
 
+async def _request(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    """Publish an operator's request on the memory topic and answer what was decided about it."""
+    identity, namespace = str(uuid7()), str(request["namespace"])
+    data = {**request["data"], "request_id": identity}
+    event = Event(identity, OPERATOR, str(request["type"]), namespace, node.clock.now(), data)
+    token = Freshness.after(await node.log.publish([encode(MEMORY.name, event)]))
+    if not await node.applied.wait(token, timeout_s=REQUEST_WAIT_S):
+        raise Unavailable("The request is on the log and not applied yet; `thalweg status` says how far behind the node is.")
+    outcome = await node.reader.run(lambda cursor: find_outcome(cursor, namespace, identity))
+    if outcome is None:
+        raise Refused("The request could not be applied; `thalweg dlq list` says why.")
+    return {"status": outcome.status, "message": outcome.message, "result": outcome.result}
+
+
+async def _agreement(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    return {"report": await node.reader.run(lambda cursor: agreement_report(cursor, str(request["namespace"])))}
+
+
 HANDLERS: dict[str, Handler] = {
+    "request": _request,
+    "agreement": _agreement,
     "status": _status,
     "stop": _stop,
     "wait": _wait,
     "snapshot": _snapshot,
     "snapshot_to": _snapshot_to,
     "export": _export,
+    "search": search_node,
+    "why": why_node,
     "dlq_list": _dlq_list,
     "dlq_show": _dlq_show,
     "dlq_replay": _dlq_replay,

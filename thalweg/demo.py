@@ -212,6 +212,8 @@ class _Demo:
                 any(hit["content"] == ENTRIES[0][1] for hit in found["results"]),
                 f"{found['total_found']} found, among them the entry that says it",
             )
+            if self._settings.embedder != "none":  # without vectors there is nothing that it could compare
+                await self._retrieve(client)
             closed = await self._call(
                 client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test."
             )
@@ -223,11 +225,21 @@ class _Demo:
             _expect(waited["applied"], f"all of {', '.join(stages)} within {CATCH_UP_S:g} s")
             step.detail = ", ".join(stages)
 
+    async def _retrieve(self, client: Client) -> None:
+        """Snippets of what the session has stored, as an agent takes them to write from."""
+        voice = await self._call(client, "inner_voice.retrieve", query=QUERY, top_k=3)
+        self._found["snippets"] = [
+            {name: snippet[name] for name in ("table", "trust_tier", "text", "score")} for snippet in voice["snippets"]
+        ]
+        seen = voice["diagnostics"]
+        rows = f"{seen['kg_candidates']} known and {seen['thought_candidates']} thought"
+        self._mark(bool(voice["snippets"]), f"{seen['k_ret']} snippets of {rows}, floor {seen['floor_used']:g}")
+
     async def _call(self, client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
         with self._step(tool, "call"):
             result = await client.call_tool(tool, arguments)
             answer: dict[str, Any] = result.structured_content or {}
-            _expect(not result.is_error and answer.get("success") is True, f"success; it answered {answer.get('message', answer)}")
+            _expect(not result.is_error and answer.get("success", True) is True, f"success; it answered {answer.get('message', answer)}")
             return answer
 
     def _mark(self, holds: bool, detail: str) -> None:

@@ -8,6 +8,7 @@ import gc
 import hashlib
 import importlib
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,19 +18,27 @@ from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.http import HttpServer
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
+from processors.graph_source import read_graph
+from processors.inner_voice.config import read_config
 from processors.materialiser import Materialiser
+from processors.mirror import TelemetryMirror
+from processors.stages.age_patterns import age_patterns
+from processors.stages.consolidate import Consolidate
 from processors.stages.dedup import Dedup
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
+from processors.stages.tensions import Tensions
 from storage.applied import AppliedPositions
 from storage.database import Database
+from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
@@ -41,7 +50,9 @@ from streams.log import open_log
 from streams.log.sqlite import SqliteLog
 from streams.topics import OTLP_TOPICS, with_partitions
 from thalweg import __version__
+from thalweg.cognitive import configured
 from thalweg.control import handle
+from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.paths import socket_path
 from thalweg.settings import Settings
@@ -76,6 +87,7 @@ class Node:
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
+        self.inner_voice = read_config(os.environ, logger.warning)
         settings.home.mkdir(parents=True, exist_ok=True)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
@@ -84,9 +96,13 @@ class Node:
             await self._open_log()
         finally:
             self.embedder = await loading
+        check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
         self.followed = await self._materialised_topics()
-        self.materialiser = Materialiser(self.log, self.followed, self.writer, self.indexes, self.applied, self.clock, settings.namespace)
+        mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
+        self.materialiser = Materialiser(
+            self.log, self.followed, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror
+        )
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self._start_stages()
@@ -137,6 +153,8 @@ class Node:
             Embed(self.embedder),
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied),
+            Consolidate(self.reader, self.applied),
+            Tensions(self.reader, self.indexes, self.applied),
         ]
 
     def _start_stages(self) -> None:
@@ -144,6 +162,7 @@ class Node:
         if self._with_stages:
             self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
             self._guard("stages", self._run_stages())
+            self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
 
     def _instance_id(self) -> str:
         """Stable for this node, so that after a restart it has its partitions back at once; no other node's."""
@@ -174,10 +193,14 @@ class Node:
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
+            projections=Projections(settings.home / "graph", read_graph),
+            cognitive=configured(settings, self.embedder, os.environ),
+            inner_voice=self.inner_voice,
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
-        self.door = Door(self.gateway, inventory, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        resources = find_resources().select(inventory.toolsets)
+        self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)
@@ -185,7 +208,9 @@ class Node:
         self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
         if settings.http:
             host, port, token = settings.http_address
-            http = HttpServer(build_server(self.door, __version__), self.door.local, host=host, port=port, token=token)
+            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
+            served = build_server(self.door, __version__)
+            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts)
             await http.start()
             self._closers.append(http.stop)
         await self.socket.start()  # last: who connects finds everything ready

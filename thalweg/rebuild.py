@@ -52,6 +52,7 @@ async def _rebuild(settings: Settings, from_log: bool) -> dict[str, Any]:
 def _delete(home: Path, from_log: bool) -> None:
     shutil.rmtree(home / "indexes", ignore_errors=True)
     shutil.rmtree(home / "snapshots", ignore_errors=True)
+    shutil.rmtree(home / "graph", ignore_errors=True)
     if from_log:
         for name in ("thalweg.duckdb", "thalweg.duckdb.wal"):
             (home / name).unlink(missing_ok=True)

@@ -30,12 +30,17 @@ class Settings:
     embed_threads: int = field(default=1, metadata={"help": "threads of the embedding model"})
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
     token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
+    allowed_hosts: str = field(default="", metadata={"help": "comma-separated further host names under which HTTP may be reached"})
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
     rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
+    judge1: str = field(
+        default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
+    )
+    judge2: str = field(default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"})
     log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
 
     @property
@@ -62,6 +67,10 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
         if variable in environ:
             values[spec.name] = environ[variable]
     values.update(given)
+    if any(environ.get(name) for name in ("SURR_EMBED_MODEL", "SURR_EMBED_PROVIDER")):
+        from thalweg.embedder_names import embedder_of  # the pump, which must be quick, reads settings too
+
+        values["embedder"] = embedder_of(environ, values.get("embedder"), Settings.embedder)
     settings = Settings(**{name: _convert(name, value) for name, value in values.items()})
     _check(settings)
     return settings

@@ -14,7 +14,7 @@ from rich.text import Text
 
 COLOURS = {"ok": "green", "green": "green", "working": "cyan", "behind": "red", "stuck": "red", "red": "red", "dead": "red"}
 MAX_CELL = 120
-_SIGNS = {
+SIGNS = {
     **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"},
     0x7F: 0x2421,
     **dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD),
@@ -45,12 +45,12 @@ def cell(value: Any) -> Text:
     if value is None:
         return Text("–", style="dim")
     text = number(value) if isinstance(value, float) else str(value)
-    return Text((text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…").translate(_SIGNS))
+    return Text((text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…").translate(SIGNS))
 
 
 def plain(text: str) -> str:
     """A text within markup, as it is: nothing in it is markup, and what would steer the terminal is shown as a sign."""
-    return escape(text.translate(_SIGNS))
+    return escape(text.translate(SIGNS))
 
 
 def number(value: float) -> str:
@@ -157,6 +157,12 @@ def show_demo(report: dict[str, Any]) -> None:
         out.print(f"[bold]found for[/bold] “{plain(report['query'])}”")
         for hit in report["hits"]:
             out.print(f"  {hit['score']:.2f}  {plain(hit['entity_type'])}: {plain(hit['content'])}", soft_wrap=True)
+        out.print()
+    if "snippets" in report:
+        out.print("[bold]what an inner voice is given to write from[/bold]")
+        for snippet in report["snippets"]:
+            kind = f"{snippet['table']}, {snippet['trust_tier']}"
+            out.print(f"  {snippet['score']:.2f}  {plain(kind)}: {plain(snippet['text'])}", soft_wrap=True)
         out.print()
     if "stages" in report:
         _show_stages(out, report)

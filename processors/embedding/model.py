@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+
+from storage.search.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +38,31 @@ class Embedder(Protocol):
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(len(texts), dim) float32 rows of length 1, in the order given. Raises EmbedderUnavailable."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One forward pass: `vectors` as from `encode`, and the reduced token vectors of each text."""
+
+    vectors: np.ndarray
+    tokens: list[Tokens]
+
+
+@runtime_checkable
+class TokenEmbedder(Embedder, Protocol):
+    """An embedder that also gives its token vectors, for late interaction."""
+
+    def encode_tokens(self, texts: Sequence[str]) -> Encoded:
+        """Vectors and tokens in the order given. A text longer than the window is read in windows, whole.
+
+        Raises EmbedderUnavailable.
+        """
+        ...
+
+
+def encode_query(embedder: Embedder, text: str) -> tuple[np.ndarray, Tokens | None]:
+    """The unit vector of a query, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
+    if not isinstance(embedder, TokenEmbedder):
+        return embedder.encode([text])[0], None
+    encoded = embedder.encode_tokens([text])
+    return encoded.vectors[0], encoded.tokens[0] if len(encoded.tokens[0].ids) else None

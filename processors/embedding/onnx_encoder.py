@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from processors.embedding.model import ModelInfo
+from processors.embedding.model import Encoded, ModelInfo
+from storage.search.terms import STOP_WORDS
+from storage.search.tokens import Tokens, reduce_tokens, unit
 from streams.errors import EmbedderUnavailable
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 TOKEN_BUDGET = 512
 """Padded tokens a batch. Six times the throughput of unsorted batches of 32, and memory stays flat."""
@@ -32,25 +38,98 @@ class OnnxEncoder:
         except Exception as error:  # both libraries raise bare exceptions of their own
             raise EmbedderUnavailable(f"The model {info.model_id} does not load: {error}") from error
         # the tokenizer's file truncates at 128 tokens and pads every text to 128
-        self._tokenizer.enable_truncation(info.max_tokens)
+        self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._without_content = _without_content(self._tokenizer)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(len(texts), dim) float32 unit rows in the order given. Text past `max_tokens` is ignored."""
-        rows = np.empty((len(texts), self.info.dim), np.float32)
+        """(len(texts), dim) float32 unit rows in the order given. A text past `max_tokens` is read in windows, whole."""
+        return self._encode(texts, with_tokens=False).vectors
+
+    def encode_tokens(self, texts: Sequence[str]) -> Encoded:
+        """The same vectors, and each text's token vectors out of the same forward pass."""
+        return self._encode(texts, with_tokens=True)
+
+    def _encode(self, texts: Sequence[str], *, with_tokens: bool) -> Encoded:
         if not texts:
-            return rows
-        encoded = [one.ids for one in self._tokenizer.encode_batch(list(texts))]
+            return Encoded(np.empty((0, self.info.dim), np.float32), [])
+        owners: list[int] = []
+        windows: list[list[int]] = []
+        for owner, one in enumerate(self._tokenizer.encode_batch(list(texts))):
+            for window in _windows(one.ids, self.info.max_tokens):
+                owners.append(owner)
+                windows.append(window)
+        rows, tokens = self._run(windows, with_tokens=with_tokens)
+        if len(windows) == len(texts):
+            return Encoded(rows, [self._tokens(ids, found) for ids, found in zip(windows, tokens, strict=True)] if with_tokens else [])
+        return self._joined(len(texts), np.array(owners), windows, rows, tokens, with_tokens=with_tokens)
+
+    def _joined(
+        self,
+        count: int,
+        owners: np.ndarray,
+        windows: Sequence[list[int]],
+        rows: np.ndarray,
+        tokens: Sequence[np.ndarray],
+        *,
+        with_tokens: bool,
+    ) -> Encoded:
+        """Several windows of a text become one: the mean of their vectors by length, all of their tokens."""
+        totals = np.zeros((count, self.info.dim), np.float32)
+        lengths = np.array([len(window) - 2 for window in windows], np.float32)
+        np.add.at(totals, owners, rows * lengths[:, None])
+        single = np.bincount(owners, minlength=count) == 1
+        vectors = unit(totals)
+        vectors[single] = rows[single[owners]]  # exactly what the model gave
+        if not with_tokens:
+            return Encoded(vectors, [])
+        found = []
+        for owner in range(count):
+            mine = np.flatnonzero(owners == owner).tolist()
+            ids = [windows[mine[0]][0], *(one for at in mine for one in windows[at][1:-1]), windows[mine[0]][-1]]
+            inner = np.concatenate([tokens[at] for at in mine])
+            found.append(self._tokens(ids, inner))
+        return Encoded(vectors, found)
+
+    def _run(self, encoded: Sequence[list[int]], *, with_tokens: bool) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Unit rows, and for each input the vectors of the tokens between its two marks."""
+        rows = np.empty((len(encoded), self.info.dim), np.float32)
+        tokens: list[np.ndarray] = [np.empty((0, self.info.dim), np.float32)] * len(encoded)
+        outputs = ["sentence_embedding", "token_embeddings"] if with_tokens else ["sentence_embedding"]
         lengths = np.array([len(ids) for ids in encoded], np.int64)
         for chosen in _batches(lengths, TOKEN_BUDGET):
             mask = (np.arange(lengths[chosen].max()) < lengths[chosen, None]).astype(np.int64)
             ids = np.zeros_like(mask)
             ids[mask == 1] = np.concatenate([encoded[row] for row in chosen])
             try:
-                rows[chosen] = self._session.run(["sentence_embedding"], {"input_ids": ids, "attention_mask": mask})[0]
+                found = self._session.run(outputs, {"input_ids": ids, "attention_mask": mask})
             except Exception as error:  # onnxruntime raises its own family of bare exceptions
                 raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
-        return rows
+            rows[chosen] = found[0]
+            for place, row in enumerate(chosen) if with_tokens else ():
+                tokens[row] = found[1][place, 1 : lengths[row] - 1]
+        return rows, tokens
+
+    def _tokens(self, ids: Sequence[int], vectors: np.ndarray) -> Tokens:
+        inner = np.array(ids[1:-1], np.int64)
+        return Tokens((inner % 65_536).astype(np.uint16), reduce_tokens(vectors), ~self._without_content[inner])
+
+
+def _windows(ids: list[int], size: int) -> list[list[int]]:
+    """The ids as they are, or cut into windows of `size`, each between the two marks that the whole began and ended with."""
+    if len(ids) <= size:
+        return [ids]
+    inner, step = ids[1:-1], size - 2
+    return [[ids[0], *inner[start : start + step], ids[-1]] for start in range(0, len(inner), step)]
+
+
+def _without_content(tokenizer: Tokenizer) -> np.ndarray:
+    """For each id of the vocabulary whether it says nothing by itself: function words of English, and signs."""
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    empty = np.zeros(max(vocabulary.values()) + 1, bool)
+    for piece, number in vocabulary.items():
+        empty[number] = piece in STOP_WORDS or not any(character.isalnum() for character in piece)
+    return empty
 
 
 def _batches(lengths: np.ndarray, budget: int) -> Iterator[np.ndarray]:

@@ -1,15 +1,26 @@
-"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals."""
+"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals, what is hidden, how significant a day was."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
 
 import numpy as np
 
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
 from processors.talos.canonical import canonical_form
-from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, PATTERN_SIGNALLED, SIMILAR_FOUND
+from storage.search.passages import passage_label
+from storage.search.tokens import unpack
+from streams.event_types.derived import (
+    EMBEDDED,
+    ENTITIES_EXTRACTED,
+    ENTITIES_PRUNED,
+    PATTERN_SIGNALLED,
+    SIGNIFICANCE_RATED,
+    SIMILAR_FOUND,
+)
 from streams.events import LoggedEvent
 from streams.ids import derived_id
 
@@ -71,29 +82,36 @@ def decode_vector(text: str) -> np.ndarray:
 
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    space = logged.event.data["space"]
     for item in logged.event.data["vectors"]:
-        yield "embeddings", (document_label(logged.event.namespace, item["record_id"]), logged.event.data["space"])
+        label = document_label(logged.event.namespace, item["record_id"])
+        yield "embeddings", (label, space)
+        for passage in item.get("passages") or ():
+            yield "passages", (passage_label(label, passage["number"]), space)
 
 
 def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     for item in data["vectors"]:
-        vector = decode_vector(item["vector"])
-        if vector.shape != (data["dim"],) or not np.isfinite(vector).all():
-            raise ValueError(f"the vector of {item['record_id']} is not {data['dim']} finite numbers")
-        rows.embed(
-            {
-                "label": document_label(logged.event.namespace, item["record_id"]),
-                "space": data["space"],
-                "record_id": item["record_id"],
-                "model_id": data["model_id"],
-                "dtype": "float32",
-                "dim": data["dim"],
-                "is_trained": data["trained"],
-                "vector": vector,
-            }
-        )
+        label = document_label(logged.event.namespace, item["record_id"])
+        model = {"space": data["space"], "record_id": item["record_id"], "model_id": data["model_id"], "dim": data["dim"]}
+        rows.embed({"label": label, **model, "dtype": "float32", "is_trained": data["trained"], **_numbers(item, data["dim"])})
+        for passage in item.get("passages") or ():
+            place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
+            number = passage_label(label, passage["number"])
+            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **_numbers(passage, data["dim"])})
     return None
+
+
+def _numbers(item: Mapping[str, Any], dim: int) -> dict[str, Any]:
+    """The vector and the token vectors of an item. Raises ValueError when they are not what they should be."""
+    vector = decode_vector(item["vector"])
+    if vector.shape != (dim,) or not np.isfinite(vector).all():
+        raise ValueError(f"a vector is not {dim} finite numbers")
+    tokens = item.get("tokens")
+    if tokens is not None:
+        unpack(tokens)
+    return {"vector": vector, "tokens": tokens}
 
 
 def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -138,14 +156,46 @@ def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 
 
 def _signal_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "pattern_signals", (logged.event.data["signal_id"], logged.event.data["session_id"])
+    data = logged.event.data
+    yield "pattern_signals", (data["signal_id"], data["session_id"])
 
 
 def _signalled(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The signal counts once a session."""
+    data, moment = logged.event.data, at(logged.event.time)
+    signal_id, session_id = data["signal_id"], data["session_id"]
+    if rows.get("pattern_signals", signal_id, session_id) is not None:
+        return None
+    row = {name: data[name] for name in ("signal_id", "session_id", "description")}
+    rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": moment})
+    for item in data.get("evidence") or ():
+        found = {"signal_id": signal_id, "session_id": session_id, "created_at": moment}
+        rows.insert("signal_evidence", found | {"relation_type": item["relation"], "node_id": item["id"]})
+    return None
+
+
+def _prune_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield from (("prunes", (record_id,)) for record_id in logged.event.data["record_ids"])
+
+
+def _pruned(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
-    if rows.get("pattern_signals", data["signal_id"], data["session_id"]) is None:
-        row = {name: data[name] for name in ("signal_id", "session_id", "description")}
-        rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": at(logged.event.time)})
+    for record_id in data["record_ids"]:
+        if rows.get("prunes", record_id) is None:
+            rows.put("prunes", {"record_id": record_id, "reason": data["reason"], "pruned_at": at(logged.event.time)})
+    return None
+
+
+def _rated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "significance", (date.fromisoformat(logged.event.data["day"]),)
+
+
+def _rated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The first rating of a day stays."""
+    data, day = logged.event.data, date.fromisoformat(logged.event.data["day"])
+    if rows.get("significance", day) is None:
+        row = {"day": day, "score": data["score"], "level": data["level"], "counts": data.get("counts") or {}}
+        rows.put("significance", row | {"rated_at": at(logged.event.time)})
     return None
 
 
@@ -154,4 +204,6 @@ REDUCERS = {
     EMBEDDED: Reducer(_embedded, _embedded_reads),
     SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
     PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
+    ENTITIES_PRUNED: Reducer(_pruned, _prune_reads),
+    SIGNIFICANCE_RATED: Reducer(_rated, _rated_reads),
 }

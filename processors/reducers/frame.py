@@ -14,8 +14,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Literal, Protocol
 
-import numpy as np
-
+from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
 from streams.events import LoggedEvent
 from streams.ids import record_label
 
@@ -45,10 +44,10 @@ class State(Protocol):
 
 @dataclass
 class Indexed:
-    """What a batch adds to the indexes: (label, namespace, text) and (label, unit vector)."""
+    """What a batch adds to the indexes."""
 
-    documents: list[tuple[int, str, str]] = field(default_factory=list)
-    vectors: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    documents: list[DocumentEntry] = field(default_factory=list)
+    vectors: list[VectorEntry] = field(default_factory=list)
 
 
 class Rows:
@@ -91,8 +90,9 @@ class Rows:
         created_at: datetime,
         session_id: str | None = None,
         domain: str | None = None,
+        tags: Iterable[str] | None = None,
     ) -> None:
-        """Make a text searchable under its record id. The first text of a record stays."""
+        """Make a text searchable under its record id, and its tags a filter. The first text of a record stays."""
         label = document_label(self._logged.event.namespace, record_id)
         if self._state.get("documents", (label,)) is not None:
             return
@@ -111,13 +111,22 @@ class Rows:
                 }
             ),
         )
-        self._indexed.documents.append((label, self._logged.event.namespace, text))
+        self._indexed.documents.append(DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at))
+        for tag in dict.fromkeys(tags or ()):
+            self.put("document_tags", {"record_id": record_id, "tag": tag})
 
     def embed(self, row: Row) -> None:
         """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays."""
         if self._state.get("embeddings", (row["label"], row["space"])) is None:
             self._state.put("embeddings", self._with_origin(row))
-            self._indexed.vectors.append((row["label"], row["vector"]))
+            self._indexed.vectors.append(VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row.get("tokens")))
+
+    def embed_passage(self, row: Row) -> None:
+        """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays."""
+        if self._state.get("passages", (row["label"], row["space"])) is None:
+            self._state.put("passages", self._with_origin(row))
+            place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])
+            self._indexed.vectors.append(VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place))
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at, document_label
-from processors.talos.extraction import FRICTION_LOGGED, JOURNAL_WRITTEN, extract
-from processors.talos.identifiers import SESSION_ID_FORMAT, entry_id, first_suggestions, free_session_id, goal_id, is_session_id
+from processors.talos.extraction import FRICTION_LOGGED, JOURNAL_WRITTEN, KNOWLEDGE_IMPORTED, REFLECTION_WRITTEN, extract
+from processors.talos.identifiers import SESSION_ID_FORMAT, entry_id, first_suggestions, free_session_id, goal_id, is_session_id, named_id
 from processors.talos.ontology import JOURNAL_ENTRY
 from streams.clock import format_time
 from streams.events import LoggedEvent, wire_type
 
 SESSIONS = "talos_sessions"
+NAMES = "talos_names"
+_NAMED = {"persona": "Persona", "protocol": "Protocol", "human": "Human"}
 _STATED = ("session_id", "goal", "goal_id", "persona", "protocol", "human", "started_at")
 
 
@@ -19,6 +21,15 @@ def _opened_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     session_id = logged.event.data["session_id"]
     yield from ((SESSIONS, (candidate,)) for candidate in (session_id, *first_suggestions(session_id)))
     yield "documents", (document_label(logged.event.namespace, goal_id(logged.event.data["goal"])),)
+    yield from ((NAMES, key) for key in _names(logged))
+
+
+def _names(logged: LoggedEvent) -> Iterable[Key]:
+    """(label, name) of the persona, protocol and human of the session."""
+    for field, label in _NAMED.items():
+        name = (logged.event.data.get(field) or "").strip()
+        if name:
+            yield label, name
 
 
 def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -50,6 +61,9 @@ def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
             "summary": None,
         },
     )
+    for label, name in _names(logged):
+        if rows.get(NAMES, label, name) is None:
+            rows.put(NAMES, {"label": label, "name": name, "node_id": named_id(label.lower(), name), "created_at": moment})
     rows.document(identity, "talos", "Goal", goal, created_at=moment, session_id=session_id)
     return Outcome(result={"session_id": session_id, "goal_id": identity, "started_at": format_time(logged.event.time)})
 
@@ -110,6 +124,23 @@ def _logged(logged: LoggedEvent, rows: Rows) -> Outcome:
     return Outcome(result={"friction_id": extraction.entities[0].id})
 
 
+def _reflected(logged: LoggedEvent, rows: Rows) -> Outcome:
+    """A reflection is a fact that the extract stage derives; here it only gets its answer."""
+    extraction = extract(logged.event)
+    if not extraction.entities:
+        return Outcome("refused", "invalid_argument", "The content is blank; write what was noticed.")
+    return Outcome(result={"reflection_id": extraction.entities[0].id})
+
+
+def _imported(logged: LoggedEvent, rows: Rows) -> Outcome:
+    """What an operator knows becomes entities in the extract stage; what the ontology does not have is counted, not kept."""
+    extraction, data = extract(logged.event), logged.event.data
+    if not extraction.entities:
+        return Outcome("refused", "invalid_argument", "No entity of the import has a label of the ontology and a text.")
+    left_out = len(data.get("relations") or ()) - len(extraction.relations)
+    return Outcome(result={"entities": len(extraction.entities), "relations": len(extraction.relations), "relations_left_out": left_out})
+
+
 def _bad_session_id(session_id: str) -> Outcome:
     message = f"The session_id {session_id[:160]!r} is not of the form {SESSION_ID_FORMAT}."
     return Outcome("refused", "invalid_session_id", message, {"expected_format": SESSION_ID_FORMAT})
@@ -120,4 +151,6 @@ REDUCERS = {
     wire_type("talos.session.closed"): Reducer(_closed, _closed_reads),
     JOURNAL_WRITTEN: Reducer(_written, _written_reads),
     FRICTION_LOGGED: Reducer(_logged),
+    REFLECTION_WRITTEN: Reducer(_reflected),
+    KNOWLEDGE_IMPORTED: Reducer(_imported),
 }

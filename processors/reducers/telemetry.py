@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
+from processors.talos.identifiers import named_id
 from streams.clock import parse_time
 from streams.event_types.telemetry import OTEL_LOG, OTEL_METRIC, OTEL_SPAN, SESSION_EVENT, TALOS_EVENTS
 from streams.events import LoggedEvent, wire_type
@@ -129,6 +130,36 @@ def _talos_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
         yield "telemetry_sessions", (session_id,)
         yield "tool_calls", (_call_id(logged),)
         yield "model_calls", (_call_id(logged),)
+        if (named := _named(logged)) is not None:
+            yield "telemetry_names", named
+
+
+def _named(logged: LoggedEvent) -> tuple[str, str] | None:
+    """(label, name) of the tool or the state that the event names."""
+    attributes, short = _attributes(logged), _short(logged)
+    names = {"session.tool_call": ("Tool", _tool_name(attributes)), "session.state_change": ("OperationalState", attributes.get("to"))}
+    label, name = names.get(short, ("", None))
+    return (label, name.strip()) if isinstance(name, str) and name.strip() else None
+
+
+def _tool_name(attributes: Mapping[str, Any]) -> Any:
+    return attributes.get("tool.name") or attributes.get("name")
+
+
+def _short(logged: LoggedEvent) -> str:
+    return logged.event.type.removeprefix("thalweg.").rsplit(".v", 1)[0]
+
+
+def _note_name(logged: LoggedEvent, rows: Rows, moment: datetime) -> None:
+    """Keep the id of a tool or state under its name: the node of the graph that the session's edges lead to."""
+    named = _named(logged)
+    if named is None or rows.get("telemetry_names", *named) is not None:
+        return
+    label, name = named
+    identity = named_id("tool" if label == "Tool" else "state", name)
+    category = _attributes(logged).get("category") if label == "OperationalState" else None
+    row = {"label": label, "name": name, "node_id": identity, "category": category if isinstance(category, str) else None}
+    rows.put("telemetry_names", row | {"created_at": moment})
 
 
 def _call_id(logged: LoggedEvent) -> str:
@@ -137,7 +168,7 @@ def _call_id(logged: LoggedEvent) -> str:
 
 def _talos_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     event, attributes = logged.event, _attributes(logged)
-    short = event.type.removeprefix("thalweg.").rsplit(".v", 1)[0]
+    short = _short(logged)
     session_id, moment = _session_of(logged), at(event.time)
     if session_id is None:
         return None
@@ -154,6 +185,7 @@ def _talos_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
             "payload": dict(event.data),
         },
     )
+    _note_name(logged, rows, moment)
     if short == "session.tool_call":
         _talos_tool_call(logged, rows, session_id, attributes, moment)
     elif short == "session.state_change":
@@ -164,11 +196,10 @@ def _talos_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 
 
 def _talos_tool_call(logged: LoggedEvent, rows: Rows, session_id: str, attributes: Mapping[str, Any], moment: datetime) -> None:
-    name = attributes.get("tool.name") or attributes.get("name")
     success = attributes.get("tool.success", attributes.get("success"))
     part = {
         "tool_call_id": _call_id(logged),
-        "tool_name": name,
+        "tool_name": _tool_name(attributes),
         "is_error": None if success is None else not success,
         "error_type": attributes.get("tool.error_type") or attributes.get("error_type"),
         "duration_ms": attributes.get("tool.duration_ms") or attributes.get("duration_ms"),

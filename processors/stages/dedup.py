@@ -45,7 +45,9 @@ class Dedup(Stage):
     batch_size = 100
     gather_s = 0.05
     follows = "extract"
-    labels = frozenset({"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question"})
+    labels = frozenset(
+        {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}
+    )
 
     def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied

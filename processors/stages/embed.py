@@ -7,15 +7,20 @@ on the log. Texts of a batch that are equal are encoded once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from processors.embedding.model import Embedder
+import numpy as np
+
+from processors.embedding.model import Embedder, TokenEmbedder
+from processors.embedding.texts import TEXTS, texts_to_embed
 from processors.reducers.derived import encode_vector
 from processors.stages.stage import Stage
-from processors.talos.extraction import texts_to_embed
+from storage.search.passages import Passage, split_passages
+from storage.search.tokens import pack, unit
 from streams.event_types.derived import EMBEDDED
-from streams.events import Event, LoggedEvent, wire_type
+from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
 
@@ -24,7 +29,7 @@ class Embed(Stage):
 
     name = "embed"
     source = MEMORY
-    accepts = frozenset({wire_type("talos.journal.written"), wire_type("talos.friction.logged")})
+    accepts = frozenset(TEXTS)
     batch_size = 16
 
     def __init__(self, embedder: Embedder | None) -> None:
@@ -37,11 +42,10 @@ class Embed(Stage):
             return [[] for _ in events]
         texts = [texts_to_embed(logged.event) for logged in events]
         unique = list(dict.fromkeys(text for found in texts for _, text in found))
-        vectors = await asyncio.get_running_loop().run_in_executor(self._thread, embedder.encode, unique)
-        encoded = {text: encode_vector(vector) for text, vector in zip(unique, vectors, strict=True)}
+        encoded = await asyncio.get_running_loop().run_in_executor(self._thread, encode_texts, embedder, unique)
         return [[self._embedded(logged, found, encoded)] for logged, found in zip(events, texts, strict=True)]
 
-    def _embedded(self, logged: LoggedEvent, texts: Sequence[tuple[str, str]], encoded: dict[str, str]) -> Event:
+    def _embedded(self, logged: LoggedEvent, texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, Any]]) -> Event:
         assert self._embedder is not None
         info = self._embedder.info
         return self.fact(
@@ -52,6 +56,41 @@ class Embed(Stage):
                 "model_id": info.model_id,
                 "dim": info.dim,
                 "trained": info.trained,
-                "vectors": [{"record_id": record_id, "vector": encoded[text]} for record_id, text in texts],
+                "vectors": [{"record_id": record_id, **encoded[text]} for record_id, text in texts],
             },
         )
+
+
+def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """text -> what an embedded event says of it: `vector` and `tokens` (when the model gives them); of a text longer than
+    a window `vector`, the mean of its passages by length, and `passages`. One forward pass for all."""
+    cut = {text: split_passages(text) for text in texts}
+    parts = list(dict.fromkeys(part for text in texts for part in _parts(text, cut[text])))
+    if isinstance(embedder, TokenEmbedder):
+        both = embedder.encode_tokens(parts)
+        vectors = dict(zip(parts, both.vectors, strict=True))
+        packed = dict(zip(parts, map(pack, both.tokens), strict=True))
+    else:
+        vectors, packed = dict(zip(parts, embedder.encode(parts), strict=True)), {}
+    numbers = {part: {"vector": encode_vector(vectors[part])} | _tokens(packed.get(part)) for part in parts}
+    return {text: _passages(text, cut[text], vectors, numbers) if cut[text] else numbers[text] for text in texts}
+
+
+def _parts(text: str, passages: Sequence[Passage]) -> list[str]:
+    return [text[passage.start : passage.end] for passage in passages] or [text]
+
+
+def _tokens(packed: str | None) -> dict[str, Any]:
+    return {"tokens": packed} if packed else {}  # a text of which the model makes no token has none
+
+
+def _passages(
+    text: str, passages: Sequence[Passage], vectors: Mapping[str, np.ndarray], numbers: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    parts = _parts(text, passages)
+    mean = np.sum([vectors[part] * len(part) for part in parts], axis=0)
+    placed = [
+        {"number": passage.number, "start": passage.start, "end": passage.end, **numbers[part]}
+        for passage, part in zip(passages, parts, strict=True)
+    ]
+    return {"vector": encode_vector(unit(mean)), "passages": placed}

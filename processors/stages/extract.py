@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from processors.stages.stage import Stage
-from processors.talos.extraction import extract
+from processors.talos.extraction import EXTRACTED_FROM, extract
 from streams.event_types.derived import ENTITIES_EXTRACTED
-from streams.events import Event, LoggedEvent, wire_type
+from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
 
@@ -16,7 +16,7 @@ class Extract(Stage):
 
     name = "extract"
     source = MEMORY
-    accepts = frozenset({wire_type("talos.journal.written"), wire_type("talos.friction.logged")})
+    accepts = EXTRACTED_FROM
     batch_size = 100
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:

@@ -1,18 +1,18 @@
 """patterns: what a closed session shows that others have shown too. A signal is published once per session.
 
-Three signals (talos.md 3.4): a tool called more than 20 times beside a friction category, a session of more than
-three hours whose goal was not achieved, and a friction that has occurred before. Two sessions with the same signal
+The signals (`processors/talos/session_signals.py`): a tool called more than 20 times beside a friction category, a session
+of more than three hours whose goal was not achieved, a friction that follows a state, a friction, observation or insight
+that has occurred before. The session in which a recurring one occurred first has shown it too. Two sessions with the same signal
 are an emerging signal; the third makes a pattern (views `signals` and `patterns`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-import duckdb
-
+from processors.session_state import read_state
 from processors.stages.stage import Stage
+from processors.talos.session_signals import SessionState, Signal, signals
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.errors import Unavailable
@@ -22,34 +22,7 @@ from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
-MANY_CALLS = 20
-LONG_SESSION_S = 10_800
 WAIT_S = 10.0
-
-
-class SessionState(NamedTuple):
-    """What is known of a closed session."""
-
-    status: str
-    duration_s: int
-    goal_achieved: bool | None
-    busy_tools: list[str]
-    friction_categories: list[str]
-    recurring: list[tuple[str, str]]
-
-
-def signals(state: SessionState) -> Iterator[tuple[str, list[str]]]:
-    """Descriptions of what the session shows, each with its indicators. Pure."""
-    for tool in state.busy_tools:
-        for category in state.friction_categories:
-            yield (
-                f"Tool {tool} called >{MANY_CALLS} times correlates with {category} friction",
-                [f"{tool} called more than {MANY_CALLS} times", f"{category} friction logged"],
-            )
-    if state.duration_s > LONG_SESSION_S and state.goal_achieved is not True:
-        yield "Session longer than 3 hours without achieving its goal", ["session duration > 3 hours", "goal not achieved"]
-    for canonical_id, description in state.recurring:
-        yield f"Recurring friction: {description}", [f"friction {canonical_id} occurs again"]
 
 
 class Patterns(Stage):
@@ -73,39 +46,24 @@ class Patterns(Stage):
     async def _signals(self, logged: LoggedEvent) -> list[Event]:
         session_id = logged.event.data["session_id"]
         state = await self._reader.run(lambda cursor: read_state(cursor, logged.event.namespace, session_id))
-        if state is None or state.status != "closed":
-            return []
-        found = []
-        for description, indicators in signals(state):
-            data = {"session_id": session_id, "description": description, "indicators": indicators}
-            fact = self.fact(logged, PATTERN_SIGNALLED, data | {"signal_id": derived_id("signal", description)})
-            identity = derived_id(fact.id, description)
-            found.append(Event(identity, fact.source, fact.type, fact.namespace, fact.time, fact.data))
+        return [] if state is None or state.status != "closed" else self.signalled(logged, state)
+
+    def signalled(self, logged: LoggedEvent, state: SessionState) -> list[Event]:
+        """The facts of a session's state: its own signals, and that the first session of a recurring one showed it too."""
+        session_id, found = logged.event.data["session_id"], []
+        for signal in signals(state):
+            for shown_by in dict.fromkeys(name for name in (signal.also, session_id) if name):
+                found.append(self._fact_of(logged, signal, shown_by, is_own=shown_by == session_id))
         return found
 
-
-def read_state(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> SessionState | None:
-    """The session's state, or None when there is no such session."""
-    key: list[Any] = [namespace, session_id]
-    row = cursor.execute(
-        "SELECT status, duration_seconds, goal_achieved FROM talos_sessions WHERE namespace = ? AND session_id = ?", key
-    ).fetchone()
-    if row is None:
-        return None
-    busy = cursor.execute(
-        "SELECT tool_name FROM tool_calls WHERE namespace = ? AND session_id = ? "
-        f"GROUP BY tool_name HAVING count(*) > {MANY_CALLS} ORDER BY tool_name",
-        key,
-    ).fetchall()
-    frictions = cursor.execute(
-        "SELECT category, canonical_id, occurrence, description FROM frictions WHERE namespace = ? AND session_id = ? ORDER BY created_at",
-        key,
-    ).fetchall()
-    return SessionState(
-        status=row[0],
-        duration_s=row[1] or 0,
-        goal_achieved=row[2],
-        busy_tools=[name for (name,) in busy if name],
-        friction_categories=sorted({category for category, *_ in frictions if category}),
-        recurring=sorted({(canonical, text) for _, canonical, occurrence, text in frictions if occurrence > 1}),
-    )
+    def _fact_of(self, logged: LoggedEvent, signal: Signal, session_id: str, *, is_own: bool) -> Event:
+        evidence = [{"relation": relation, "id": node_id} for relation, node_id in signal.evidence] if is_own else []
+        data: dict[str, object] = {
+            "session_id": session_id,
+            "description": signal.description,
+            "indicators": signal.indicators,
+            "evidence": evidence,
+        }
+        fact = self.fact(logged, PATTERN_SIGNALLED, data | {"signal_id": signal.signal_id})
+        identity = derived_id(fact.id, signal.description, session_id)
+        return Event(identity, fact.source, fact.type, fact.namespace, fact.time, fact.data)

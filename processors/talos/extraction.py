@@ -11,18 +11,26 @@ from typing import Any
 
 from processors.talos.clauses import Link, cued_labels, is_question, names_inability, split_clauses, split_sentences
 from processors.talos.identifiers import dated_id, entry_id, named_id
-from processors.talos.ontology import CATEGORY_LABELS, domain_id, is_known_domain, is_legal
+from processors.talos.ontology import CATEGORY_LABELS, LABELS, PRELOADED, domain_id, is_known_domain, is_legal
 from streams.clock import format_time
 from streams.events import Event, wire_type
 
 JOURNAL_WRITTEN = wire_type("talos.journal.written")
 FRICTION_LOGGED = wire_type("talos.friction.logged")
+REFLECTION_WRITTEN = wire_type("talos.reflection.written")
+KNOWLEDGE_IMPORTED = wire_type("talos.knowledge.imported")
+EXTRACTED_FROM = frozenset({JOURNAL_WRITTEN, FRICTION_LOGGED, REFLECTION_WRITTEN, KNOWLEDGE_IMPORTED})
+"""The events that yield entities."""
 
 EXPLICIT, IMPLIED = 0.9, 0.7
 MAX_ENTITIES = 64
 MAX_TEXT = 20_000
 """Bounds of what one event yields: the rest of a longer text is still in its journal entry."""
 
+MAX_IMPORTED = 1000
+"""Entities of one import; more go into more events."""
+
+_KINDS: Mapping[str, str] = {"OperationalState": "state"}
 _NAMED = frozenset({"Belief", "Limitation", "Capability"})
 _NOT_EMBEDDED = frozenset({"Domain"})
 _EXTRA: Mapping[str, Mapping[str, Any]] = {
@@ -62,7 +70,7 @@ class Extraction:
 
 
 def extract(event: Event) -> Extraction:
-    """The entities and relations of a written journal entry or a logged friction; nothing for any other event."""
+    """The entities and relations of an entry, a friction, a reflection or an import; nothing for any other event."""
     data = event.data
     if event.type == JOURNAL_WRITTEN:
         collector = _Collector(event, CATEGORY_LABELS[data["category"]], data["content"])
@@ -70,9 +78,40 @@ def extract(event: Event) -> Extraction:
     elif event.type == FRICTION_LOGGED:
         properties = {"category": data["category"], "blocking": bool(data.get("blocking"))}
         collector = _Collector(event, "Friction", data["description"], properties)
+    elif event.type == REFLECTION_WRITTEN:
+        trigger = data.get("trigger")
+        collector = _Collector(event, "Reflection", data["content"], {"trigger": trigger} if trigger else {})
+        collector.read_sentences()
+    elif event.type == KNOWLEDGE_IMPORTED:
+        return imported_knowledge(data)
     else:
         return Extraction()
     return collector.finish()
+
+
+def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
+    """What an operator states: each entity has the id of its statement, and a relation names its ends by id or by text.
+
+    What the ontology does not have (a label, a pair of labels) is left out, as in texts. A session is never imported.
+    """
+    entities: dict[str, Entity] = {}
+    by_text: dict[str, str] = {}
+    for item in data["entities"][:MAX_IMPORTED]:
+        label, text = item["label"], item["text"].strip()[:MAX_TEXT]
+        if label not in LABELS or label == "Session" or not text:
+            continue
+        identity = named_id(_KINDS.get(label, label.lower()), text)
+        confidence = item.get("confidence")
+        properties = {**_EXTRA.get(label, {}), **(item.get("properties") or {})}
+        entities.setdefault(identity, Entity(identity, label, text, EXPLICIT if confidence is None else float(confidence), properties))
+        by_text.setdefault(text, identity)
+    relations: dict[tuple[str, str, str], Relation] = {}
+    for item in data.get("relations") or ():
+        start, end = (by_text.get(item[name], item[name]) for name in ("from", "to"))
+        labels = [entities[node].label if node in entities else PRELOADED.get(node, ("Session",))[0] for node in (start, end)]
+        if start != end and is_legal(item["type"], labels[0], labels[1]):
+            relations[item["type"], start, end] = Relation(item["type"], start, end, item.get("properties") or {})
+    return Extraction(tuple(entities.values()), tuple(relations.values()))
 
 
 def texts_to_embed(event: Event) -> list[tuple[str, str]]:

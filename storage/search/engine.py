@@ -9,58 +9,46 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import duckdb
 import numpy as np
 
-from storage.search.fusion import WEIGHTS, fuse, ordered
+from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.fusion import WEIGHTS, K, fuse, ordered
+from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
 from storage.search.keyword import KeywordIndex, Scores
+from storage.search.late import LateIndex, entries_of
 from storage.search.neighbours import find_neighbours
-from storage.search.planner import Filter, Predicate, predicate, resolve
+from storage.search.planner import Filter, predicate, resolve
+from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.scan import scan_documents
-from storage.search.table import catch_up_keywords, load_keywords, load_vectors
+from storage.search.table import catch_up_keywords, load_keywords, load_vectors, release_buffers, with_passages
+from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
+
+__all__ = ["Hit", "SearchIndexes", "SearchResult"]
 
 MIN_POOL = 50
 SEEDS = 5
 MIN_COSINE = 0.30
+MIN_COSINE_RANKED = 0.15
+KEYWORD_DEPTH = 400
+"""So many BM25 scores count as evidence; candidates are the best of them only."""
+PASSAGES_EACH = 3
+"""How many entries a side is asked for to get as many documents, where there are long ones."""
+EXPANDED = 30
+"""Of so many of the best of a side the neighbours in their sessions are candidates too."""
 SAVE_ROWS = 20_000
 SAVE_S = 300.0
 LINK_S = 0.2
 """How long one `maintain` links vectors: a bounded share of a core while importing."""
 CLOSE_S = 30.0
 RESOLVED_FILTERS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A document that was found. `sides`: side -> (rank from 1, raw score: cosine, BM25, or place of its best parent)."""
-
-    label: int
-    record_id: str
-    kind: str
-    toolset: str
-    session_id: str | None
-    domain: str | None
-    text: str
-    created_at: datetime
-    score: float = 0.0
-    sides: Mapping[str, tuple[int, float]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """`total`: matches before the limit, of the pools of all sides. `degraded`: what was missing, a sentence, or None."""
-
-    hits: list[Hit]
-    total: int
-    degraded: str | None = None
 
 
 class SearchIndexes:
@@ -74,6 +62,7 @@ class SearchIndexes:
         self._directory = directory
         self._connect = connect
         self._vectors: VectorIndex | None = None
+        self.late = LateIndex()
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
@@ -93,9 +82,11 @@ class SearchIndexes:
         """
         self._covered = dict(positions)
         cursor = self._connect()
+        self.late.load(cursor, self.model)
         if self.model is not None:
             self._vectors = load_vectors(cursor, self._directory / "vectors", self.model, positions)
-        keywords = load_keywords(cursor, self._directory / "keywords", positions)
+        keywords = load_keywords(cursor, self._directory / "keywords", positions, self.late.passages)
+        release_buffers(cursor)
         self._keywords, self._keywords_ready = (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
         cursor.close()
         if not self._keywords_ready or self.unlinked > SAVE_ROWS:
@@ -112,7 +103,7 @@ class SearchIndexes:
         """Runs in its own thread. Rows that are applied meanwhile come through `apply`, so that nothing is missed."""
         if not self._keywords_ready:
             cursor = self._connect()
-            catch_up_keywords(cursor, self._index_of_keywords(), self._closing.is_set)
+            catch_up_keywords(cursor, self._index_of_keywords(), self.late.passages, self._closing.is_set)
             cursor.close()
             self._keywords_ready = not self._closing.is_set()
         while self._vectors is not None and not self._closing.is_set() and self._vectors.link():
@@ -127,32 +118,44 @@ class SearchIndexes:
 
     def apply(
         self,
-        documents: Sequence[tuple[int, str, str]],
-        vectors: Sequence[tuple[int, np.ndarray]],
+        documents: Sequence[DocumentEntry | tuple[int, str, str]],
+        vectors: Sequence[VectorEntry | tuple[int, np.ndarray]],
         covered: Mapping[str, int] | None = None,
     ) -> None:
-        """Make committed rows findable: (label, namespace, text), and (label, unit vector of this engine's model).
+        """Make committed rows findable. A vector of another model, or of another length, does not enter this model's index.
 
-        `covered` are the positions that the commit reached. Vectors of another length are left to their own index.
+        (label, namespace, text) is a document that stands alone, (label, vector) a vector of this engine's model.
+        `covered` are the positions that the commit reached.
         """
         if documents:
-            self._index_of_keywords().add(documents)
-        if self._vectors is not None and self.model is not None:
-            dim = self.model.dim
-            fitting = [(label, vector) for label, vector in vectors if len(vector) == dim]
-            if fitting:
-                self._vectors.add([label for label, _ in fitting], np.stack([vector for _, vector in fitting]))
+            entries = list(entries_of(documents))
+            self.late.apply_documents(entries)
+            self._index_of_keywords().add(with_passages(entries, self.late.passages))
+        own = [entry for entry in (VectorEntry(*vector) for vector in vectors) if self._is_own(entry)]
+        if own and self._vectors is not None:
+            self.late.apply_vectors(own)
+            self._vectors.add([entry.label for entry in own], np.stack([entry.vector for entry in own]))
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
         self._generation += 1
 
+    def _is_own(self, entry: VectorEntry) -> bool:
+        model = self.model
+        return (
+            model is not None
+            and len(entry.vector) == model.dim
+            and entry.space in (None, model.space)
+            and entry.model_id in (None, model.model_id)
+        )
+
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The files forget them at the next `save`."""
         with self._maintaining:
+            gone = self.late.remove(labels)
             if self._vectors is not None:
-                self._vectors.remove(labels)
-            self._index_of_keywords().remove(labels)
+                self._vectors.remove(gone)
+            self._index_of_keywords().remove(gone)
             self._unsaved += len(labels)
             self._generation += 1
 
@@ -200,29 +203,72 @@ class SearchIndexes:
             wait([self._rebuilding], timeout_s)
         return not self._is_rebuilding()
 
+    def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
+        """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
+        return self._vectors.search(vector, k, labels) if self._vectors is not None else []
+
     def state(self) -> dict[str, Any]:
         """For `status`: what each index is, how much it holds, what it covers."""
         keyword: dict[str, Any] = {"state": "ready" if self._keywords_ready else "rebuilding"}
         if self._keywords is not None:
-            keyword |= {"count": len(self._keywords), "uncommitted": self._keywords.waiting}
+            keyword |= {"count": len(self._keywords) - len(self.late.passages), "uncommitted": self._keywords.waiting}
         vector: dict[str, Any] = {"state": "none"}
         if self._vectors is not None and self.model is not None:
             state: Literal["rebuilding", "ready"] = "rebuilding" if self._is_rebuilding() and self.unlinked else "ready"
-            vector = {"state": state, "model": self.model.model_id, "count": len(self._vectors), "unlinked": self.unlinked}
-        return {"keyword": keyword, "vector": vector, "covered": dict(self._covered), "unsaved": self._unsaved}
+            vector = {"state": state, "model": self.model.model_id, "count": len(self.labels_of_vectors()), "unlinked": self.unlinked}
+        late = {"texts": len(self.late.tokens), "passages": len(self.late.passages), "bytes": self.late.tokens.bytes}
+        return {"keyword": keyword, "vector": vector, "late": late, "covered": dict(self._covered), "unsaved": self._unsaved}
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every label of the keyword and of the vector index, sorted: to be compared with the tables."""
+        """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""
+        return np.setdiff1d(self._index_of_keywords().labels(), self.late.passages.labels()), self.labels_of_vectors()
+
+    def labels_of_vectors(self) -> np.ndarray:
+        """The documents that are embedded, sorted."""
         vectors = self._vectors.labels() if self._vectors is not None else np.empty(0, np.int64)
-        return self._index_of_keywords().labels(), vectors
+        return np.setdiff1d(vectors, self.late.passages.labels(), assume_unique=True)
 
     def nearest(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None) -> Matches:
         """The k records nearest to a unit vector, as (label, cosine), best first; of all namespaces without a filter."""
-        if self._vectors is None:
-            return []
-        return self._vectors.search(vector, k, self._resolve(cursor, filter) if filter is not None else None)
+        return self.vector_side(vector, k, self.allowed(cursor, filter) if filter is not None else None)[0]
 
-    def _resolve(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
+    def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The cosine of each of the (n,) labels to a unit vector; NaN for one without a vector of this engine's model."""
+        if self._vectors is None:
+            return np.full(len(labels), np.nan, np.float32)
+        return self._vectors.cosines(vector, labels)
+
+    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Every one of the (n,) sorted labels whose cosine is at least this, and the cosines; in no order."""
+        if self._vectors is None or len(allowed) == 0:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        return self._vectors.within(vector, least, allowed)
+
+    def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
+        """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""
+        if len(allowed) == 0:
+            return []
+        if not self._keywords_ready:
+            scanned = scan_documents(cursor, text, Filter(namespace), len(allowed))
+            inside = set(allowed.tolist())
+            return [match for match in scanned if match[0] in inside][:k]
+        return self._index_of_keywords().search(text, namespace, k, allowed)
+
+    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
+        if not self._keywords_ready:
+            said = self.words(cursor, text, namespace, len(allowed), allowed)
+            return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
+        others = cursor.execute("SELECT label FROM documents WHERE namespace = ?", [namespace]).fetchnumpy()["label"]
+        index = self._index_of_keywords()
+        holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
+        return holding + len(near) - index.count(text, namespace, near)
+
+    def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
+        """The k records that say the words of a text, as (label, BM25), best first: the keyword side alone."""
+        return self.keyword_side(cursor, text, filter, k)[0]
+
+    def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
         key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
         known = self._resolved  # replaced, never changed: readers share it
@@ -239,52 +285,158 @@ class SearchIndexes:
         filter: Filter,
         limit: int,
         *,
-        min_cosine: float = MIN_COSINE,
+        min_cosine: float | None = None,
         pool: int | None = None,
-        weights: Mapping[str, float] = WEIGHTS,
+        weights: Mapping[str, float] | None = None,
+        tokens: Tokens | None = None,
     ) -> SearchResult:
-        """Hybrid search (talos 3.6): filter first; vector, keyword and graph sides; reciprocal-rank fusion.
+        """Hybrid search: filter first, then every side.
 
-        `vector` is the unit vector of `text`, None to search by keywords and graph only. `pool`: candidates a side.
+        `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
+        the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
+        by reciprocal-rank fusion (talos 3.6). `pool`: candidates a side; `min_cosine`: below it the vector side finds
+        nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts.
         """
         size = pool or max(3 * limit, MIN_POOL)
-        allowed = self._resolve(cursor, filter)
+        is_ranked = tokens is not None and vector is not None and weights is None and len(self.late.tokens) > 0
+        allowed = self.allowed(cursor, filter)
         near: Matches = []
-        if vector is not None and self._vectors is not None:
-            near = [match for match in self._vectors.search(vector, size, allowed) if match[1] >= min_cosine]
-        said = self._search_keywords(cursor, text, filter, size, allowed)
-        condition = predicate(filter)
-        found = _read(cursor, condition, "label", [label for label, _ in (*near, *said)])
-        sides: dict[str, list[tuple[int, float]]] = {
+        fits: dict[int, int] = {}
+        if vector is not None:
+            near, fits = self.vector_side(vector, size, allowed)
+            floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
+            near = [match for match in near if match[1] >= floor]
+        said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
+        asked = Asked(cursor, text, vector, tokens, predicate(filter), filter, size, fits | spoken)
+        if is_ranked:
+            return self._ranked(asked, near, said, limit)
+        return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
+
+    def vector_side(self, vector: np.ndarray, k: int, allowed: np.ndarray | None) -> tuple[Matches, dict[int, int]]:
+        """The vector side: the k nearest documents, by their best passages; and document -> label of what fitted best."""
+        if self._vectors is None:
+            return [], {}
+        passages = self.late.passages
+        if not len(passages):
+            return self._vectors.search(vector, k, allowed), {}
+        found = passages.folded(self._vectors.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
+        return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
+
+    def keyword_side(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> tuple[Scores, dict[int, int]]:
+        """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best."""
+        allowed = self.allowed(cursor, filter)
+        if not self._keywords_ready:
+            return scan_documents(cursor, text, filter, k), {}
+        passages = self.late.passages
+        more = PASSAGES_EACH * k if len(passages) else k
+        found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed)))
+        return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
+
+    def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
+        """For each word of the text the documents that hold it, at most k; nothing while the index is being built."""
+        if not self._keywords_ready:
+            return {}
+        passages = self.late.passages
+        allowed = passages.widened(self.allowed(cursor, filter))
+        held = self._index_of_keywords().holders(text, filter.namespace, k, allowed)
+        return {term: {passages.owner(label) for label in labels} for term, labels in held.items()}
+
+    def _fused(self, asked: Asked, near: Matches, said: Scores, limit: int, weights: Mapping[str, float]) -> SearchResult:
+        """Reciprocal-rank fusion of the sides vector, keyword and graph."""
+        found = read_hits(asked.cursor, asked.condition, "label", [label for label, _ in (*near, *said)])
+        sides: dict[str, Sequence[tuple[int, float]]] = {
             "vector": [match for match in near if match[0] in found],
             "keyword": [match for match in said if match[0] in found],
         }
-        sides["graph"] = self._search_graph(cursor, filter.namespace, condition, sides, found)[:size]
+        sides["graph"] = self._search_graph(asked, sides, found)[: asked.size]
         scores = fuse({side: [label for label, _ in matches] for side, matches in sides.items()}, weights)
+        parts: dict[int, dict[str, float]] = {label: {} for label in scores}
+        for side, matches in sides.items():
+            for rank, (label, _) in enumerate(matches, 1):
+                parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
+        return self._answer(asked, found, sides, scores, parts, limit)
+
+    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int) -> SearchResult:
+        """Candidates of every side and their neighbours in their sessions, by the sum of absolute scores."""
+        assert asked.tokens is not None and asked.vector is not None
+        late = self.late
+        chosen = dict.fromkeys(label for label, _ in (*near, *said[: asked.size]))
+        around = late.around(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED]))
+        chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
+        found = read_hits(asked.cursor, asked.condition, "label", list(chosen), with_text=False)
+        sides: dict[str, Sequence[tuple[int, float]]] = {
+            "vector": [match for match in near if match[0] in found],
+            "keyword": [match for match in said[: asked.size] if match[0] in found],
+        }
+        sides["graph"] = self._search_graph(asked, sides, found)[: asked.size]
+        weights = late.tokens.weights(asked.tokens)
+        matches = late.matches(asked.tokens, weights, found)
+        best = self._index_of_keywords().ceiling(asked.text) or 1.0
+        seeds = [label for label in _seeds(sides) if label in found]
+        evidence = Evidence(
+            matches={label: row for label, (row, _) in matches.items()},
+            weights=weights,
+            keyword={label: score / best for label, score in said if label in found},
+            vector=self._cosines(asked.vector, found),
+            lengths={label: length for label in found if (length := late.length(label))},
+            near={label: [one for one in others if one[0] in found] for label, others in late.around(found).items()},
+            parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
+        )
+        asked.fits.update({label: part for label, (_, part) in matches.items()})
+        lates = late_scores(evidence)
+        parts = score_parts(evidence, found, lates)
+        sides["late"] = sorted(lates.items(), key=_by_score)
+        scores = {label: sum(given.values()) for label, given in parts.items()}
+        return self._answer(asked, found, sides, scores, parts, limit)
+
+    def _cosines(self, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
+        """The cosine of each document; of a long one the mean of its whole vector's and its best passage's."""
+        wanted = list(labels)
+        if self._vectors is None or not wanted:
+            return {}
+        parts = {label: self.late.passages.parts(label) for label in wanted}
+        every = np.sort(np.array([*wanted, *(part for some in parts.values() for part in some)], np.int64))
+        known = dict(self._vectors.search(vector, len(every), every))
+        whole = {label: known[label] for label in wanted if label in known}
+        best = {
+            label: max(known[part] for part in some if part in known)
+            for label, some in parts.items()
+            if any(part in known for part in some)
+        }
+        return {label: (cosine + best.get(label, cosine)) / 2 for label, cosine in whole.items()}
+
+    def _answer(
+        self,
+        asked: Asked,
+        found: Mapping[int, Hit],
+        sides: Mapping[str, Sequence[tuple[int, float]]],
+        scores: Mapping[int, float],
+        parts: Mapping[int, Mapping[str, float]],
+        limit: int,
+    ) -> SearchResult:
         places = {side: {label: (rank, raw) for rank, (label, raw) in enumerate(matches, 1)} for side, matches in sides.items()}
         best = ordered(scores, {label: (found[label].created_at, found[label].record_id) for label in scores})[:limit]
-        hits = [_scored(found[label], scores[label], places) for label in best]
-        return SearchResult(hits, len(scores), self._degraded(vector))
-
-    def _search_keywords(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, size: int, allowed: np.ndarray | None
-    ) -> Scores:
-        if not self._keywords_ready:
-            return scan_documents(cursor, text, filter, size)
-        return self._index_of_keywords().search(text, filter.namespace, size, allowed)
+        texts = read_texts(asked.cursor, [label for label in best if not found[label].text])
+        hits = [
+            replace(
+                found[label],
+                text=texts.get(label, found[label].text),
+                score=scores[label],
+                sides={side: ranked[label] for side, ranked in places.items() if label in ranked},
+                parts=parts[label],
+                passage=self.late.passages.passage(asked.fits.get(label, label)),
+            )
+            for label in best
+        ]
+        return SearchResult(hits, len(scores), self._degraded(asked.vector))
 
     def _search_graph(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        namespace: str,
-        condition: Predicate,
-        sides: Mapping[str, list[tuple[int, float]]],
-        found: dict[int, Hit],
+        self, asked: Asked, sides: Mapping[str, Sequence[tuple[int, float]]], found: dict[int, Hit]
     ) -> list[tuple[int, float]]:
         """Neighbours of the best of each side, by their best parent; adds what it reads to `found`."""
         parents = _seeds(sides)
-        places = find_neighbours(cursor, namespace, [found[label].record_id for label in parents])
-        read = _read(cursor, condition, "record_id", list(places))
+        places = find_neighbours(asked.cursor, asked.filter.namespace, [found[label].record_id for label in parents])
+        read = read_hits(asked.cursor, asked.condition, "record_id", list(places))
         found.update(read)
         raw = {label: float(-places[hit.record_id]) for label, hit in read.items()}
         return [(label, -raw[label]) for label in ordered(raw, {label: (hit.created_at, hit.record_id) for label, hit in read.items()})]
@@ -297,29 +449,14 @@ class SearchIndexes:
         return None
 
 
-def _seeds(sides: Mapping[str, list[tuple[int, float]]]) -> list[int]:
+def _by_score(match: tuple[int, float]) -> tuple[float, int]:
+    return -match[1], match[0]
+
+
+def _seeds(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:
     """The best of each side, best first: by the better of their ranks."""
     ranks: dict[int, int] = {}
     for matches in sides.values():
         for rank, (label, _) in enumerate(matches[:SEEDS]):
             ranks[label] = min(rank, ranks.get(label, SEEDS))
     return sorted(ranks, key=lambda label: ranks[label])
-
-
-def _read(cursor: duckdb.DuckDBPyConnection, condition: Predicate, column: str, values: Sequence[int] | Sequence[str]) -> dict[int, Hit]:
-    """The documents with these labels or record ids that meet the condition, by label."""
-    if not values:
-        return {}
-    rows = cursor.execute(
-        "SELECT d.label, d.record_id, d.kind, d.toolset, d.session_id, d.domain, d.text, d.created_at FROM documents d "
-        f"WHERE d.{column} IN (SELECT unnest(?)) AND {condition.sql}",
-        [list(values), *condition.parameters],
-    ).fetchall()
-    return {row[0]: Hit(*row) for row in rows}
-
-
-def _scored(hit: Hit, score: float, places: Mapping[str, Mapping[int, tuple[int, float]]]) -> Hit:
-    sides = {side: ranked[hit.label] for side, ranked in places.items() if hit.label in ranked}
-    return Hit(
-        hit.label, hit.record_id, hit.kind, hit.toolset, hit.session_id, hit.domain, hit.text, hit.created_at, score=score, sides=sides
-    )

@@ -156,6 +156,43 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
+    def count(self, text: str, namespace: str, allowed: np.ndarray, others: np.ndarray | None = None) -> int:
+        """How many of the allowed labels hold a term of the text. `others`: the namespace's other labels, when they are known:
+        then whichever are fewer are named to tantivy, which only counts."""
+        terms = query_terms(text)[:MAX_QUERY_TERMS]
+        if not terms or len(allowed) == 0:
+            return 0
+        waiting = self._search_overlay(terms, namespace, allowed)  # before tantivy: see commit
+        searcher = self._index.searcher()
+        if others is None or len(allowed) <= len(others):
+            return self._count(searcher, terms, namespace, [label for label in allowed.tolist() if label not in waiting]) + len(waiting)
+        every = self._count(searcher, terms, namespace, None)
+        named = [*others.tolist(), *waiting]  # a document that has just been committed is counted once
+        return every - (self._count(searcher, terms, namespace, named) if named else 0) + len(waiting)
+
+    def _count(self, searcher: tantivy.Searcher, terms: Sequence[str], namespace: str, labels: list[int] | None) -> int:
+        if labels is not None and not labels:
+            return 0
+        return int(searcher.search(_query(self._schema, terms, namespace, labels), 1, count=True).count)
+
+    def holders(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
+        """For each word of the text at most k documents that hold it."""
+        held: dict[str, list[int]] = {}
+        for term in query_terms(text)[:MAX_QUERY_TERMS]:
+            found = self._search_overlay([term], namespace, allowed)
+            if allowed is None or len(allowed):
+                found |= dict(self._search_tantivy([term], namespace, k, allowed))
+            held[term] = list(found)
+        return held
+
+    def ceiling(self, text: str) -> float:
+        """What a document would score that consists of nothing but the query's words: its scores are shares of this."""
+        searcher = self._index.searcher()
+        documents = int(searcher.num_docs) + len(self._waiting)
+        with self._overlay:
+            waiting = {term: len(self._postings.get(term, ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
+        return sum(_rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items())
+
     def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None) -> dict[int, float]:
         with self._overlay:
             holders = {term: [(label, self._waiting[label]) for label in self._postings.get(term, ())] for term in terms}
@@ -306,8 +343,11 @@ def _contains(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _bm25(frequency: int, length: int, mean: float, documents: int, holding: int) -> float:
     """One term's share of a document's score (Robertson & Zaragoza 2009, as Lucene and tantivy compute it)."""
-    rarity = math.log(1 + (documents - holding + 0.5) / (holding + 0.5))
-    return rarity * frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
+    return _rarity(documents, holding) * frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
+
+
+def _rarity(documents: int, holding: int) -> float:
+    return math.log(1 + (documents - min(holding, documents) + 0.5) / (holding + 0.5))
 
 
 def _linker(source: Path) -> Callable[[Path], None]:

@@ -14,14 +14,37 @@ from typing import Any
 import duckdb
 import numpy as np
 
-_NOT_MERGED = "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id)"
+_NOT_MERGED = (
+    "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id) "
+    "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id)"
+)
+_NOT_MERGED_BY = "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id AND m.merged_at <= ?)"
+_TAGGED = (
+    "(lower(d.domain) IN ({marks}) OR EXISTS (FROM document_tags t WHERE t.namespace = d.namespace AND t.record_id = d.record_id "
+    "AND lower(t.tag) IN ({marks})) "
+    "OR EXISTS (FROM talos_journal j WHERE j.namespace = d.namespace AND j.entry_id = d.record_id AND lower(j.category) IN ({marks})) "
+    "OR EXISTS (FROM entities t WHERE t.namespace = d.namespace AND t.entity_id = d.record_id AND lower(t.category) IN ({marks})))"
+)
+_VALID = (
+    "(EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id AND m.valid_from <= ? "
+    "AND (m.valid_until IS NULL OR m.valid_until > ? OR coalesce(m.valid_until > ?, false))) "
+    "OR (d.created_at <= ? AND NOT EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id)))"
+)
+_ABOUT = (
+    "(d.record_id = ? OR EXISTS (FROM relations r WHERE r.namespace = d.namespace AND (r.from_id = ? AND r.to_id = d.record_id "
+    "OR r.to_id = ? AND r.from_id = d.record_id)) OR EXISTS (FROM entities e WHERE e.namespace = d.namespace AND e.entity_id = ? "
+    "AND e.source_event_id = d.event_id))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Conditions that a document must meet, all of them. An empty tuple or None restricts nothing.
 
-    `domains` compare without case; times are aware, `created_from` inclusive, `created_before` exclusive.
+    `domains` and `tags` (a tag of the record, its domain or category) compare without case; times are aware, `created_from`
+    inclusive, `created_before` exclusive. `entities`: the record is one of them, a relation away from it, or was where it was
+    found. `valid_at` (valid time) asks for what held then, `known_at` (transaction time) for what had been recorded by then:
+    a merge, or an end of validity, that came later does not count.
     """
 
     namespace: str
@@ -32,6 +55,10 @@ class Filter:
     created_from: datetime | None = None
     created_before: datetime | None = None
     exclude_merged: bool = True
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    valid_at: datetime | None = None
+    known_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +83,34 @@ def predicate(filter: Filter) -> Predicate:
     for condition, moment in (("d.created_at >= ?", filter.created_from), ("d.created_at < ?", filter.created_before)):
         if moment is not None:
             clauses.append(condition)
-            parameters.append(moment.astimezone(UTC).replace(tzinfo=None))
-    if filter.exclude_merged:
-        clauses.append(_NOT_MERGED)
+            parameters.append(_utc(moment))
+    if filter.tags:
+        clauses.append(_TAGGED.format(marks=_marks(filter.tags)))
+        parameters += [tag.lower() for tag in filter.tags] * 4
+    if filter.entities:
+        clauses.append("(" + " OR ".join([_ABOUT] * len(filter.entities)) + ")")
+        parameters += [entity for entity in filter.entities for _ in range(4)]
+    _add_times(filter, clauses, parameters)
     return Predicate(" AND ".join(clauses), parameters)
+
+
+def _add_times(filter: Filter, clauses: list[str], parameters: list[Any]) -> None:
+    """What held and what was known; a merge ends what is valid, so that it is looked at once."""
+    known = None if filter.known_at is None else _utc(filter.known_at)
+    if known is not None:
+        clauses.append("d.created_at <= ?")
+        parameters.append(known)
+    if filter.valid_at is not None:
+        moment = _utc(filter.valid_at)
+        clauses.append(_VALID)
+        parameters += [moment, moment, known, moment]
+    elif filter.exclude_merged:
+        clauses.append(_NOT_MERGED if known is None else _NOT_MERGED_BY)
+        parameters += [] if known is None else [known]
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:

@@ -11,6 +11,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,13 @@ _UNSPACED = re.compile(
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _WORDS = r"[\w--_]+"
 """tantivy's (Rust's) word characters, which unlike Python's include combining marks; `snake_case` is two words."""
+_STOP_WORDS = (
+    "a an the and or of to in on at for with is are was were be been do does did has have had i you he she it they we my your "
+    "his her its their our me him them what which who when where why how that this these those as by from about not no so if "
+    "then than too very can could would should will just also there here any some s t d m re ve ll"
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that say nothing by themselves: a query that has others is asked without them."""
 _local = threading.local()
 
 
@@ -33,8 +41,14 @@ def document_terms(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms that are looked for. Nothing in the text is syntax."""
-    return list(dict.fromkeys(_terms(text, asked=True)))
+    """The distinct terms that are looked for, without stop words unless there is nothing else. Nothing in the text is syntax."""
+    terms = list(dict.fromkeys(_terms(text, asked=True)))
+    return [term for term in terms if term not in _stop_terms()] or terms
+
+
+@cache
+def _stop_terms() -> frozenset[str]:
+    return frozenset(term for word in STOP_WORDS for term in _terms(word, asked=True))
 
 
 def _terms(text: str, *, asked: bool) -> list[str]:

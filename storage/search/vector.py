@@ -130,6 +130,25 @@ class VectorIndex:
         # a row that was linked meanwhile is in both
         return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
+    def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The cosine of each of a few labels, NaN where a label has no vector."""
+        count, rows, at = self._count, self._rows, self._at
+        places = np.fromiter((at.get(label, count) for label in labels.tolist()), np.int64, len(labels))
+        known = places < count
+        found = np.full(len(labels), np.nan, np.float32)
+        found[known] = rows[places[known]] @ np.asarray(vector, np.float32).reshape(-1)
+        return found
+
+    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Reads all rows."""
+        count = self._count
+        rows, labels = self._rows, self._labels
+        cosines = rows[:count] @ np.asarray(vector, np.float32).reshape(-1)
+        near = np.flatnonzero(cosines >= least)
+        found = labels[near]
+        near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
+        return labels[near], cosines[near]
+
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph; the number that still waits. One thread only calls it."""
         with self._linking:

@@ -9,6 +9,18 @@ ENTITIES_EXTRACTED = wire_type("talos.entities.extracted")
 EMBEDDED = wire_type("memory.embedded")
 SIMILAR_FOUND = wire_type("memory.similar_found")
 PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
+ENTITIES_PRUNED = wire_type("talos.entities.pruned")
+SIGNIFICANCE_RATED = wire_type("talos.significance")
+
+_PASSAGE = obj(
+    {
+        "number": {"type": "integer", "minimum": 0},
+        "start": {"type": "integer", "minimum": 0},
+        "end": {"type": "integer", "minimum": 1},
+        "vector": FILLED,
+    },
+    {"tokens": FILLED},
+)
 
 EVENT_TYPES = (
     EventType(PROGRESS, DERIVED.name, "A stage has processed its source up to here; the record carries no facts.", {}),
@@ -30,14 +42,16 @@ EVENT_TYPES = (
     EventType(
         EMBEDDED,
         DERIVED.name,
-        "Vectors of a memory's texts, and the model that made them.",
+        "Vectors of a memory's texts (of a long one also of its passages) with their token vectors, and the model that made them.",
         obj(
             {
                 "space": FILLED,
                 "model_id": FILLED,
                 "dim": {"type": "integer", "minimum": 1, "maximum": 8192},
                 "trained": {"type": "boolean"},
-                "vectors": array(obj({"record_id": FILLED, "vector": FILLED})),
+                "vectors": array(
+                    obj({"record_id": FILLED, "vector": FILLED}, {"tokens": FILLED, "passages": array(_PASSAGE)}),
+                ),
             }
         ),
     ),
@@ -58,6 +72,21 @@ EVENT_TYPES = (
         PATTERN_SIGNALLED,
         DERIVED.name,
         "A session showed a recurring combination; three sessions make a pattern.",
-        obj({"signal_id": FILLED, "session_id": FILLED, "description": FILLED}, {"indicators": array(FILLED)}),
+        obj(
+            {"signal_id": FILLED, "session_id": FILLED, "description": FILLED},
+            {"indicators": array(FILLED), "evidence": array(obj({"relation": FILLED, "id": FILLED}))},
+        ),
+    ),
+    EventType(
+        ENTITIES_PRUNED,
+        DERIVED.name,
+        "Entities that are hidden from now on, because hardly anybody believes them.",
+        obj({"record_ids": array(FILLED), "reason": FILLED}),
+    ),
+    EventType(
+        SIGNIFICANCE_RATED,
+        DERIVED.name,
+        "How urgently what is known asks for attention, once a day.",
+        obj({"day": FILLED, "score": {"type": "integer", "minimum": 0}, "level": FILLED}, {"counts": {"type": "object"}}),
     ),
 )

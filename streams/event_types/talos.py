@@ -1,6 +1,6 @@
 """Requests of the Talos toolset, on the memory topic. Text travels here, never on the telemetry topic."""
 
-from streams.event_types import FILLED, FLAG, OPTIONAL, UNIT, obj
+from streams.event_types import FILLED, FLAG, OPTIONAL, UNIT, array, obj
 from streams.events import EventType, wire_type
 from streams.topics import MEMORY
 
@@ -37,6 +37,21 @@ EVENT_TYPES = (
         obj(
             {"description": FILLED, "category": {"enum": FRICTION_CATEGORIES}},
             {"session_id": OPTIONAL, "blocking": FLAG, **_REQUEST},
+        ),
+    ),
+    EventType(
+        wire_type("talos.reflection.written"),
+        MEMORY.name,
+        "A reflection was written.",
+        obj({"content": FILLED}, {"trigger": OPTIONAL, "session_id": OPTIONAL, **_REQUEST}),
+    ),
+    EventType(
+        wire_type("talos.knowledge.imported"),
+        MEMORY.name,
+        "An operator's knowledge: sutras, protocols, personas, limitations, capabilities, and how they are related.",
+        obj(
+            {"entities": array(obj({"label": FILLED, "text": FILLED}, {"properties": {"type": "object"}, "confidence": UNIT}))},
+            {"relations": array(obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})), **_REQUEST},
         ),
     ),
 )

@@ -113,7 +113,7 @@ def tools_page() -> str:
         "| tool | toolset | kind | what it does |",
         "|---|---|---|---|",
     ]
-    lines += [f"| [`{tool.name}`](#{tool.name}) | {tool.toolset} | {tool.kind} | {tool.title} |" for tool in inventory]
+    lines += [f"| [`{tool.name}`](#{tool.name.replace('.', '')}) | {tool.toolset} | {tool.kind} | {tool.title} |" for tool in inventory]
     for tool in inventory:
         lines += ["", f"## {tool.name}", "", *_tool(tool)]
     return "\n".join(lines) + "\n"

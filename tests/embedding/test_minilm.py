@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from processors.embedding.load import load_embedder
-from processors.embedding.model import Embedder
+from processors.embedding.model import Embedder, TokenEmbedder
 
 TEXTS = [
     "A man is eating food.",
@@ -63,11 +63,22 @@ def test_texts_that_say_the_same_are_nearer(embedder: Embedder) -> None:
     assert friction @ again > 0.5 > friction @ other
 
 
-def test_text_past_256_tokens_is_ignored_and_text_before_counts(embedder: Embedder) -> None:
+def test_text_past_the_window_counts_as_much_as_it_is_long(embedder: Embedder) -> None:
     base = "river " * 254
-    same, longer, shorter = embedder.encode([base, base + "mountain", "river " * 200 + "mountain " * 54])
-    assert np.abs(same - longer).max() < 1e-6
-    assert same @ shorter < 0.999
+    same, longer, tail = embedder.encode([base, base + "mountain " * 127, "mountain " * 127])
+    expected = (254 * same + 127 * tail) / np.linalg.norm(254 * same + 127 * tail)
+    assert np.abs(longer - expected).max() < 1e-5
+    assert same @ longer < 0.999
+
+
+def test_token_vectors_come_with_the_same_vector_and_know_which_words_say_something(embedder: Embedder) -> None:
+    assert isinstance(embedder, TokenEmbedder)
+    found = embedder.encode_tokens(["The river bends.", "", "river " * 300])
+    assert np.abs(found.vectors - embedder.encode(["The river bends.", "", "river " * 300])).max() < 1e-6
+    first, empty, long = found.tokens
+    assert first.content.tolist() == [False, True, True, False]
+    assert np.allclose(np.linalg.norm(first.vectors, axis=1), 1.0, atol=1e-5)
+    assert (len(empty.ids), len(long.ids)) == (0, 300)
 
 
 def test_no_texts_give_no_rows(embedder: Embedder) -> None:

@@ -96,13 +96,18 @@ def test_a_misspelt_name_is_said_before_the_missing_one_that_it_explains() -> No
 def test_a_value_that_is_no_option_has_the_toolsets_own_code_and_the_options() -> None:
     refused = refusal(category="insights")
     assert refused.message == ('The argument `category` is "insights"; it must be one of insight, friction. Did you mean "insight"?')
-    assert (refused.error_code, refused.extra) == ("unknown_category", {"valid_options": ["insight", "friction"]})
+    options = ["insight", "friction"]
+    details = {"parameter": "category", "allowed": options}
+    assert (refused.error_code, refused.extra) == ("unknown_category", {"valid_options": options, "details": details})
 
 
 def test_the_own_code_of_a_list_holds_for_its_entries() -> None:
     refused = refusal(labels=["Belief", "Beleif"])
     assert refused.message.startswith('The argument `labels[1]` is "Beleif"')
-    assert (refused.error_code, refused.extra) == ("unknown_entity_type", {"valid_options": ["Belief", "Insight"], "hint": "labels"})
+    options = ["Belief", "Insight"]
+    details = {"parameter": "labels[1]", "allowed": options}
+    expected = {"valid_options": options, "hint": "labels", "details": details}
+    assert (refused.error_code, refused.extra) == ("unknown_entity_type", expected)
 
 
 def test_a_value_out_of_range_has_the_own_code_but_a_wrong_type_has_not() -> None:

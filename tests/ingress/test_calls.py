@@ -131,6 +131,7 @@ async def test_a_refusal_has_the_tools_code_and_extras_which_hide_nothing(desk: 
         "error_code": "already_superseded",
         "message": "That belief is superseded.",
         "error": "That belief is superseded.",
+        "error_message": "That belief is superseded.",
         "superseded_by": "b-2",
     }
 

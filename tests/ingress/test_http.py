@@ -56,6 +56,12 @@ async def test_no_state_is_kept_between_requests(tmp_path: Path) -> None:
     assert asked.json()["result"]["structuredContent"]["asked"] == {}
 
 
+async def test_further_names_of_the_host_are_accepted_and_no_others(tmp_path: Path) -> None:
+    async with requests(tmp_path, allowed_hosts=["thalweg.example"]) as client:
+        assert (await client.post("/mcp", json=INITIALIZE, headers={"host": "thalweg.example:7733"})).status_code == 200
+        assert (await client.post("/mcp", json=INITIALIZE, headers={"host": "evil.example"})).status_code == 421
+
+
 async def test_health_needs_no_token_and_everything_else_does(tmp_path: Path) -> None:
     async with requests(tmp_path, token="right") as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}

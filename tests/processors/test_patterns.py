@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from processors.stages.patterns import SessionState, read_state, signals
+from processors.session_state import read_state
+from processors.talos.session_signals import SessionState, signals
 from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import NOW, Store, event, opened
 
-CALM = SessionState("closed", 600, True, [], [], [])
+CALM = SessionState("closed", 600, True, [], [])
 
 
 def test_an_ordinary_session_shows_nothing():
@@ -16,8 +17,8 @@ def test_an_ordinary_session_shows_nothing():
 
 
 def test_a_busy_tool_beside_a_friction_is_a_signal_for_each_category():
-    state = CALM._replace(busy_tools=["read"], friction_categories=["conceptual", "tooling"])
-    assert [text for text, _ in signals(state)] == [
+    state = CALM._replace(busy_tools=["read"], frictions=[("f1", "conceptual"), ("f2", "tooling")])
+    assert [signal.description for signal in signals(state)] == [
         "Tool read called >20 times correlates with conceptual friction",
         "Tool read called >20 times correlates with tooling friction",
     ]
@@ -27,9 +28,9 @@ def test_a_long_session_counts_only_while_its_goal_is_not_achieved():
     long = CALM._replace(duration_s=10_801)
     assert list(signals(long)) == []
     for achieved in (False, None):
-        [(text, indicators)] = signals(long._replace(goal_achieved=achieved))
-        assert text == "Session longer than 3 hours without achieving its goal"
-        assert "goal not achieved" in indicators
+        [signal] = signals(long._replace(goal_achieved=achieved))
+        assert signal.description == "Session longer than 3 hours without achieving its goal"
+        assert "goal not achieved" in signal.indicators
 
 
 def tool_call(number, session_id, success=True):
@@ -43,7 +44,7 @@ def test_the_state_is_read_from_what_the_session_left():
     store.publish(opened(session), close)
     store.publish(*(tool_call(number, session) for number in range(21)), topic=TELEMETRY.name)
     state = read_state(store.database.cursor(), "default", session)
-    assert state == SessionState("closed", 14_400, False, ["read"], [], [])
+    assert state == SessionState("closed", 14_400, False, ["read"], [])
     assert read_state(store.database.cursor(), "other", session) is None
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from importlib.resources import files
 from pathlib import Path
 
 import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
+from storage.migrate import known_migrations
 from storage.search.engine import SearchIndexes
 from streams.ids import record_label
 
@@ -29,8 +29,8 @@ class Store:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect()
-        for name in ("0001_spine.sql", "0002_views.sql"):
-            self.connection.execute((files("storage.migrations") / name).read_text())
+        for migration in known_migrations():
+            self.connection.execute(migration.sql)
         self.offset = 0
 
     @property
@@ -66,7 +66,7 @@ class Store:
             [label, record_id, toolset, kind, session_id, domain, text, moment, namespace, MEMORY, offset, f"e{offset}"],
         )
         self.connection.execute(
-            "INSERT INTO embeddings VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, ?, 0, ?, ?)",
+            "INSERT INTO embeddings VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, ?, 0, ?, ?, NULL)",
             [label, MODEL.space, record_id, model_id, len(row), row.tolist(), namespace, DERIVED, offset, f"e{offset}"],
         )
         self.offset += 1

@@ -27,6 +27,7 @@ def insert_story(cursor: duckdb.DuckDBPyConnection) -> None:
     _sessions(cursor)
     _calls(cursor)
     _memories(cursor)
+    _cognitive(cursor)
     _log(cursor)
 
 
@@ -182,3 +183,19 @@ def _log(cursor: duckdb.DuckDBPyConnection) -> None:
         dlq_partition=3,
         dlq_offset=0,
     )
+
+
+def _cognitive(cursor: duckdb.DuckDBPyConnection) -> None:
+    """A line compressed to an insight, an eviction, a run of the judges and of the golden test."""
+    at = {"topic": MEMORY}
+    insert(cursor, "l0_raw", id=1, session_id="talk", timestamp=MONDAY, speaker="user", content="Why is the build slow?", **at)
+    insight = {"content": "Cached wheels build faster", "source_ids": "[1]", "fidelity_score": 1.0, "fidelity_warning": False}
+    insert(cursor, "l2_insights", id=2, created_at=MONDAY, **insight, **at)
+    insert(cursor, "l2_sources", insight_id=2, source_id=1, place=0, **at)
+    gone = {"original_content": "Ask about the wheels", "importance": 0.5, "reason": "LRU_EVICTION", "displaced_by": 4}
+    insert(cursor, "stale_memory", id=5, item_id=3, archived_at=TUESDAY, created_at=MONDAY, last_accessed=MONDAY, **gone, **at)
+    counts = {"evaluated_documents": 10, "failed_documents": 0, "kappa": 0.6, "kappa_degenerate": False}
+    models = {"judge1_model": "offline-lexical-1", "judge2_model": "offline-semantic-1"}
+    insert(cursor, "judge_runs", query_id=42, query="How do wheels help?", judged_at=TUESDAY, **counts, **models, **at)
+    day = {"precision_at_5": 0.78, "drift_detected": False, "queries_tested": 50, "details": "Baseline needs 3 days of results; 0 recorded"}
+    insert(cursor, "model_drift_log", date=TUESDAY.date(), query_breakdown="{}", completed_at=TUESDAY, **day, **at)

@@ -37,7 +37,11 @@ def friction(description: str, category: str = "tooling", **more: Any) -> Event:
 class DictState:
     """The frame's state in two dicts. It fails when a reducer gets a row that its `reads` did not name."""
 
-    keys = {"talos_sessions": ("namespace", "session_id"), "documents": ("label",)}
+    keys = {
+        "talos_sessions": ("namespace", "session_id"),
+        "talos_names": ("namespace", "label", "name"),
+        "documents": ("label",),
+    }
 
     def __init__(self) -> None:
         self.keyed: dict[tuple[str, Key], Row] = {}

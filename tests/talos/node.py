@@ -13,23 +13,28 @@ from typing import Any, cast
 from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
+from processors.embedding.model import Embedder
+from processors.graph_source import read_graph
+from processors.session_state import read_state
+from processors.stages.patterns import Patterns
 from processors.talos.extraction import Entity, extract
 from processors.talos.similarity import Record as Statement
 from processors.talos.similarity import similar_records
 from storage.applied import AppliedPositions
+from storage.graph.projection import Projections
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
-from streams.events import Event, LoggedEvent
+from streams.events import Event, LoggedEvent, wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
 from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup")
+STAGES = ("extract", "embed", "dedup", "patterns", "consolidate", "tensions")
 
 
 class SetClock:
@@ -59,7 +64,7 @@ class FallibleReader(Reader):
 class SmallNode:
     """`await node.call("journal_write", content=…)` runs a tool as the door does, without limits."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, embedder: Embedder | None = None) -> None:
         self.store = Store()
         self.clock = SetClock()
         self.applied = AppliedPositions()
@@ -68,11 +73,13 @@ class SmallNode:
         self.is_down = self.is_behind = False
         self.connection = Connection()
         self.spool = Spool(home / "spool")
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, None)
+        self.embedder = embedder
+        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
         self.gateway = Gateway(
-            cast(Log, self), self.applied, self.reader, self.indexes, None, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
+            cast(Log, self), self.applied, self.reader, self.indexes, embedder, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
         )
+        self.gateway.projections = Projections(home / "graph", read_graph)
         self._requests = 0
 
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
@@ -116,6 +123,8 @@ class SmallNode:
         self.process([self.store.record(encode(TELEMETRY.name, event))])
 
     def _derive(self, logged: LoggedEvent) -> None:
+        if logged.event.type == wire_type("talos.session.closed"):
+            self._show_patterns(logged)
         source, found = logged.event, extract(logged.event)
         if not found.entities:
             return
@@ -136,6 +145,14 @@ class SmallNode:
                 source, SIMILAR_FOUND, {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches}, number
             )
 
+    def _show_patterns(self, logged: LoggedEvent) -> None:
+        """What the patterns stage publishes."""
+        stage = Patterns(self.reader, self.applied)
+        state = read_state(self.store.database.cursor(), logged.event.namespace, logged.event.data["session_id"])
+        if state is not None:
+            for fact in stage.signalled(logged, state):
+                self._apply(self.store.record(encode(DERIVED.name, fact)))
+
     def _similar(self, entity: Entity) -> list[dict[str, Any]]:
         rows = self.store.sql('SELECT entity_id, label, text, category FROM entities ORDER BY "offset", idx')
         new = Statement(entity.id, entity.label, entity.text, entity.properties.get("category"))
@@ -147,7 +164,8 @@ class SmallNode:
         self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _apply(self, record: Record) -> None:
-        self.indexes.apply(self.store.apply(record).indexed.documents, [])
+        indexed = self.store.apply(record).indexed
+        self.indexes.apply(indexed.documents, indexed.vectors)
 
     def close(self) -> None:
         self.indexes.close(save=False)

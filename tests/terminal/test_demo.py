@@ -21,7 +21,9 @@ def test_the_report_says_what_was_done_and_every_number_agrees_with_the_others(c
     assert capsys.readouterr().out == ""
     assert report["ok"] and all(step["ok"] and step["ms"] > 0 for step in report["steps"])
     calls = [step["name"] for step in report["steps"] if step["kind"] == "call"]
-    assert calls == ["session_open", *["journal_write"] * len(ENTRIES), "friction_log", "friction_log", "journal_query", "session_close"]
+    found = ["journal_query", "inner_voice.retrieve"]
+    assert calls == ["session_open", *["journal_write"] * len(ENTRIES), "friction_log", "friction_log", *found, "session_close"]
+    assert 0 < len(report["snippets"]) <= 3 and {snippet["trust_tier"] for snippet in report["snippets"]} == {"green"}
     lines = session_path().read_bytes().splitlines()
     assert report["imported"]["lines"] == len(lines) and report["imported"]["unreadable"] == 1
     assert report["dead_letter"]["value"].encode() == lines[-1] and report["dead_letter"]["bytes"] == len(lines[-1])

@@ -51,8 +51,8 @@ def scratch_directory() -> Iterator[Path]:
 
 def environment(home: Path, *, embedder: str, broker: str = "") -> dict[str, str]:
     """The environment of a node for this alone: of the caller's own settings only how to reach a Kafka and where the model is."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_") or name.startswith(KEPT)}
-    own |= {"THALWEG_HOME": str(home), "THALWEG_EMBEDDER": embedder, "THALWEG_RATE_LIMIT": "1000000"}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(KEPT)}
+    own |= {"THALWEG_HOME": str(home), "THALWEG_EMBEDDER": embedder, "THALWEG_RATE_LIMIT": "1000000", "SURR_ENABLE_INNER_VOICE": "1"}
     return own | ({"THALWEG_BROKER": broker} if broker else {})
 
 

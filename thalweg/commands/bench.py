@@ -99,6 +99,24 @@ def search(as_json: bool, sizes: tuple[int, ...], count: int) -> None:
 
 @bench.command()
 @JSON
+@EMBEDDER
+@click.option(
+    "--dataset", default="messages", show_default=True, help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled)."
+)
+@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only so many.")
+def recall(as_json: bool, embedder: str, dataset: str, questions: int | None) -> None:
+    """How much of what answers a question is found, beside plain BM25 and plain dense search.
+
+    \b
+    Example: thalweg bench recall --dataset locomo10.json
+    """
+    from thalweg.bench.recall import load_for_recall, measure_recall
+
+    _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions), as_json)
+
+
+@bench.command()
+@JSON
 @BROKER
 @EMBEDDER
 @click.option("--n", "count", type=click.IntRange(1), default=5, show_default=True, help="Starts of a kind.")

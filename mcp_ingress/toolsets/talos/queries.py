@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import duckdb
+import orjson
 
+from processors.session_state import read_state
+from processors.significance_counts import count_significance
 from processors.talos.ontology import INHERITED_LABELS, PRELOADED
+from processors.talos.session_signals import indicators_now
+from processors.talos.significance import Counts
 
 MAX_RELATED = 10
 MAX_SIMILAR = 5
+MAX_SIGNALS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class SessionCounters:
     """What happened in a session: calls of tools, input + output tokens, knowledge produced."""
 
     tool_calls: int
@@ -32,23 +39,70 @@ class Recurrence:
     similar: list[dict[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What pattern_check answers from: the session's goal and frictions, what holds in it now, what is known of all sessions."""
+
+    texts: list[str]
+    indicators: set[str]
+    patterns: list[dict[str, Any]]
+    signals: list[dict[str, Any]]
+    counts: Counts
+
+
+def read_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen | None:
+    """None when there is no such session."""
+    state = read_state(cursor, namespace, session_id, now)
+    if state is None:
+        return None
+    key = [namespace, session_id]
+    texts = cursor.execute(
+        "SELECT goal FROM talos_sessions WHERE namespace = $1 AND session_id = $2 UNION ALL "
+        "SELECT text FROM entities WHERE namespace = $1 AND session_id = $2 AND label = 'Friction'",
+        key,
+    ).fetchall()
+    patterns = cursor.execute(
+        "SELECT pattern_id, name, status, last_occurred_at, total_occurrences, indicators FROM patterns WHERE namespace = ?", [namespace]
+    ).fetchall()
+    signals = cursor.execute(
+        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
+        [namespace, MAX_SIGNALS],
+    ).fetchall()
+    return Seen(
+        [text for (text,) in texts],
+        indicators_now(state),
+        [
+            {
+                "id": identity,
+                "name": name,
+                "status": status,
+                "last_occurred": last.date().isoformat(),
+                "total_occurrences": occurrences,
+                "indicators": orjson.loads(indicators or "[]"),
+            }
+            for identity, name, status, last, occurrences, indicators in patterns
+        ],
+        [{"description": description, "occurrences": occurrences} for description, occurrences in signals],
+        count_significance(cursor, namespace),
+    )
+
+
 def session_exists(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> bool:
     """Whether the session was ever opened."""
     found = cursor.execute("SELECT 1 FROM talos_sessions WHERE namespace = ? AND session_id = ?", [namespace, session_id]).fetchone()
     return found is not None
 
 
-def count_inherited(cursor: duckdb.DuckDBPyConnection, namespace: str, opened_at: datetime) -> dict[str, int]:
-    """Live entities of the seven inherited kinds that were there when the session opened; `opened_at` is UTC without zone."""
+def count_inherited(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> dict[str, int]:
+    """How much of each of the seven inherited kinds was live when the session opened: its INHERITED edges."""
     rows = cursor.execute(
-        "SELECT label, count(*) FROM entities_live WHERE namespace = ? AND created_at < ? AND label IN (SELECT unnest(?)) GROUP BY label",
-        [namespace, opened_at, list(INHERITED_LABELS.values())],
+        "SELECT label, count(*) FROM session_inherited WHERE namespace = ? AND session_id = ? GROUP BY label", [namespace, session_id]
     ).fetchall()
     counts = dict(rows)
     return {part: counts.get(label, 0) for part, label in INHERITED_LABELS.items()}
 
 
-def count_session(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> Counters:
+def count_session(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> SessionCounters:
     """The session's counters; zero for what was never published."""
     row = cursor.execute(
         """
@@ -61,7 +115,7 @@ def count_session(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
         [namespace, session_id],
     ).fetchone()
     assert row is not None, "a query of scalar subqueries has one row"
-    return Counters(*(int(value) for value in row))
+    return SessionCounters(*(int(value) for value in row))
 
 
 def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_id: str) -> Recurrence | None:

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from mcp_ingress.toolsets.talos.queries import Counters, count_session
+from mcp_ingress.toolsets.talos.queries import SessionCounters, count_session
 from streams.errors import Unavailable
 from streams.topics import MEMORY, TELEMETRY
 
@@ -50,7 +50,7 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     return answers.written(published, {"session_id": session_id}, fields, pending=counters is None, problem=problem)
 
 
-def _statistics(result: Mapping[str, Any] | None, counters: Counters | None) -> dict[str, Any]:
+def _statistics(result: Mapping[str, Any] | None, counters: SessionCounters | None) -> dict[str, Any]:
     return {
         "duration_seconds": result["duration_seconds"] if result and counters else None,
         "token_count": counters.token_count if counters else None,
@@ -63,7 +63,7 @@ def _reflection(skip: bool) -> dict[str, Any]:
 
 
 def _telemetry(
-    call: Call, session_id: str, goal_achieved: bool | None, result: Mapping[str, Any] | None, counters: Counters | None
+    call: Call, session_id: str, goal_achieved: bool | None, result: Mapping[str, Any] | None, counters: SessionCounters | None
 ) -> list[Any]:
     ended = {"goal_achieved": goal_achieved, "duration_seconds": result["duration_seconds"] if result else None}
     if counters is not None:

@@ -12,7 +12,6 @@ from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import count_inherited
 from processors.talos.identifiers import goal_id
 from processors.talos.ontology import INHERITED_LABELS
-from streams.clock import parse_time
 from streams.errors import Unavailable
 from streams.topics import MEMORY
 
@@ -31,8 +30,7 @@ async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
             answers.decided(call, published, session_id), answers.caught_up(call, published, "extract")
         )
         if result is not None and is_extracted:
-            opened_at = parse_time(result["started_at"]).replace(tzinfo=None)
-            counts = await call.read(functools.partial(count_inherited, namespace=call.namespace, opened_at=opened_at))
+            counts = await call.read(functools.partial(count_inherited, namespace=call.namespace, session_id=session_id))
     except Unavailable as error:
         problem = error
     call.connection.open_session_id = session_id

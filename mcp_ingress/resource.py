@@ -1,0 +1,153 @@
+"""A resource: one self-describing value on one screen, found in `toolsets/<toolset>/resources/<name>.py`.
+
+Reading one is a call like any other: its parameters are its arguments, and the door runs it as a tool that nobody lists.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+from mcp_ingress import toolsets
+from mcp_ingress.arguments import ArgumentCheck
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import ErrorShape, Tool
+from streams.errors import Refused
+
+MIME_TYPE = "application/json"
+MAX_URI = 8_192
+Items = tuple[list[dict[str, Any]], bool]
+"""What a read gives: the items, and whether they are as fresh as was asked."""
+Handler = Callable[[Call, dict[str, Any]], Awaitable[Items]]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A base URI, the parameters that may follow it (JSON Schemas by name), and what reads it.
+
+    Parameters come as text: numbers outside their bounds are clamped, what is no number is refused.
+    """
+
+    uri: str
+    toolset: str
+    title: str
+    description: str
+    parameters: Mapping[str, Mapping[str, Any]]
+    handler: Handler
+    error_shape: ErrorShape
+    required: tuple[str, ...] = ()
+    timeout_s: float = 30.0
+
+    @property
+    def name(self) -> str:
+        return self.uri.split("://", 1)[1]
+
+    @property
+    def template(self) -> str | None:
+        """The URI with its parameters (RFC 6570); None when it takes none."""
+        return f"{self.uri}{{?{','.join(self.parameters)}}}" if self.parameters else None
+
+    def as_tool(self) -> Tool:
+        """The call that reads it. Its argument `uri` is the URI as it was asked."""
+
+        async def read(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+            asked = str(arguments.pop("uri"))
+            items, is_fresh = await self.handler(call, arguments)
+            envelope = {"resource": self.uri, "uri": asked, "mimeType": MIME_TYPE, "contents": items}
+            return envelope if is_fresh else envelope | {"stale": True}
+
+        schema = {"uri": {"type": "string"}, **self.parameters}
+        required = ["uri", *self.required]
+        return Tool(
+            name=self.uri,
+            toolset=self.toolset,
+            title=self.title,
+            description=self.description,
+            input_schema={"type": "object", "properties": schema, "required": required, "additionalProperties": False},
+            output_schema={"type": "object"},
+            kind="read",
+            handler=read,
+            timeout_s=self.timeout_s,
+            error_shape=self.error_shape,
+        )
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Resources by base URI, with the calls that read them and the checks of their parameters."""
+
+    resources: Mapping[str, Resource] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    checks: Mapping[str, ArgumentCheck] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, resources: Collection[Resource]) -> Resources:
+        found = {resource.uri: resource for resource in sorted(resources, key=lambda each: each.uri)}
+        if len(found) < len(resources):
+            raise ValueError("two resources have one URI")
+        tools = {uri: resource.as_tool() for uri, resource in found.items()}
+        return cls(found, tools, {uri: ArgumentCheck(tool.input_schema) for uri, tool in tools.items()})
+
+    def select(self, toolsets: Collection[str]) -> Resources:
+        """The resources of these toolsets."""
+        return Resources.of([resource for resource in self.resources.values() if resource.toolset in toolsets])
+
+
+@cache
+def find_resources() -> Resources:
+    """Every `RESOURCE` of the distribution."""
+    found: list[Resource] = []
+    for package in pkgutil.iter_modules(toolsets.__path__, toolsets.__name__ + "."):
+        toolset = importlib.import_module(package.name)
+        if not any(entry.name == "resources" for entry in pkgutil.iter_modules(toolset.__path__)):
+            continue
+        place = importlib.import_module(f"{package.name}.resources")
+        modules = (importlib.import_module(entry.name) for entry in pkgutil.iter_modules(place.__path__, place.__name__ + "."))
+        found += [module.RESOURCE for module in modules if hasattr(module, "RESOURCE")]
+    return Resources.of(found)
+
+
+def base_of(uri: str) -> str:
+    """The URI without its parameters."""
+    return uri.partition("?")[0].rstrip("/")
+
+
+def arguments_of(resource: Resource, uri: str) -> dict[str, Any]:
+    """The parameters of a URI as arguments, `+` a space. Raises Refused for an unknown or repeated one, and for what is no number."""
+    if len(uri) > MAX_URI:
+        raise Refused(f"The URI has {len(uri)} characters; at most {MAX_URI} are accepted.")
+    try:
+        pairs = parse_qsl(uri.partition("?")[2], keep_blank_values=True, errors="strict")
+    except (ValueError, UnicodeDecodeError):
+        raise Refused("The parameters of the URI are no percent-encoded UTF-8 text.") from None
+    arguments: dict[str, Any] = {}
+    for name, text in pairs:
+        if name not in resource.parameters:
+            accepted = ", ".join(resource.parameters) or "none"
+            raise Refused(f"There is no parameter `{name[:80]}`; accepted: {accepted}.", code="resource_not_found")
+        if name in arguments:
+            raise Refused(f"The parameter `{name}` is given twice.")
+        arguments[name] = _typed(name, text, resource.parameters[name])
+    return arguments
+
+
+def _typed(name: str, text: str, schema: Mapping[str, Any]) -> Any:
+    kind = schema.get("type")
+    if kind not in ("integer", "number"):
+        return text
+    try:
+        value: float = int(text) if kind == "integer" else float(text)
+    except ValueError:
+        raise Refused(
+            f"The parameter `{name}` is {text[:80]!r}; {'an integer' if kind == 'integer' else 'a number'} is expected."
+        ) from None
+    if value != value:
+        raise Refused(f"The parameter `{name}` is not a number.")
+    if "maximum" in schema:
+        value = min(value, schema["maximum"])
+    return max(value, schema["minimum"]) if "minimum" in schema else value

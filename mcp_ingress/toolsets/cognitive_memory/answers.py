@@ -1,0 +1,126 @@
+"""What the Cognitive Memory tools share: the form of their errors, requests, decisions and the shapes of their answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mcp_ingress.gateway import Call, Published
+from mcp_ingress.toolsets.talos.answers import caught_up
+from storage.reader import Outcome
+from streams.errors import EmbedderUnavailable, Refused
+from streams.events import Event
+from streams.topics import MEMORY
+
+TOOLSET = "cognitive_memory"
+INVALID, STORE, KEY, FAILED = (
+    "Parameter validation failed",
+    "Database operation failed",
+    "API key not configured",
+    "Tool execution failed",
+)
+NOT_FOUND = "Resource not found"
+_ERRORS: Mapping[str, str] = {
+    "unavailable": STORE,
+    "log_unavailable": STORE,
+    "timeout": STORE,
+    "api_key_not_configured": KEY,
+    "embedder_unavailable": FAILED,
+    "nothing_to_evaluate": FAILED,
+    "rate_limited": FAILED,
+    "internal_error": FAILED,
+    "resource_not_found": NOT_FOUND,
+}
+"""Every other code is a parameter that was not accepted."""
+WITHOUT_EMBEDDING = frozenset({"compress_to_l2_insight", "store_episode"})
+
+ID: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**53 - 1}
+TEXT: Mapping[str, Any] = {"type": ["string", "null"]}
+NUMBER: Mapping[str, Any] = {"type": ["number", "null"]}
+COUNT: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 0}
+FLAG: Mapping[str, Any] = {"type": ["boolean", "null"]}
+EMBEDDING_STATUS: Mapping[str, Any] = {"enum": ["success", "retried", "pending", "failed"]}
+NUMBERS: Mapping[str, Any] = {"type": ["array", "null"], "items": {"type": "number"}}
+
+
+def error_shape(tool: str, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"error", "details", "tool"}`, the form of every error of this toolset."""
+    more = {"embedding_status": "failed"} if tool in WITHOUT_EMBEDDING else {}
+    return {**extra, **more, "error": _ERRORS.get(code, INVALID), "details": message, "tool": tool}
+
+
+def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer's schema: the tool's own fields, those of a pending or stale answer, and those of an error."""
+    shared = {
+        "status": {"type": "string", "enum": ["success", "ok"]},
+        "freshness": {"type": "object", "description": "Pass it back as _meta thalweg/freshness to read this write."},
+        "pending": {"type": "boolean", "description": "Accepted, not applied yet: what depends on stored state is null."},
+        "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
+        "spooled": {"type": "boolean"},
+        "warnings": {"type": "array", "items": {"type": "string"}},
+        "error": {"type": "string"},
+        "details": {"type": "string"},
+    }
+    return {"type": "object", "properties": {**shared, **properties}}
+
+
+def checked_texts(arguments: Mapping[str, Any], *names: str) -> None:
+    """Refused when one of these texts is blank."""
+    for name in names:
+        if not arguments[name].strip():
+            raise Refused(f"The argument '{name}' is blank; it needs some text.")
+
+
+def request(call: Call, short_type: str, fields: Mapping[str, Any]) -> Event:
+    """The memory event of this call, with the request id under which it is decided."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return call.event(short_type, {**given, "request_id": call.request_id})
+
+
+async def decided(call: Call, published: Published, event: Event) -> Mapping[str, Any] | None:
+    """What the reducer answered; None while that is not known. Raises Refused with its code when it refused."""
+    outcome = await call.outcome(published)
+    if outcome is None:
+        return None
+    _check(outcome)
+    return outcome.result
+
+
+def _check(outcome: Outcome) -> None:
+    if outcome.status == "refused":
+        raise Refused(outcome.message or "The request was refused.", code=outcome.code, **outcome.result)
+
+
+async def write(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] | None]:
+    """Publish, and wait for the decision."""
+    published = await call.publish((MEMORY.name, event))
+    return published, await decided(call, published, event)
+
+
+async def write_embedded(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] | None, str]:
+    """Publish, wait for the decision and for the vector; the third says what became of the vector."""
+    published = await call.publish((MEMORY.name, event))
+    result, is_embedded = await asyncio.gather(decided(call, published, event), caught_up(call, published, "embed"))
+    if call.gateway.embedder is None:
+        return published, result, "failed"
+    return published, result, "success" if is_embedded and result is not None else "pending"
+
+
+def written(published: Published, fields: Mapping[str, Any], *, pending: bool = False) -> dict[str, Any]:
+    """A write's answer: its fields and the token always."""
+    notes: dict[str, Any] = {"pending": True} if pending else {}
+    if published.spooled:
+        notes["spooled"] = True
+    return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
+
+
+async def encode(call: Call, *texts: str) -> np.ndarray:
+    """A unit vector a text. Raises EmbedderUnavailable when the node runs without a model."""
+    embedder = call.gateway.embedder
+    if embedder is None:
+        raise EmbedderUnavailable("The node runs without an embedding model.")
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, list(texts))
+    return vectors

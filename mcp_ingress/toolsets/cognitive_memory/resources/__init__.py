@@ -1,0 +1,1 @@
+"""The resources of Cognitive Memory, one module a resource."""

@@ -1,0 +1,116 @@
+"""`hybrid_search` as a function: both sides in parallel, fused by rank. The tool, the resource and the golden test call it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import numpy as np
+import orjson
+
+from mcp_ingress.gateway import Call
+from processors.cognitive.identifiers import L2, TOOLSET, number_in
+from processors.cognitive.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
+from storage.search.planner import Filter
+
+MAX_TRIGRAMS = 24
+MAX_SCANNED = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An insight and its place; `distance` is 1 − cosine, None when the semantic side has not found it."""
+
+    row: Mapping[str, Any]
+    place: Fused
+    distance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What a search found, best first, and how many each side found."""
+
+    found: list[Found]
+    semantic: int
+    keyword: int
+
+
+def insights(namespace: str, *, created_from: datetime | None = None, created_before: datetime | None = None) -> Filter:
+    """The filter of the insights of a namespace; times are UTC without a zone, as the tables have them, the second exclusive."""
+    first, last = (None if moment is None else moment.replace(tzinfo=UTC) for moment in (created_from, created_before))
+    return Filter(namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False)
+
+
+async def retrieve(
+    call: Call, text: str, vector: np.ndarray | None, top_k: int, weights: Mapping[str, float], chosen: Filter, *, pool: int | None = None
+) -> Retrieved:
+    """The insights nearest to the vector and those that say the words, fused; a side of weight 0 is not searched."""
+    size = pool or POOL * top_k
+    near, said = await asyncio.gather(_semantic(call, vector, size, chosen, weights), _keyword(call, text, size, top_k, chosen, weights))
+    fused = fuse([label for label, _ in near], said, weights)
+    rows = await call.read(lambda cursor: _read(cursor, call.namespace, [each.label for each in fused]))
+    distances = {label: round(1 - cosine, 6) for label, cosine in near}
+    found = [Found(rows[each.label], each, distances.get(each.label)) for each in fused if each.label in rows]
+    return Retrieved(found[:top_k], len(near), len(said))
+
+
+async def _semantic(
+    call: Call, vector: np.ndarray | None, size: int, chosen: Filter, weights: Mapping[str, float]
+) -> Sequence[tuple[int, float]]:
+    if vector is None or not weights["semantic"]:
+        return []
+    return await call.read(lambda cursor: call.gateway.indexes.nearest(cursor, vector, size, chosen))
+
+
+async def _keyword(call: Call, text: str, size: int, top_k: int, chosen: Filter, weights: Mapping[str, float]) -> list[int]:
+    if not weights["keyword"]:
+        return []
+
+    def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
+        said = [label for label, _ in call.gateway.indexes.said(cursor, text, size, chosen)]
+        return said if len(said) >= top_k else [*said, *_alike(cursor, text, chosen.namespace, set(said), size - len(said))]
+
+    return await call.read(search)
+
+
+def _alike(cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, known: set[int], size: int) -> list[int]:
+    """Insights that share enough trigrams with the text: parts of words, other spellings. The newest that could are compared."""
+    parts = sorted(part for part in trigrams(text) if " " not in part)[:MAX_TRIGRAMS]
+    if not parts:
+        return []
+    shared = " + ".join(["contains(folded, ?)::INTEGER"] * len(parts))
+    rows = cursor.execute(
+        f"SELECT label, text FROM (SELECT label, text, created_at, lower(text) AS folded FROM documents WHERE namespace = ? AND toolset = ? "
+        f"AND kind = ?) WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
+        [namespace, TOOLSET, L2, *parts, max(1, round(TRIGRAM_SIMILARITY * len(parts)))],
+    ).fetchall()
+    scored = [(word_similarity(text, said), label) for label, said in rows if label not in known]
+    return [label for score, label in sorted(scored, key=lambda each: (-each[0], each[1])) if score >= TRIGRAM_SIMILARITY][:size]
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The insights with these labels."""
+    if not labels:
+        return {}
+    records = cursor.execute(
+        "SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [list(labels)]
+    ).fetchall()
+    numbers = {number_in(record): label for label, record in records}
+    rows = read_insights(cursor, "WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[]))", [namespace, list(numbers)])
+    return {numbers[row["id"]]: row for row in rows}
+
+
+def read_insights(cursor: duckdb.DuckDBPyConnection, condition: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
+    """Rows of `l2_insights` as plain values."""
+    result = cursor.execute(
+        "SELECT id, content, created_at, source_ids, fidelity_score, fidelity_warning, warning_message, source_coverage "
+        f"FROM l2_insights {condition}",
+        list(parameters),
+    )
+    names = [column[0] for column in result.description or ()]
+    rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    return [row | {"source_ids": orjson.loads(row["source_ids"])} for row in rows]

@@ -1,0 +1,130 @@
+"""store_dual_judge_scores: two judges score documents for a query of the ground truth; their agreement is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+import duckdb
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.cognitive_memory import answers
+from processors.cognitive.judging import Corpus, Document, Judge, words
+from streams.errors import Refused, Unavailable
+
+MAX_COUNTED = 20_000
+
+
+async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Ask both judges at once, publish their scores, and answer the agreement that the reducer finds."""
+    answers.checked_texts(arguments, "query")
+    documents = _documents(arguments["docs"])
+    await call.fresh()
+    query, query_id = arguments["query"], arguments["query_id"]
+    if not await call.read(functools.partial(_exists, namespace=call.namespace, query_id=query_id)):
+        raise Refused(f"query_id {query_id} does not exist in ground_truth")
+    one, other = _judges(call)
+    corpus = await call.read(functools.partial(_corpus, namespace=call.namespace, query=query))
+    first, second = await asyncio.gather(one.judge(query, documents, corpus), other.judge(query, documents, corpus))
+    spent = first.spent + second.spent
+    scored = [{"id": document.id, "judge1": a, "judge2": b} for document, a, b in zip(documents, first.scores, second.scores, strict=True)]
+    fields = {"query_id": query_id, "query": query, "documents": scored, "judge1_model": one.model, "judge2_model": other.model}
+    costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
+    published, result = await answers.write(call, answers.request(call, "cm.judge.scored", {**fields, **costs}))
+    return answers.written(published, result or {"query_id": query_id}, pending=result is None)
+
+
+def _documents(given: list[dict[str, Any]]) -> list[Document]:
+    ids = [document["id"] for document in given]
+    twice = sorted({number for number in ids if ids.count(number) > 1})
+    if twice:
+        raise Refused(f"The argument `docs` has the id {twice[0]} twice; each document is judged once.")
+    for document in given:
+        if not document["content"].strip():
+            raise Refused(f"The document {document['id']} in `docs` is blank; it needs some text.")
+    return [Document(document["id"], document["content"]) for document in given]
+
+
+def _judges(call: Call) -> tuple[Judge, Judge]:
+    if call.gateway.cognitive.judges is None:
+        raise Unavailable("The node has no judges.")
+    return call.gateway.cognitive.judges
+
+
+def _exists(cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: int) -> bool:
+    return bool(cursor.execute("SELECT 1 FROM ground_truth WHERE namespace = ? AND id = ?", [namespace, query_id]).fetchall())
+
+
+def _corpus(cursor: duckdb.DuckDBPyConnection, namespace: str, query: str) -> Corpus:
+    """How many insights hold each of the query's words; the newest that may are counted, so that the time is bounded."""
+    [(total,)] = cursor.execute("SELECT count(*) FROM l2_insights WHERE namespace = ?", [namespace]).fetchall()
+    asked = list(dict.fromkeys(words(query)))[:64]
+    if not asked or not total:
+        return Corpus(total, {})
+    likely = " OR ".join(["contains(lower(content), ?)"] * len(asked))
+    rows = cursor.execute(
+        f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
+        [namespace, *asked],
+    ).fetchall()
+    held = [set(words(content)) for (content,) in rows]
+    return Corpus(total, {word: sum(word in said for said in held) for word in asked})
+
+
+_DOCUMENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "integer", "description": "Document identifier"},
+        "content": {"type": "string", "minLength": 1, "description": "Document content to evaluate for relevance"},
+    },
+    "required": ["id", "content"],
+}
+_LABELS = {"type": ["array", "null"], "items": {"type": "boolean"}}
+
+TOOL = Tool(
+    name="store_dual_judge_scores",
+    toolset=answers.TOOLSET,
+    title="Judge documents twice",
+    description="Store dual judge evaluation scores using GPT-4o and Haiku for IRR validation. Evaluates documents with two independent judges "
+    "and calculates Cohen's Kappa for methodologically valid ground truth creation. "
+    "Here two offline judges run, one by words and one by meaning, unless the node's settings name models of a provider.",
+    kind="long",
+    handler=score,
+    error_shape=answers.error_shape,
+    timeout_s=600.0,
+    open_world=True,
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query_id": {"type": "integer", "minimum": 1, "description": "Ground truth query ID (must exist in ground_truth table)"},
+            "query": {"type": "string", "minLength": 1, "description": "User query string for relevance evaluation"},
+            "docs": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 50,
+                "items": _DOCUMENT,
+                "description": "Array of documents to evaluate with both judges",
+            },
+        },
+        "required": ["query_id", "query", "docs"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "query_id": answers.COUNT,
+            "judge1_score": answers.NUMBER,
+            "judge2_score": answers.NUMBER,
+            "kappa": answers.NUMBER,
+            "agreement": answers.TEXT,
+            "evaluated_documents": answers.COUNT,
+            "judge1_scores": answers.NUMBERS,
+            "judge2_scores": answers.NUMBERS,
+            "judge1_labels": _LABELS,
+            "judge2_labels": _LABELS,
+            "judge1_model": answers.TEXT,
+            "judge2_model": answers.TEXT,
+            "kappa_degenerate": answers.FLAG,
+            "failed_documents": {"type": ["array", "null"], "items": {"type": "integer"}},
+        }
+    ),
+)

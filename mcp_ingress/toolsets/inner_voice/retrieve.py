@@ -1,0 +1,217 @@
+"""inner_voice.retrieve: a query becomes snippets with provenance, of thoughts and of what is known. No model writes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.inner_voice.queries import Fetched, Wanted, fetch_candidates
+from processors.embedding.model import Embedder
+from processors.inner_voice.config import MAX_TOP_K
+from processors.inner_voice.kinds import ID_PREFIXES, SOURCE_TYPES, TableName, trust_tier
+from processors.inner_voice.selection import Hit, adapted_floor, pick
+from processors.inner_voice.text import cap, content_hash
+from streams.clock import format_time
+from streams.errors import EmbedderUnavailable, Refused, Unavailable
+
+THOUGHTS: tuple[TableName, ...] = ("thoughts",)
+KNOWLEDGE: tuple[TableName, ...] = ("kg_entities", "kg_observations")
+EMBED_TIMEOUT_S = 5.0
+PROVIDERS = {"onnxruntime": "onnx"}
+"""Names of the seed for what runs a model."""
+
+logger = logging.getLogger(__name__)
+
+
+def refuse_disabled(call: Call) -> None:
+    """The gate, before anything else is looked at."""
+    if not call.gateway.inner_voice.is_enabled:
+        raise Refused("inner_voice.retrieve is off; start the node with SURR_ENABLE_INNER_VOICE=1.", code="feature_disabled")
+
+
+async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say what was there to choose from."""
+    started, config = call.clock.monotonic(), call.gateway.inner_voice
+    query, asked = _parameters(call, arguments)
+    embedder, vector = await _embed(call, query)
+    is_fresh = await call.fresh("extract", "embed")
+    thoughts, knowledge = await _fetch(call, embedder, vector, asked, arguments)
+    best = [max(candidate.score for candidate in source.candidates) for source in (thoughts, knowledge) if source.candidates]
+    floor_used = adapted_floor(best, asked["floor"], config.min_floor)
+    hits = pick([*knowledge.candidates, *thoughts.candidates], floor_used, asked["mix"], asked["top_k"], content_hash)
+    diagnostics: dict[str, Any] = {
+        "provider": PROVIDERS.get(embedder.info.provider, embedder.info.provider),
+        "model": embedder.info.model_id,
+        "dim": embedder.info.dim,
+        "k_req": asked["top_k"],
+        "k_ret": len(hits),
+        "kg_candidates": knowledge.eligible,
+        "thought_candidates": thoughts.eligible,
+        "floor_used": floor_used,
+        "latency_ms": round((call.clock.monotonic() - started) * 1000),
+    }
+    _log(diagnostics, asked["floor"], hits, is_quiet=config.is_quiet)
+    if not hits:
+        eligible = thoughts.eligible + knowledge.eligible
+        diagnostics |= {"no_results": True, "reason": "floor_excluded_all" if eligible else "no_candidates"}
+    return {"snippets": [_snippet(hit) for hit in hits], "diagnostics": diagnostics | ({} if is_fresh else {"stale": True})}
+
+
+def _parameters(call: Call, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The trimmed query, and top_k, floor and mix within their bounds."""
+    config = call.gateway.inner_voice
+    query = str(arguments["query"]).strip()
+    if not query:
+        raise Refused("The argument `query` is blank; it needs some text.", code="invalid_params")
+    return query, {
+        "top_k": min(max(int(arguments.get("top_k", config.top_k)), 1), MAX_TOP_K),
+        "floor": min(max(float(arguments.get("floor", config.floor)), 0.0), 1.0),
+        "mix": min(max(float(arguments.get("mix", config.mix)), 0.0), 1.0),
+    }
+
+
+async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
+    """The one embedder of the node and the query's vector. Raises EmbedderUnavailable; no other provider is tried."""
+    embedder = call.gateway.embedder
+    if embedder is None:
+        raise EmbedderUnavailable("The node runs without an embedder.")
+    try:
+        async with asyncio.timeout(EMBED_TIMEOUT_S):
+            rows = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [query])
+    except TimeoutError:
+        raise EmbedderUnavailable(f"The embedder did not answer within {EMBED_TIMEOUT_S:g} s.") from None
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:  # whatever the runtime of a model raises
+        logger.warning("the embedder failed (%s)", type(error).__name__)
+        raise EmbedderUnavailable("The embedder failed.") from error
+    vector = np.asarray(rows[0], np.float32)
+    if len(vector) != embedder.info.dim:
+        raise EmbedderUnavailable(f"Embedding dimension {len(vector)} does not match the active dimension {embedder.info.dim}.")
+    return embedder, vector
+
+
+async def _fetch(
+    call: Call, embedder: Embedder, vector: np.ndarray, asked: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> tuple[Fetched, Fetched]:
+    """Thoughts, and knowledge: a source that `mix` leaves out is not asked at all."""
+    tables = (THOUGHTS if asked["mix"] < 1 else ()) + (KNOWLEDGE if asked["mix"] > 0 else ())
+    wanted = Wanted(
+        call.namespace,
+        arguments.get("include_private", False),
+        tuple(arguments.get("include_tags", ())),
+        tuple(arguments.get("exclude_tags", ())),
+    )
+    most = call.gateway.inner_voice.candidates(asked["top_k"])
+
+    def query(cursor: duckdb.DuckDBPyConnection) -> dict[TableName, Fetched]:
+        return {table: fetch_candidates(cursor, call.gateway.indexes, embedder.info, vector, table, wanted, most) for table in tables}
+
+    try:
+        fetched = await call.read(query)
+    except (Unavailable, duckdb.Error) as error:
+        logger.warning("a retrieval could not read the store (%s)", type(error).__name__)
+        raise Refused("The store could not be read; call again, or ask `thalweg status`.", code="db_error") from error
+    return _together(fetched, THOUGHTS), _together(fetched, KNOWLEDGE)
+
+
+def _together(fetched: Mapping[TableName, Fetched], tables: tuple[TableName, ...]) -> Fetched:
+    parts = [fetched[table] for table in tables if table in fetched]
+    return Fetched([candidate for part in parts for candidate in part.candidates], sum(part.eligible for part in parts))
+
+
+def _snippet(hit: Hit) -> dict[str, Any]:
+    found = hit.candidate
+    text = cap(found.text)
+    return {
+        "id": ID_PREFIXES[found.table] + found.record_id,
+        "table": found.table,
+        "source_type": SOURCE_TYPES[found.table],
+        "origin": found.origin or "model",
+        "trust_tier": trust_tier(found.table, found.origin),
+        "created_at": format_time(found.created_at.replace(tzinfo=UTC)),
+        "text": text,
+        "score": found.score,
+        "content_hash": hit.content_hash,
+        "span_start": 0,
+        "span_end": len(text),
+    }
+
+
+def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Hit], *, is_quiet: bool) -> None:
+    """Figures at info, ids at debug; never a text, and nothing at all when that is asked for."""
+    if is_quiet:
+        return
+    logger.info("retrieved %s", {**diagnostics, "floor": floor})
+    logger.debug("snippets %s", [(hit.candidate.table, hit.candidate.record_id) for hit in hits])
+
+
+_TAGS = {"type": "array", "items": {"type": "string"}, "default": []}
+_COUNT = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_SNIPPET = {
+    "id": _TEXT,
+    "table": {"enum": list(ID_PREFIXES)},
+    "source_type": {"enum": list(SOURCE_TYPES.values())},
+    "origin": {"enum": ["human", "tool", "model", "logged"]},
+    "trust_tier": {"enum": ["green", "amber", "red"]},
+    "created_at": _TEXT,
+    "text": {"type": "string", "maxLength": 800},
+    "score": {"type": "number", "maximum": 1},
+    "content_hash": _TEXT,
+    "span_start": _COUNT,
+    "span_end": _COUNT,
+}
+_DIAGNOSTICS = {
+    "provider": _TEXT,
+    "model": _TEXT,
+    **{name: _COUNT for name in ("dim", "k_req", "k_ret", "kg_candidates", "thought_candidates")},
+    "floor_used": {"type": "number"},
+    "latency_ms": _COUNT,
+}
+_NOTES = {"no_results": {"type": "boolean"}, "reason": {"enum": ["no_candidates", "floor_excluded_all"]}, "stale": {"type": "boolean"}}
+
+TOOL = Tool(
+    name="inner_voice.retrieve",
+    toolset="inner_voice",
+    title="Retrieve snippets",
+    description="Turns a natural-language query into snippets with provenance, from thoughts and from the knowledge graph, for "
+    "synthesis elsewhere. No language model is called and no text is written. Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
+    kind="read",
+    handler=retrieve,
+    gate=refuse_disabled,
+    invalid_code="invalid_params",
+    code_field="code",
+    honours_no_log=True,
+    timeout_s=15.0,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Natural-language input"},
+            "top_k": {"type": "integer", "description": "Most snippets to return, 1 to 50; 10 unless configured otherwise"},
+            "floor": {"type": "number", "description": "Least cosine similarity, 0.0 to 1.0; may be lowered so that each source has a hit"},
+            "mix": {"type": "number", "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only; 0.6 by default"},
+            "include_private": {"type": "boolean", "description": "Include thoughts that are private", "default": False},
+            "include_tags": {**_TAGS, "description": "Only items with at least one of these tags"},
+            "exclude_tags": {**_TAGS, "description": "No item with any of these tags"},
+        },
+        "required": ["query"],
+    },
+    output_schema={
+        "type": "object",
+        "properties": {
+            "success": {"const": False, "description": "Only in an error's answer"},
+            "snippets": {"type": "array", "items": {"type": "object", "properties": _SNIPPET, "required": list(_SNIPPET)}},
+            "diagnostics": {"type": "object", "properties": {**_DIAGNOSTICS, **_NOTES}, "required": list(_DIAGNOSTICS)},
+        },
+    },
+)

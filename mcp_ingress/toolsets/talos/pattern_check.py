@@ -1,0 +1,112 @@
+"""pattern_check: which known patterns fit the session, which signals are about to become one, how urgent it all is."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.talos import answers
+from mcp_ingress.toolsets.talos.queries import read_patterns
+from processors.talos.significance import rate, relevance
+from streams.errors import Refused
+
+THRESHOLD_FOR_PATTERN = 3
+LEAST_RELEVANCE = 0.3
+MOST_PATTERNS = 20
+
+
+async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Read the session's state, rank the patterns by meaning, indicators and occurrences."""
+    session_id = str(answers.checked_session_id(arguments["session_id"]))
+    with_emerging = bool(arguments.get("include_emerging", True))
+    is_fresh = await call.fresh("extract", "dedup", "patterns")
+    read = functools.partial(read_patterns, namespace=call.namespace, session_id=session_id, now=call.clock.now())
+    seen = await call.read(read)
+    if seen is None:
+        raise Refused(f"There is no session {session_id}; session_open starts one.", code="session_not_found")
+    patterns = [pattern for pattern in seen.patterns if with_emerging or pattern["status"] != "emerging"]
+    about = " ".join(part for part in ((arguments.get("context") or "").strip(), *seen.texts) if part)
+    cosines = await call.cosines(about, [pattern["name"] for pattern in patterns])
+    answer = {
+        "success": True,
+        "matching_patterns": _matching(patterns, cosines, seen.indicators),
+        "emerging_signals": [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in seen.signals] if with_emerging else [],
+        "significance": {"score": (rating := rate(seen.counts)).score, "level": rating.level},
+    }
+    if not is_fresh:
+        answer["stale"] = True
+    if cosines is None:
+        answer |= {"degraded": True, "message": "No embedder answers: patterns are ranked by indicators and occurrences only."}
+    return answer
+
+
+def _matching(patterns: list[dict[str, Any]], cosines: list[float] | None, now: set[str]) -> list[dict[str, Any]]:
+    """The patterns from the least relevance up, best first, ties by id."""
+    ranked = []
+    for number, pattern in enumerate(patterns):
+        indicators = pattern["indicators"]
+        score = relevance(
+            cosines[number] if cosines else 0.0, len(now.intersection(indicators)), len(indicators), pattern["total_occurrences"]
+        )
+        if score >= LEAST_RELEVANCE:
+            ranked.append(pattern | {"relevance": round(score, 6)})
+    return sorted(ranked, key=lambda pattern: (-pattern["relevance"], pattern["id"]))[:MOST_PATTERNS]
+
+
+TOOL = Tool(
+    name="pattern_check",
+    toolset="talos",
+    title="Check for patterns",
+    description="Analyze current session context against known patterns. Returns matching patterns and emerging signals.",
+    kind="read",
+    handler=check_patterns,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "session_id": {"type": "string", "description": "Current session identifier"},
+            "context": {"type": "string", "description": "Optional additional context for matching"},
+            "include_emerging": {"type": "boolean", "description": "Include patterns with status='emerging'", "default": True},
+        },
+        "required": ["session_id"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "matching_patterns": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "id": {"type": "string"},
+                        "name": {"type": "string"},
+                        "status": {"enum": ["emerging", "confirmed"]},
+                        "relevance": {"type": "number", "minimum": 0, "maximum": 1},
+                        "last_occurred": {"type": "string"},
+                        "total_occurrences": {"type": "integer"},
+                        "indicators": {"type": "array", "items": {"type": "string"}},
+                    },
+                    "required": ["id", "name", "status", "relevance", "last_occurred", "total_occurrences", "indicators"],
+                },
+            },
+            "emerging_signals": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "description": {"type": "string"},
+                        "occurrences": {"type": "integer"},
+                        "threshold_for_pattern": {"const": THRESHOLD_FOR_PATTERN},
+                    },
+                    "required": ["description", "occurrences", "threshold_for_pattern"],
+                },
+            },
+            "significance": {
+                "type": "object",
+                "properties": {"score": {"type": "integer"}, "level": {"enum": ["URGENT", "ATTENTION", "REVIEW", "MONITOR", "STABLE"]}},
+                "required": ["score", "level"],
+            },
+        }
+    ),
+)

@@ -1,0 +1,71 @@
+"""belief_get: one belief in full, with its line and its open tensions when they are asked for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_queries import find_belief, find_line, list_tensions
+from processors.valence.confidence import age_days, temporal_freshness
+from streams.clock import parse_time
+
+
+async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The belief, how fresh it is today, and what was asked for besides."""
+    belief_id = answers.checked_id(arguments, "belief_id")
+    is_fresh = await call.fresh("tensions")
+    belief = await call.read(functools.partial(find_belief, namespace=call.namespace, belief_id=belief_id))
+    if belief is None:
+        raise answers.not_found("BELIEF_NOT_FOUND", "belief", belief_id)
+    age = age_days(parse_time(belief["created_at"]), call.clock.now())
+    fields: dict[str, Any] = {"belief": belief | {"temporal_freshness_now": temporal_freshness(belief["domain_path"], age)}}
+    if arguments["include_history"]:
+        fields["history"] = await call.read(functools.partial(find_line, namespace=call.namespace, belief_id=belief_id))
+    if arguments["include_tensions"]:
+        query = functools.partial(list_tensions, namespace=call.namespace, belief_id=belief_id, open_only=True, limit=answers.MAX_LIMIT)
+        fields["tensions"], _ = await call.read(query)
+    return answers.shown(fields, is_fresh)
+
+
+_STEP = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "content": {"type": "string"},
+        "created_at": {"type": "string"},
+        "valid_from": {"type": ["string", "null"]},
+        "valid_until": {"type": ["string", "null"]},
+        "reason": {"type": ["string", "null"]},
+        "position": {"type": "integer", "minimum": 1},
+        "is_current": {"type": "boolean"},
+    },
+}
+
+TOOL = Tool(
+    name="belief_get",
+    toolset="valence",
+    title="Look at a belief",
+    description="Get a single belief by ID with full details.",
+    kind="read",
+    handler=get_belief,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "belief_id": {"type": "string", "description": "UUID of the belief"},
+            "include_history": {"type": "boolean", "default": False, "description": "Include supersession chain"},
+            "include_tensions": {"type": "boolean", "default": False, "description": "Include related tensions"},
+        },
+        "required": ["belief_id"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "belief": answers.BELIEF_SCHEMA,
+            "history": {"type": "array", "items": _STEP, "description": "The whole line, oldest first."},
+            "tensions": answers.TENSIONS,
+        }
+    ),
+)

@@ -1,0 +1,72 @@
+"""belief_query: find beliefs by meaning and words, the best of them by confidence and age as well."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_queries import find_beliefs, find_canonical
+from mcp_ingress.toolsets.valence.belief_search import Conditions, search_beliefs, vector_of
+
+
+async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Wait for what the caller has written, search under the filters, and show the best in full."""
+    query = answers.checked_text(arguments, "query")
+    limit = answers.checked_limit(arguments)
+    asked = answers.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
+    is_fresh = await call.fresh("embed")
+    entity_id = None
+    if asked is not None:
+        entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
+        if entity_id is None:
+            raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
+    domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
+    conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
+    vector = await vector_of(call, query)
+    indexes, now = call.gateway.indexes, call.clock.now()
+    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, query, vector, conditions, limit, now))
+    ids = [match.belief_id for match in found]
+    beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=ids))
+    shown = [
+        beliefs[match.belief_id]
+        | {
+            "relevance_score": round(match.score, 6),
+            "score_parts": {name: round(part, 6) for name, part in match.parts.items()},
+        }
+        for match in found
+    ]
+    fields: dict[str, Any] = {"beliefs": shown, "total_count": total}
+    if vector is None:
+        fields |= {"degraded": True, "message": "No embedder is configured: beliefs are found by their words only."}
+    return answers.shown(fields, is_fresh)
+
+
+TOOL = Tool(
+    name="belief_query",
+    toolset="valence",
+    title="Search beliefs",
+    description="Search beliefs by content, domain, or entity. Ranked by meaning, confidence and recency.",
+    kind="read",
+    handler=query_beliefs,
+    timeout_s=10.0,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Natural language search query"},
+            "domain_filter": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Filter by domain path (e.g., ['tech', 'architecture'])",
+            },
+            "entity_id": {"type": "string", "description": "Filter by related entity UUID"},
+            "include_superseded": {"type": "boolean", "default": False, "description": "Include superseded beliefs"},
+            "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
+        },
+        "required": ["query"],
+    },
+    output_schema=answers.output_schema({"beliefs": answers.BELIEFS, "total_count": answers.TOTAL}),
+)

@@ -1,0 +1,64 @@
+"""belief_supersede: replace a belief by another text; the old one stays in the history."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_search import vector_of
+from mcp_ingress.toolsets.valence.belief_writes import belief_after, tensions_of
+from processors.valence.beliefs import belief_id_of
+
+
+async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish and await the decision: of two that replace one belief the first in the log wins, and the other is told the head."""
+    old_id = answers.checked_id(arguments, "old_belief_id")
+    content, reason = answers.checked_text(arguments, "new_content"), answers.checked_text(arguments, "reason").strip()
+    draft = answers.checked_draft(arguments, content=content)
+    fields = {"old_belief_id": old_id, "new_content": content, "reason": reason, "confidence": arguments.get("confidence")}
+    asked = answers.event(call, "valence.belief.superseded", fields)
+    published = await answers.publish(call, asked)
+    made = belief_id_of(asked)
+    result, problem = await answers.decided(call, published, belief_id=made)
+    said: dict[str, Any] = {"old_belief_id": old_id, "reason": reason}
+    if result is None:
+        new = answers.submitted(asked, made, draft, supersedes_id=old_id)
+        said |= {"new_belief": new, "old_belief": None, "tensions_detected": []}
+        return answers.answered(published, said, {}, pending=True, problem=problem)
+    vector = await vector_of(call, content)
+    for name, belief_id in (("new_belief", made), ("old_belief", old_id)):
+        said[name] = await call.read(functools.partial(belief_after, namespace=call.namespace, belief_id=belief_id))
+    return answers.answered(published, said | {"tensions_detected": await tensions_of(call, made, vector)}, {})
+
+
+TOOL = Tool(
+    name="belief_supersede",
+    toolset="valence",
+    title="Supersede a belief",
+    description="Replace an old belief with a new one, maintaining history.",
+    kind="write",
+    handler=supersede_belief,
+    memory_operation="update_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "old_belief_id": {"type": "string", "description": "UUID of belief to supersede"},
+            "new_content": {"type": "string", "description": "Updated belief content"},
+            "reason": {"type": "string", "description": "Why this belief is being superseded"},
+            "confidence": {"type": ["object", "number"], "description": "Confidence for new belief"},
+        },
+        "required": ["old_belief_id", "new_content", "reason"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "old_belief_id": {"type": "string"},
+            "new_belief": answers.BELIEF_SCHEMA,
+            "reason": {"type": "string"},
+            "old_belief": answers.BELIEF_OR_NULL,
+            "tensions_detected": answers.TENSIONS,
+        }
+    ),
+)

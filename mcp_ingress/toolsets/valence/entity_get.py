@@ -1,0 +1,49 @@
+"""entity_get: an entity, and the beliefs about it when they are asked for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity, newest_beliefs
+
+
+async def get_entity(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The entity under the id that stands for it; `resolved_from` says when another one was asked for."""
+    asked = answers.checked_id(arguments, "entity_id")
+    limit = answers.checked_limit(arguments, "belief_limit")
+    is_fresh = await call.fresh("tensions")
+    entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
+    if entity_id is None:
+        raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
+    fields: dict[str, Any] = {"entity": await call.read(functools.partial(find_entity, namespace=call.namespace, entity_id=entity_id))}
+    if arguments["include_beliefs"]:
+        query = functools.partial(newest_beliefs, namespace=call.namespace, entity_id=entity_id, limit=limit)
+        fields["beliefs"] = await call.read(query)
+    if entity_id != asked:
+        fields["resolved_from"] = asked
+    return answers.shown(fields, is_fresh)
+
+
+TOOL = Tool(
+    name="entity_get",
+    toolset="valence",
+    title="Look at an entity",
+    description="Get entity details with optional beliefs.",
+    kind="read",
+    handler=get_entity,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "entity_id": {"type": "string", "description": "UUID of the entity"},
+            "include_beliefs": {"type": "boolean", "default": False, "description": "Include related beliefs"},
+            "belief_limit": {"type": "integer", "default": 10, "description": "Max beliefs to include"},
+        },
+        "required": ["entity_id"],
+    },
+    output_schema=answers.output_schema({"entity": answers.ENTITY_SCHEMA, "beliefs": answers.BELIEFS, "resolved_from": {"type": "string"}}),
+)

@@ -1,0 +1,42 @@
+"""entity_search: find entities by name or alias."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_queries import search_entities as find_entities
+from processors.valence.entities import TYPES
+
+
+async def search_entities(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Entities that stand for themselves, exact names first."""
+    query, limit = answers.checked_text(arguments, "query"), answers.checked_limit(arguments)
+    is_fresh = await call.fresh("tensions")
+    search = functools.partial(find_entities, namespace=call.namespace, query=query, kind=arguments.get("type"), limit=limit)
+    entities, total = await call.read(search)
+    return answers.shown({"entities": entities, "total_count": total}, is_fresh)
+
+
+TOOL = Tool(
+    name="entity_search",
+    toolset="valence",
+    title="Search entities",
+    description="Find entities by name or type.",
+    kind="read",
+    handler=search_entities,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Search query (matches name and aliases)"},
+            "type": {"type": "string", "enum": list(TYPES), "description": "Filter by entity type"},
+            "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
+        },
+        "required": ["query"],
+    },
+    output_schema=answers.output_schema({"entities": {"type": "array", "items": answers.ENTITY_SCHEMA}, "total_count": answers.TOTAL}),
+)

@@ -1,0 +1,55 @@
+"""exchange_add: keep a turn of a conversation under its number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import kb_answers as answers
+from processors.valence_kb.exchanges import tokens_approx
+from processors.valence_kb.identifiers import EXCHANGE, object_id
+from streams.event_types.valence_kb import ROLES
+
+
+async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish and await the number that the single writer gives in the order of the log."""
+    session_id, content = answers.checked_id(arguments, "session_id"), answers.checked_text(arguments, "content")
+    asked = answers.event(call, "valence.exchange.added", {**arguments, "session_id": session_id})
+    exchange_id = object_id(asked, EXCHANGE)
+    published = await answers.publish(call, asked)
+    result, problem = await answers.decided(call, published, exchange_id=exchange_id)
+    sequence = None if result is None else result["sequence"]
+    exchange = answers.exchange(asked, exchange_id, sequence, tokens_approx(content))
+    if result is not None:
+        exchange["created_at"] = result["created_at"]  # of a request that came before: the time of the one that stands
+    ids = {"exchange_id": exchange_id, "sequence": sequence}
+    return answers.answered(published, ids, {"exchange": exchange}, pending=result is None, problem=problem)
+
+
+TOOL = Tool(
+    name="exchange_add",
+    toolset="valence",
+    title="Record a turn",
+    description="Record a conversation turn. Turns of a session are numbered from 1 without gaps, also when they come at the same time.",
+    kind="write",
+    handler=add_exchange,
+    memory_operation="create_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "session_id": {"type": "string", "description": "UUID of the session"},
+            "role": {"type": "string", "enum": ROLES, "x-error-code": "INVALID_PARAMS", "description": "Who said it"},
+            "content": {"type": "string", "description": "Message content"},
+            "tool_uses": {"type": "array", "description": "Tools used in this turn"},
+        },
+        "required": ["session_id", "role", "content"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "exchange_id": {"type": "string"},
+            "sequence": {"type": ["integer", "null"], "minimum": 1},
+            "exchange": answers.EXCHANGE_SCHEMA,
+        }
+    ),
+)

@@ -1,0 +1,60 @@
+"""session_end: close a conversation with what it was about."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import kb_answers as answers
+from mcp_ingress.toolsets.valence.kb_queries import find_session
+from streams.event_types.valence_kb import END_STATUSES
+
+
+async def end_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish, await the decision, answer the session; the first end keeps its time."""
+    session_id = answers.checked_id(arguments, "session_id")
+    asked = answers.event(call, "valence.session.ended", {**arguments, "session_id": session_id})
+    published = await answers.publish(call, asked)
+    result, problem = await answers.decided(call, published, session_id=session_id)
+    session = None
+    if result is not None:
+        session = await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id))
+    fields = {"session": session, "already_ended": None if result is None else result["already_ended"]}
+    return answers.answered(published, {"session_id": session_id}, fields, pending=result is None, problem=problem)
+
+
+TOOL = Tool(
+    name="session_end",
+    toolset="valence",
+    title="End a conversation",
+    description="Close a session with summary and themes. Ending it again keeps the time of its end and replaces what is given.",
+    kind="write",
+    handler=end_session,
+    memory_operation="update_memory",
+    idempotent=True,
+    input_schema={
+        "type": "object",
+        "properties": {
+            "session_id": {"type": "string", "description": "UUID of the session"},
+            "summary": {"type": "string", "description": "Session summary"},
+            "themes": {"type": "array", "items": {"type": "string"}, "description": "Key themes from session"},
+            "status": {
+                "type": "string",
+                "enum": END_STATUSES,
+                "default": "completed",
+                "x-error-code": "INVALID_PARAMS",
+                "description": "How it ended",
+            },
+        },
+        "required": ["session_id"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "session_id": {"type": "string"},
+            "session": {"anyOf": [answers.SESSION_SCHEMA, {"type": "null"}]},
+            "already_ended": {"type": ["boolean", "null"]},
+        }
+    ),
+)

@@ -1,0 +1,43 @@
+"""session_list: conversations, newest first."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import kb_answers as answers
+from mcp_ingress.toolsets.valence.kb_queries import list_sessions as list_rows
+
+_FILTERS = ("platform", "project_context", "status")
+
+
+async def list_sessions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Sessions that match exactly; a value that nothing has matches nothing."""
+    limit = answers.checked_limit(arguments)
+    wanted = {name: arguments.get(name) for name in _FILTERS}
+    is_fresh = await call.fresh()
+    sessions, total = await call.read(functools.partial(list_rows, namespace=call.namespace, wanted=wanted, limit=limit))
+    return answers.shown({"sessions": sessions, "total_count": total}, is_fresh)
+
+
+TOOL = Tool(
+    name="session_list",
+    toolset="valence",
+    title="List conversations",
+    description="List sessions with filters.",
+    kind="read",
+    handler=list_sessions,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "platform": {"type": "string", "description": "Only of this platform"},
+            "project_context": {"type": "string", "description": "Only of this project or topic"},
+            "status": {"type": "string", "description": "Only of this status: active, completed or abandoned"},
+            "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
+        },
+    },
+    output_schema=answers.output_schema({"sessions": {"type": "array", "items": answers.SESSION_SCHEMA}, "total_count": answers.TOTAL}),
+)

@@ -1,0 +1,70 @@
+"""session_start: begin a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import kb_answers as answers
+from processors.valence_kb.identifiers import SESSION, object_id
+from streams.clock import format_time
+from streams.event_types.valence_kb import PLATFORMS
+from streams.events import Event
+
+
+async def start_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish and answer at once: nothing of a new session depends on what is stored."""
+    asked = answers.event(call, "valence.session.started", arguments)
+    session = _session(asked)
+    published = await answers.publish(call, asked)
+    return answers.answered(published, {"session_id": session["id"]}, {"session": session})
+
+
+def _session(asked: Event) -> dict[str, Any]:
+    data, moment = asked.data, format_time(asked.time)
+    metadata = data.get("metadata") or {}
+    claude_session_id = metadata.get("claude_session_id")
+    return {
+        "id": object_id(asked, SESSION),
+        "platform": data["platform"],
+        "project_context": data.get("project_context"),
+        "status": "active",
+        "summary": None,
+        "themes": [],
+        "started_at": moment,
+        "ended_at": None,
+        "claude_session_id": claude_session_id if isinstance(claude_session_id, str) else None,
+        "external_room_id": data.get("external_room_id"),
+        "metadata": metadata,
+        "created_at": moment,
+        "exchange_count": 0,
+        "insight_count": 0,
+    }
+
+
+TOOL = Tool(
+    name="session_start",
+    toolset="valence",
+    title="Begin a conversation",
+    description="Begin a new conversation session.",
+    kind="write",
+    handler=start_session,
+    memory_operation="create_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "platform": {
+                "type": "string",
+                "enum": PLATFORMS,
+                "x-error-code": "INVALID_PARAMS",
+                "description": "Platform this session is on",
+            },
+            "project_context": {"type": "string", "description": "Project or topic context"},
+            "external_room_id": {"type": "string", "description": "Room/channel ID for chat platforms"},
+            "metadata": {"type": "object", "description": "Additional session metadata"},
+        },
+        "required": ["platform"],
+    },
+    output_schema=answers.output_schema({"session_id": {"type": "string"}, "session": answers.SESSION_SCHEMA}),
+)

@@ -1,0 +1,55 @@
+"""tension_list: what contradicts what."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_queries import find_canonical, list_tensions
+from processors.valence.tensions import SEVERITIES, STATUSES
+
+
+async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Tensions under the filters, the latest first, once the detector has seen what the caller has written."""
+    limit = answers.checked_limit(arguments)
+    asked = answers.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
+    is_fresh = await call.fresh("tensions")
+    entity_id = None
+    if asked is not None:
+        entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
+        if entity_id is None:
+            raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
+    query = functools.partial(
+        list_tensions,
+        namespace=call.namespace,
+        status=arguments.get("status"),
+        severity=arguments.get("severity"),
+        entity_id=entity_id,
+        limit=limit,
+    )
+    tensions, total = await call.read(query)
+    return answers.shown({"tensions": tensions, "total_count": total}, is_fresh)
+
+
+TOOL = Tool(
+    name="tension_list",
+    toolset="valence",
+    title="List tensions",
+    description="List contradictions/tensions between beliefs. `severity` is the least that is listed.",
+    kind="read",
+    handler=list_found,
+    memory_operation="search_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "status": {"type": "string", "enum": list(STATUSES), "description": "Filter by status"},
+            "severity": {"type": "string", "enum": list(SEVERITIES), "description": "Minimum severity"},
+            "entity_id": {"type": "string", "description": "Tensions involving this entity"},
+            "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
+        },
+    },
+    output_schema=answers.output_schema({"tensions": answers.TENSIONS, "total_count": answers.TOTAL}),
+)

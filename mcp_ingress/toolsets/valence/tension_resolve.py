@@ -1,0 +1,72 @@
+"""tension_resolve: say how a tension ends, and what becomes of its beliefs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mcp_ingress.gateway import Call
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension
+from processors.valence.tensions import ACTIONS
+from streams.errors import Refused
+
+
+async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Publish the decision and await whether it was the first: of two resolutions one wins, and the other is told which."""
+    tension_id = answers.checked_id(arguments, "tension_id")
+    resolution = answers.checked_text(arguments, "resolution").strip()
+    await call.fresh("tensions")
+    found = functools.partial(find_tension, namespace=call.namespace, tension_id=tension_id)
+    tension = _open(tension_id, await call.read(found))
+    ids = {"tension_id": tension_id, "belief_a_id": tension["belief_a_id"], "belief_b_id": tension["belief_b_id"]}
+    said = {"tension_id": tension_id, "action": arguments["action"], "resolution": resolution}
+    published = await answers.publish(call, answers.event(call, "valence.tension.resolved", ids | said))
+    result, problem = await answers.decided(call, published, tension_id=tension_id, action=arguments["action"])
+    if result is None:
+        return answers.answered(published, said | {"tension": None, "beliefs": []}, {}, pending=True, problem=problem)
+    after = await call.read(found)
+    pair = [ids["belief_a_id"], ids["belief_b_id"]]
+    beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=pair))
+    shown = {name: value for name, value in (after or {}).items() if name != "action"}
+    return answers.answered(published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]}, {})
+
+
+def _open(tension_id: str, tension: Row | None) -> Row:
+    """The tension, unless there is none or it has ended without a call. Which of two calls was first is the reducer's to say."""
+    if tension is None:
+        raise answers.not_found("TENSION_NOT_FOUND", "tension", tension_id)
+    if tension["action"] is None and tension["status"] == "resolved":
+        message = f"The tension {tension_id} is resolved already: {tension['resolution']}."
+        raise Refused(message, code="TENSION_ALREADY_RESOLVED", details=details_of(tension))
+    return tension
+
+
+TOOL = Tool(
+    name="tension_resolve",
+    toolset="valence",
+    title="Resolve a tension",
+    description="Mark a tension as resolved with explanation.",
+    kind="write",
+    handler=resolve_tension,
+    memory_operation="update_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "tension_id": {"type": "string", "description": "UUID of the tension"},
+            "resolution": {"type": "string", "description": "How the tension was resolved"},
+            "action": {"type": "string", "enum": list(ACTIONS), "description": "What to do with the beliefs"},
+        },
+        "required": ["tension_id", "resolution", "action"],
+    },
+    output_schema=answers.output_schema(
+        {
+            "tension_id": {"type": "string"},
+            "action": {"type": "string", "enum": list(ACTIONS)},
+            "resolution": {"type": "string"},
+            "tension": {**answers.TENSION_SCHEMA, "type": ["object", "null"]},
+            "beliefs": answers.BELIEFS,
+        }
+    ),
+)

@@ -1,0 +1,1 @@
+"""Cognitive Memory: what its tools, reducers and judges compute, as pure functions."""

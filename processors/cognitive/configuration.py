@@ -1,0 +1,16 @@
+"""What a node is told of Cognitive Memory: when an insight counts as thin, and who judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from processors.cognitive.fidelity import THRESHOLD
+from processors.cognitive.judging import Judge
+
+
+@dataclass(frozen=True)
+class Cognitive:
+    """`judges`: two of them; None while the node has not been given any."""
+
+    fidelity_threshold: float = THRESHOLD
+    judges: tuple[Judge, Judge] | None = field(default=None)

@@ -1,0 +1,36 @@
+"""Which texts of an event become vectors: (record id, text), by the event's type, for every toolset that remembers text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from processors.cognitive import embedding as cognitive
+from processors.talos import extraction
+from processors.valence.beliefs import belief_id_of
+from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED
+from streams.event_types.valence_kb import INSIGHT_EXTRACTED
+from streams.events import Event
+
+Texts = Sequence[tuple[str, str]]
+
+
+def _belief(field: str) -> Callable[[Event], Texts]:
+    def texts(event: Event) -> Texts:
+        content = event.data[field]
+        return [(belief_id_of(event), content)] if content.strip() else []
+
+    return texts
+
+
+TEXTS: Mapping[str, Callable[[Event], Texts]] = {
+    **dict.fromkeys(extraction.EXTRACTED_FROM, extraction.texts_to_embed),
+    **cognitive.TEXTS,
+    BELIEF_CREATED: _belief("content"),
+    BELIEF_SUPERSEDED: _belief("new_content"),
+    INSIGHT_EXTRACTED: _belief("content"),
+}
+
+
+def texts_to_embed(event: Event) -> Texts:
+    """The texts of this event, with the ids of the records that they are."""
+    return TEXTS[event.type](event)

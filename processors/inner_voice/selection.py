@@ -1,0 +1,94 @@
+"""From scored candidates to snippets: the floor, the share of each source, repeats, and what fills free slots.
+
+Thoughts are one source, entities and observations of the knowledge graph together the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from processors.inner_voice.kinds import Origin, TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that passed the filters, with its cosine to the query. `text` is the stored text in full."""
+
+    table: TableName
+    record_id: str
+    text: str
+    score: float
+    created_at: datetime
+    origin: Origin | None = None
+
+    @property
+    def is_thought(self) -> bool:
+        return self.table == "thoughts"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A candidate that was picked, with the hash by which it was compared."""
+
+    candidate: Candidate
+    content_hash: str
+
+
+def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Best first; equal scores newer first, then by id."""
+    by_id = sorted(candidates, key=lambda candidate: (candidate.record_id, candidate.table))
+    by_age = sorted(by_id, key=lambda candidate: candidate.created_at, reverse=True)
+    return sorted(by_age, key=lambda candidate: candidate.score, reverse=True)
+
+
+def adapted_floor(best_scores: Sequence[float], floor: float, min_floor: float) -> float:
+    """The floor in use. `best_scores`: the best of each fetched source that has candidates at all.
+
+    It is lowered only when a source has nothing above it, only as far as needed, and never below `min_floor`.
+    """
+    starving = [best for best in best_scores if best < floor]
+    if not starving:
+        return floor
+    within_reach = [best for best in starving if best >= min_floor]
+    if within_reach:
+        return max(min_floor, min(within_reach))
+    return floor if len(starving) < len(best_scores) else min(floor, min_floor)
+
+
+def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
+    """How many of `top_k` slots are the knowledge graph's, halves up; each source gets one when both have hits."""
+    slots = math.floor(mix * top_k + 0.5)
+    if both_hit and 0 < mix < 1 and top_k >= 2:
+        return min(max(slots, 1), top_k - 1)
+    return slots
+
+
+def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Hit]:
+    """Each row once and each text once: of the same text the better score stays, at equal scores the knowledge graph's."""
+    seen: set[str | tuple[str, str]] = set()
+    kept: list[Hit] = []
+    for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):
+        identity, digest = (candidate.table, candidate.record_id), hash_of(candidate.text)
+        if identity not in seen and digest not in seen:
+            seen |= {identity, digest}
+            kept.append(Hit(candidate, digest))
+    return kept
+
+
+def pick(candidates: Sequence[Candidate], floor: float, mix: float, top_k: int, hash_of: Callable[[str], str]) -> list[Hit]:
+    """At most `top_k` hits at or above the floor, best first: each source's share, then whatever is left, by score."""
+    above = [candidate for candidate in candidates if candidate.score >= floor]
+    both_hit = {candidate.is_thought for candidate in above} == {True, False}
+    unique = without_repeats(above, hash_of)
+    share = {False: knowledge_slots(mix, top_k, both_hit=both_hit)}
+    share[True] = top_k - share[False]
+    taken: list[Hit] = []
+    for is_thought, slots in share.items():
+        taken += [hit for hit in unique if hit.candidate.is_thought is is_thought][:slots]
+    chosen = {id(hit) for hit in taken}
+    taken += [hit for hit in unique if id(hit) not in chosen][: top_k - len(taken)]
+    place = {id(candidate): number for number, candidate in enumerate(ranked(hit.candidate for hit in taken))}
+    return sorted(taken, key=lambda hit: place[id(hit.candidate)])

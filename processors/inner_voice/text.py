@@ -1,0 +1,39 @@
+"""The text of a snippet: cut at the end of a sentence, and the hash by which the same text is recognised."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from blake3 import blake3
+
+MAX_CHARS = 800
+MIN_KEPT_CHARS = 320
+"""A sentence end before this place would throw away too much: 40 % of `MAX_CHARS`."""
+_SENTENCE_END = re.compile("[.!?][\"”')]?(?=\\s)")
+_WHITESPACE = re.compile(r"\s+")
+
+
+def cap(text: str) -> str:
+    """At most 800 characters: up to the last sentence end within them, unless that leaves fewer than 320; else cut hard.
+
+    What is short enough is unchanged.
+    """
+    if len(text) <= MAX_CHARS:
+        return text
+    # one character more, so that the whitespace behind an end at 800 is seen
+    ends = [match.end() for match in _SENTENCE_END.finditer(text[: MAX_CHARS + 1]) if match.end() <= MAX_CHARS]
+    last = ends[-1] if ends else 0
+    return text[: last if last >= MIN_KEPT_CHARS else MAX_CHARS].rstrip()
+
+
+def normalise(text: str) -> str:
+    """The text as it is compared: the seed's five steps in the seed's order (removal of invisible characters comes last)."""
+    folded = unicodedata.normalize("NFKC", text).lower()
+    spaced = _WHITESPACE.sub(" ", folded).strip()
+    return "".join(character for character in spaced if unicodedata.category(character) not in ("Cf", "Cc"))
+
+
+def content_hash(text: str) -> str:
+    """Lower-case hex blake3 of the normalised full text, never of the cut one."""
+    return str(blake3(normalise(text).encode(errors="surrogatepass")).hexdigest())

@@ -1,0 +1,88 @@
+"""The process that runs one Cypher query: `python -m storage.graph.child`, a request on stdin, an answer on stdout, both JSON.
+
+The file is opened read-only, the kernel bounds address space, processor time and forbids writing to files, and the parent kills.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from decimal import Decimal
+from typing import Any
+
+import ladybug
+import orjson
+
+from storage.sql.child import limit, plain
+
+BATCH_BYTES = 8_000_000
+MAX_DB_BYTES = 2**33
+ADDRESS_SPACE_MB = MAX_DB_BYTES // 2**20
+_PLACE = re.compile(r"\(line: (\d+), offset: (\d+)\)")
+_DRAWING = re.compile(r'\n".*', re.S)
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Columns and rows, or the plan; or an error with its kind and a sentence."""
+    database = ladybug.Database(
+        request["file"], read_only=True, max_num_threads=1, max_db_size=MAX_DB_BYTES, buffer_pool_size=request["memory_mb"] * 2**20
+    )
+    connection = ladybug.Connection(database)
+    started = time.perf_counter()
+    try:
+        if request["explain"]:
+            plan = connection.execute(f"EXPLAIN {request['cypher']}", request["parameters"] or None)
+            return {"columns": [], "rows": [], "plan": str(plan.get_all()[0][0])}
+        result = connection.execute(request["cypher"], request["parameters"] or None)
+        rows: list[list[Any]] = []
+        size = 0
+        truncated = False
+        while result.has_next():
+            row = [simple(value) for value in result.get_next()]
+            size += len(orjson.dumps(row))
+            if len(rows) >= request["max_rows"] or size > BATCH_BYTES:
+                truncated = True
+                break
+            rows.append(row)
+    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # the others: parameters that ladybug has no type for
+        return _error(str(error))
+    elapsed_ms = int((time.perf_counter() - started) * 1000)
+    return {"columns": result.get_column_names(), "rows": rows, "truncated": truncated, "elapsed_ms": elapsed_ms}
+
+
+def simple(value: Any) -> Any:
+    """A value that JSON has: a node as its label and properties, an edge as its type and properties, a path as both lists."""
+    if isinstance(value, dict):
+        if "_NODES" in value:
+            return {"nodes": simple(value["_NODES"]), "relationships": simple(value["_RELS"])}
+        if "_LABEL" in value:
+            name = "type" if "_SRC" in value else "label"
+            properties = {key: simple(item) for key, item in value.items() if not key.startswith("_") and item is not None}
+            return {f"_{name}": value["_LABEL"], **properties}
+        return {str(key): simple(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [simple(item) for item in value]
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        return plain(int(value))
+    return plain(value)
+
+
+def _error(message: str) -> dict[str, Any]:
+    if message.startswith("Assertion failed"):
+        message = "Runtime exception: the graph library cannot run this query."
+    place = _PLACE.search(message)
+    position = [int(place[1]), int(place[2])] if place else None
+    text = _DRAWING.sub("", _PLACE.sub("", message)).strip()
+    return {"error": " ".join(text.split()), "place": position}
+
+
+def main() -> None:
+    request = orjson.loads(sys.stdin.buffer.read())
+    limit(request["memory_mb"] + ADDRESS_SPACE_MB, request["cpu_s"])
+    sys.stdout.buffer.write(orjson.dumps(answer(request)))
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

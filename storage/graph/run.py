@@ -1,0 +1,120 @@
+"""Running a Cypher query over a projection in a child process, within limits of time, memory, rows and bytes."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from storage.graph.cypher import check_cypher, in_ladybug, missing_parameters, original_offset, position_of, tokens_of
+from storage.sql.run import child_command
+from streams.errors import Refused, Unavailable
+
+MAX_ROWS = 1000
+MEMORY_MB = 512
+MAX_PARAMETER_BYTES = 1_000_000
+_NAMED = re.compile(r"(?:Table|Variable|variable|property|function|column) ['\"]?(\w+)")
+_WRONG_QUERY = ("Parser exception", "Binder exception", "Catalog exception")
+
+
+@dataclass(frozen=True, slots=True)
+class CypherAnswer:
+    """Rows as lists of JSON values in the order of `columns`; with `plan` nothing was executed."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    truncated: bool = False
+    elapsed_ms: int = 0
+    plan: str | None = None
+
+
+def checked_parameters(cypher: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the query before anything is built or started; returns the parameters that it names.
+
+    Raises Refused with `syntax_error`, `read_only_violation` or `missing_parameter`.
+    """
+    names = check_cypher(cypher)
+    given = dict(parameters)
+    missing_parameters(names, given)
+    used = {name: given[name] for name in names}
+    if len(orjson.dumps(used)) > MAX_PARAMETER_BYTES:
+        raise Refused(f"The parameters are longer than {MAX_PARAMETER_BYTES} bytes.")
+    return used
+
+
+def run_cypher(file: Path, cypher: str, parameters: Mapping[str, Any], *, explain: bool = False, timeout_s: float = 30.0) -> CypherAnswer:
+    """Run one checked query; blocks up to `timeout_s`, so call it off the event loop.
+
+    Raises Refused with `syntax_error` (and `position`), `timeout`, or `invalid_argument` for what fails on its values;
+    Unavailable when the projection or the library cannot be opened.
+    """
+    spoken, changes = in_ladybug(cypher)
+    request = {
+        "file": str(file),
+        "cypher": spoken,
+        "parameters": dict(parameters),
+        "explain": explain,
+        "max_rows": MAX_ROWS,
+        "memory_mb": MEMORY_MB,
+        "cpu_s": math.ceil(timeout_s) + 1,
+    }
+    answer = _ask_child(orjson.dumps(request), timeout_s)
+    if "error" in answer:
+        place = answer["place"]
+        raise _refusal(cypher, answer["error"], original_offset(_offset(spoken, *place), changes) if place else None)
+    return CypherAnswer(**answer)
+
+
+def _ask_child(request: bytes, timeout_s: float) -> dict[str, Any]:
+    command, environment = child_command("storage.graph.child")
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd="/"
+    ) as child:
+        try:
+            output, complaint = child.communicate(request, timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise _too_long(timeout_s) from None
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        raise _too_long(timeout_s)
+    if child.returncode != 0:
+        if b"MemoryError" in complaint or b"bad_alloc" in complaint or child.returncode < 0:
+            raise Refused(f"The query broke its limit of {MEMORY_MB} MB and was ended: match less or aggregate earlier.")
+        raise Unavailable(f"The graph cannot be asked: {complaint.decode(errors='replace').strip().splitlines()[-1][:200]}")
+    found: dict[str, Any] = orjson.loads(output)
+    return found
+
+
+def _too_long(timeout_s: float) -> Refused:
+    return Refused(f"The query took longer than {timeout_s:g} s and was ended: match less, or bound the paths.", code="timeout")
+
+
+def _refusal(cypher: str, message: str, offset: int | None) -> Refused:
+    """What ladybug says, with the place that it names, else that of the name it complains about."""
+    if not message.startswith(_WRONG_QUERY):
+        return Refused(f"The query failed: {message[:500]}")
+    place = position_of(cypher, _mentioned(cypher, message) if offset is None else offset)
+    return Refused(message[:500], code="syntax_error", position=place)
+
+
+def _offset(cypher: str, line: int, column: int) -> int:
+    lines = cypher.split("\n")
+    return min(len(cypher), sum(len(text) + 1 for text in lines[: line - 1]) + column)
+
+
+def _mentioned(cypher: str, message: str) -> int:
+    """Where the last name that the message holds stands in the query; 0 when none does."""
+    words = {token.text.lower(): token.offset for token in tokens_of(cypher) if token.kind in ("word", "quoted")}
+    named = _NAMED.search(message)
+    candidates = ([named[1]] if named else []) + re.findall(r"\w+", message)[2:]
+    return next((words[name.lower()] for name in candidates if name.lower() in words), 0)

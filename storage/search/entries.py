@@ -1,0 +1,39 @@
+"""What the writer hands to the indexes after a commit: one entry a document, one a vector."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+
+class DocumentEntry(NamedTuple):
+    """A text that can be searched, and its place in its session (both None: it stands alone)."""
+
+    label: int
+    namespace: str
+    text: str
+    session_id: str | None = None
+    created_at: datetime | None = None
+
+
+class PassageOf(NamedTuple):
+    """Of which document, and of which of its characters, a vector is."""
+
+    owner: int
+    number: int
+    start: int
+    end: int
+
+
+class VectorEntry(NamedTuple):
+    """A unit vector with the model that made it (`space` and `model_id` None: the index's own), its packed token vectors,
+    and, when it is not a whole document's, the passage."""
+
+    label: int
+    vector: np.ndarray
+    space: str | None = None
+    model_id: str | None = None
+    tokens: str | None = None
+    passage: PassageOf | None = None

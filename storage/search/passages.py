@@ -1,0 +1,143 @@
+"""Long texts as overlapping passages: cut by a pure function of the text, the same on every side of the search.
+
+The size is an estimate of word pieces that keeps a passage inside a 256-token window for ordinary prose; where the
+estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streams.ids import record_label
+
+WINDOW = 235
+STRIDE = 175
+"""In estimated word pieces: neighbouring passages share a quarter."""
+MIN_LONG_CHARS = WINDOW
+"""No shorter text has more pieces than fit: a piece has a character at least."""
+_WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
+_PIECE_CHARS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a text: `number` from 0, characters `start` (inclusive) to `end` (exclusive)."""
+
+    number: int
+    start: int
+    end: int
+
+
+def split_passages(text: str) -> list[Passage]:
+    """The passages of a text that is longer than a window, in order; nothing for a text that is one window.
+
+    They cover every word, each is at most WINDOW estimated pieces (one longer word aside), and neighbours overlap.
+    """
+    if len(text) <= MIN_LONG_CHARS:
+        return []
+    words = [(match.start(), match.end()) for match in _WORD.finditer(text)]
+    costs = [_pieces(text, start, end) for start, end in words]
+    if sum(costs) <= WINDOW:
+        return []
+    passages: list[Passage] = []
+    first = 0
+    while True:
+        last, cost = first, costs[first]
+        while last + 1 < len(words) and cost + costs[last + 1] <= WINDOW:
+            last += 1
+            cost += costs[last]
+        passages.append(Passage(len(passages), words[first][0], words[last][1]))
+        if last + 1 == len(words):
+            return passages
+        spent = 0
+        start = first
+        while start < last and spent + costs[start] <= STRIDE:
+            spent += costs[start]
+            start += 1
+        first = max(start, first + 1)
+
+
+def _pieces(text: str, start: int, end: int) -> int:
+    """How many word pieces a word is likely to be: long ones are cut, other scripts have no long pieces."""
+    length = end - start
+    if length > 1 and not text[start:end].isascii():
+        return length
+    return 1 + (length - 1) // _PIECE_CHARS
+
+
+def passage_label(label: int, number: int) -> int:
+    """The number of a passage in every index; `label` is its document's."""
+    return record_label(f"{label}\0passage\0{number}")
+
+
+class PassageIndex:
+    """Which labels are parts of which document. One thread adds and removes; any number look."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, tuple[int, Passage]] = {}
+        self._parts: dict[int, tuple[int, ...]] = {}
+        self._sorted: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def add(self, owner: int, passages: Iterable[Passage]) -> None:
+        """The passages of a document; those that are known stay."""
+        for passage in passages:
+            label = passage_label(owner, passage.number)
+            if label not in self._of:
+                self._of[label] = owner, passage
+                self._parts[owner] = (*self._parts.get(owner, ()), label)
+                self._sorted = None
+
+    def remove(self, owners: Sequence[int]) -> list[int]:
+        """Forget the documents' passages; their labels."""
+        labels = [label for owner in owners for label in self._parts.pop(owner, ())]
+        for label in labels:
+            del self._of[label]
+        self._sorted = None
+        return labels
+
+    def owner(self, label: int) -> int:
+        """The document of a passage; a document's own label is given back."""
+        return self._of[label][0] if label in self._of else label
+
+    def passage(self, label: int) -> Passage | None:
+        return self._of[label][1] if label in self._of else None
+
+    def parts(self, owner: int) -> tuple[int, ...]:
+        """The labels of a document's passages, none for a short one."""
+        return self._parts.get(owner, ())
+
+    def labels(self) -> np.ndarray:
+        """Every passage's label, sorted, int64."""
+        return self._arrays()[0]
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """(labels, their owners), sorted by label."""
+        if self._sorted is None:
+            known = dict(self._of)
+            labels = np.fromiter(known, np.int64, len(known))
+            owners = np.fromiter((owner for owner, _ in known.values()), np.int64, len(known))
+            order = np.argsort(labels)
+            self._sorted = labels[order], owners[order]
+        return self._sorted
+
+    def widened(self, allowed: np.ndarray | None) -> np.ndarray | None:
+        """Sorted labels of documents, and of all their passages with them."""
+        if allowed is None or not self._of or not len(allowed):
+            return allowed
+        labels, owners = self._arrays()
+        at = np.minimum(np.searchsorted(allowed, owners), len(allowed) - 1)
+        return np.sort(np.concatenate([allowed, labels[allowed[at] == owners]]))
+
+    def folded(self, matches: Iterable[tuple[int, float]]) -> dict[int, tuple[float, int]]:
+        """document -> (its best score, the label that has it), best first, of matches that are best first."""
+        best: dict[int, tuple[float, int]] = {}
+        for label, score in matches:
+            best.setdefault(self.owner(label), (score, label))
+        return best

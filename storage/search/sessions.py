@@ -1,0 +1,79 @@
+"""Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+
+from storage.search.engine import Hit, SearchIndexes
+from storage.search.keyword import K1, B
+from storage.search.planner import Filter, predicate
+from storage.search.tokens import Tokens
+
+POOL = 60
+KEYWORD_SHARE = 0.25
+HOLDERS = 1_000
+"""Of a word that more records hold than these, the rest are not counted: it says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """A session that was found. `parts` (`best`, `keyword`) add up to the score; `hits` are its records, best first."""
+
+    session_id: str
+    score: float
+    parts: Mapping[str, float]
+    hits: list[Hit]
+
+
+def search_sessions(
+    engine: SearchIndexes,
+    cursor: duckdb.DuckDBPyConnection,
+    text: str,
+    vector: np.ndarray | None,
+    filter: Filter,
+    limit: int,
+    *,
+    tokens: Tokens | None = None,
+) -> list[SessionHit]:
+    """The sessions, best first. Records without a session are passed over."""
+    grouped: dict[str, list[Hit]] = defaultdict(list)
+    for hit in engine.search(cursor, text, vector, filter, POOL, pool=POOL, tokens=tokens).hits:
+        if hit.session_id is not None:
+            grouped[hit.session_id].append(hit)
+    said = score_sessions(engine, cursor, text, filter)
+    found = []
+    for session_id in grouped | dict.fromkeys(said):
+        hits = grouped.get(session_id, [])
+        parts = {"best": hits[0].score if hits else 0.0, "keyword": KEYWORD_SHARE * said.get(session_id, 0.0)}
+        found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
+    return sorted(found, key=lambda hit: (-hit.score, hit.session_id))[:limit]
+
+
+def score_sessions(engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> dict[str, float]:
+    """session -> BM25 with the session as document and its records as words, as a share of the most that the text can score."""
+    condition = predicate(filter)
+    sizes: dict[str, int] = dict(
+        cursor.execute(
+            f"SELECT session_id, count(*) FROM documents d WHERE {condition.sql} AND session_id IS NOT NULL GROUP BY session_id",
+            condition.parameters,
+        ).fetchall()
+    )
+    if not sizes:
+        return {}
+    mean = sum(sizes.values()) / len(sizes)
+    most = 0.0
+    scores: dict[str, float] = defaultdict(float)
+    for labels in engine.keyword_holders(cursor, text, filter, HOLDERS).values():
+        counts = Counter(session for label in labels if (session := engine.late.timelines.session(label)) in sizes)
+        rarity = math.log(1 + (len(sizes) - len(counts) + 0.5) / (len(counts) + 0.5))
+        most += rarity * (K1 + 1) if counts else 0.0
+        for session, count in counts.items():
+            assert session is not None, "a session that has a size has a name"
+            scores[session] += rarity * count * (K1 + 1) / (count + K1 * (1 - B + B * sizes[session] / mean))
+    return {session: score / most for session, score in scores.items()}

@@ -1,0 +1,146 @@
+"""The check vectors of the specification, number by number."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from processors.cognitive import agreement, episodes, golden
+from processors.cognitive.api_judge import ApiJudge, Reply
+from processors.cognitive.fidelity import fidelity, warning
+from processors.cognitive.identifiers import number_of
+from processors.cognitive.judging import Corpus, Document
+from processors.cognitive.ranking import WEIGHTS, WeightsError, checked_weights, fuse, fuse_lists
+from streams.errors import Refused
+from thalweg.memory_command import BadRows, read_rows
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the machine learning algorithm processes data", 5 / 6),
+        ("der machine learning algorithm", 3 / 4),
+        ("algorithm", 1.0),
+        ("Machine learning algorithms analyze complex mathematical patterns efficiently", 1.0),
+        ("this is a test that has many words but not much meaning at all", 5 / 14),
+        ("", 0.0),
+    ],
+)
+def test_density_of_a_text(text: str, expected: float) -> None:
+    assert fidelity(text) == expected
+    assert (warning(fidelity(text)) is None) == (expected >= 0.5)
+
+
+def test_scores_of_ranks() -> None:
+    by_label = {each.label: each for each in fuse([1, 2], [1, 3], WEIGHTS)}
+    assert (round(by_label[1].rrf_score, 6), round(by_label[1].score, 12)) == (0.016393, 1.0)
+    assert (round(by_label[2].rrf_score, 6), round(by_label[2].score, 6)) == (0.01129, 0.68871)
+    assert round(fuse([1], [], WEIGHTS)[0].rrf_score, 6) == 0.011475 and round(fuse([1], [], WEIGHTS)[0].score, 12) == 0.7
+    assert round(fuse([], [1], WEIGHTS)[0].score, 12) == 0.3 and fuse([], [], WEIGHTS) == []
+    with pytest.raises(WeightsError, match=r"Weights must sum to 1\.0, got 0\.8"):
+        checked_weights({"semantic": 0.5})
+    assert fuse_lists([[1, 2], [2, 3], [2]])[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected", "name", "degenerate"),
+    [
+        ([0.8, 0.6, 0.3, 0.9, 0.4], [0.7, 0.6, 0.2, 0.8, 0.4], 1.0, "almost perfect", False),
+        ([0.1] * 5, [0.9] * 5, 0.0, "slight", True),
+        ([0.8, 0.6, 0.3, 0.9, 0.4], [0.7, 0.4, 0.2, 0.8, 0.4], 0.6154, "substantial", False),
+        ([0.7], [0.9], 1.0, "almost perfect", True),
+    ],
+)
+def test_kappa(one: list[float], other: list[float], expected: float, name: str, degenerate: bool) -> None:
+    labels = agreement.labels(one), agreement.labels(other)
+    value = agreement.kappa(*labels)
+    assert round(value, 4) == expected and agreement.agreement(value) == name and agreement.is_degenerate(*labels) is degenerate
+
+
+def test_kappa_of_nothing_or_of_unequal_lists_is_an_error() -> None:
+    for one, other in (([], []), ([True], [True, False])):
+        with pytest.raises(ValueError, match="labels"):
+            agreement.kappa(one, other)
+
+
+def test_scores_snap_to_the_scale_and_halfway_goes_up() -> None:
+    assert [agreement.snapped(score) for score in (0, 0.14, 0.15, 0.4, 0.6, 0.85, 1)] == [0, 0, 0.3, 0.5, 0.7, 1.0, 1.0]
+
+
+def test_classes_of_queries_and_precision() -> None:
+    assert [golden.query_type("w " * words) for words in (10, 11, 29, 30)] == ["short", "medium", "medium", "long"]
+    assert golden.precision_at_5([1, 2, 3, 4, 5, 6], [1, 5]) == 0.4 and golden.precision_at_5([1], [6]) == 0.0
+
+
+@pytest.mark.parametrize(("baseline", "today", "detected"), [(0.80, 0.75, False), (0.80, 0.74, True), (0.82, 0.78, False)])
+def test_drift_is_more_than_five_points_below_the_baseline(baseline: float, today: float, detected: bool) -> None:
+    found = golden.drift(today, [baseline] * 3)
+    assert found.detected is detected
+    assert found.details == (f"Precision@5 dropped by {baseline - today:.2f} from baseline {baseline:.2f}" if detected else golden.NORMAL)
+    assert golden.drift(today, [baseline] * 2).baseline is None and golden.drift(0.0, [0.9] * 2).detected is False
+
+
+def test_the_reward_of_judgements_and_when_a_reflection_is_due() -> None:
+    assert episodes.reward(1, 0.5, 0) == pytest.approx(0.2) and episodes.is_reflection_due(episodes.reward(1, 0.5, 0))
+    assert not episodes.is_reflection_due(0.3)
+    assert episodes.reflection_warnings("Problem: a. Lesson: b.") == []
+
+
+def test_ids_have_at_most_53_bits() -> None:
+    assert all(1 <= number_of("row", str(number)) < 2**53 for number in range(2000))
+
+
+async def judged(*replies: Reply, key: str | None = "secret-key") -> tuple[list[float | None], list[float], ApiJudge]:
+    waits: list[float] = []
+    left = iter(replies)
+
+    async def post(url: str, headers: object, body: bytes) -> Reply:
+        reply = next(left)
+        if reply.status == 0:
+            raise TimeoutError
+        return reply
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    times = itertools.count(0.0, 10.0)
+    judge = ApiJudge("openai", "gpt-4o", key, post, sleep, lambda: next(times))
+    result = await judge.judge("q", [Document(1, "text")], Corpus(0, {}))
+    assert result.spent.cost_usd is not None
+    return result.scores, waits, judge
+
+
+def answer(text: str) -> Reply:
+    body = f'{{"choices":[{{"message":{{"content":"{text}"}}}}],"usage":{{"prompt_tokens":100,"completion_tokens":2}}}}'
+    return Reply(200, body.encode())
+
+
+async def test_a_provider_is_asked_again_with_growing_waits_and_what_fails_is_missing() -> None:
+    scores, waits, judge = await judged(Reply(429, b""), Reply(503, b""), Reply(0, b""), answer("0.7"))
+    assert scores == [0.7] and [round(wait / base) for wait, base in zip(waits, (1, 2, 4), strict=True)] == [1, 1, 1]
+    assert "secret-key" not in repr(judge)
+    assert (await judged(*[Reply(429, b"")] * 4))[0] == [None]
+    assert (
+        (await judged(Reply(400, b"")))[0] == [None]
+        and (await judged(answer("7")))[0] == [None]
+        and (await judged(answer("1.5")))[0] == [None]
+    )
+    with pytest.raises(Refused) as caught:
+        await judged(key=None)
+    assert caught.value.error_code == "api_key_not_configured" and "OPENAI_API_KEY" in caught.value.message
+
+
+def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "truth.jsonl"
+    good = '{"query": "a", "session_id": "s", "expected_docs": [1]}'
+    path.write_text("\n".join([good, "{", '{"query": ""}', good, '{"query": "b", "session_id": "s", "expected_docs": ["x"]}']))
+    with pytest.raises(BadRows) as caught:
+        read_rows(path)
+    assert all(
+        part in caught.value.message
+        for part in ("line 2: no JSON", "line 3: `query`", "line 4: the same query as line 1", "line 5: `expected_docs`")
+    )
+    path.write_text(good)
+    assert read_rows(path) == [(1, {"query": "a", "session_id": "s", "expected_docs": [1]})]

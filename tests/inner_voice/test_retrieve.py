@@ -1,0 +1,216 @@
+"""inner_voice.retrieve through the real door over a real store: the acceptance list, and the defects that it must not have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from mcp_ingress.inventory import find_tools
+from streams.errors import EmbedderUnavailable
+from tests.inner_voice.rig import Rig
+
+
+def ids(answer: dict[str, Any]) -> list[str]:
+    return [snippet["id"] for snippet in answer["snippets"]]
+
+
+async def test_the_gate_is_off_by_default_and_comes_before_the_arguments(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, is_enabled=False)
+    assert await rig.code() == await rig.code(query="x") == await rig.code(nonsense=1) == "feature_disabled"
+    rig.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"query": " \n"},
+        {"query": 5},
+        {"query": "x", "top_k": "5"},
+        {"query": "x", "top_k": 2.5},
+        {"query": "x", "mix": float("nan")},
+        {"query": "x", "floor": float("inf")},
+        {"query": "x", "include_tags": "draft"},
+        {"query": "x", "limit": 5},
+    ],
+)
+async def test_what_cannot_be_asked_is_invalid(rig: Rig, arguments: dict[str, Any]) -> None:
+    assert await rig.code(**arguments) == "invalid_params"
+
+
+async def test_out_of_range_values_are_clamped(rig: Rig) -> None:
+    answer = await rig.ask(top_k=500, floor=-3, mix=7)
+    assert (answer["diagnostics"]["k_req"], answer["diagnostics"]["floor_used"]) == (50, 0.0)
+    assert (await rig.ask(top_k=-1))["diagnostics"]["k_req"] == 1
+
+
+async def test_the_answer_is_exactly_that_of_the_specification(rig: Rig) -> None:
+    rig.remember("I should have looked at the data first.", 0.71)
+    answer = await rig.ask()
+    [snippet] = answer["snippets"]
+    assert set(answer) == {"snippets", "diagnostics"}
+    assert snippet | {"content_hash": ""} == {
+        "id": "t:r0001",
+        "table": "thoughts",
+        "source_type": "thought",
+        "origin": "logged",
+        "trust_tier": "green",
+        "created_at": "2026-01-05T00:01:00Z",
+        "text": "I should have looked at the data first.",
+        "score": 0.71,
+        "content_hash": "",
+        "span_start": 0,
+        "span_end": 39,
+    }
+    jsonschema_rs.validate(dict(find_tools().tools["inner_voice.retrieve"].output_schema), answer)
+    diagnostics = answer["diagnostics"]
+    assert isinstance(diagnostics.pop("latency_ms"), int)
+    assert diagnostics == {
+        "provider": "numpy",
+        "model": "test-8",
+        "dim": 8,
+        "k_req": 10,
+        "k_ret": 1,
+        "kg_candidates": 0,
+        "thought_candidates": 1,
+        "floor_used": 0.25,
+    }
+
+
+async def test_a_row_of_another_dimension_is_neither_returned_nor_counted(rig: Rig) -> None:
+    rig.remember("anything", 1.0, dim=4)
+    rig.remember("not embedded yet", is_embedded=False)
+    answer = await rig.ask("anything")
+    assert (answer["snippets"], answer["diagnostics"]["thought_candidates"], answer["diagnostics"]["reason"]) == ([], 0, "no_candidates")
+
+
+async def test_candidates_are_the_most_similar_and_counts_are_before_the_cut(rig: Rig) -> None:
+    for number in range(200):
+        rig.remember(f"thought {number}", 1.0 if number == 57 else 0.3)
+    answer = await rig.ask(top_k=1)
+    assert ids(answer) == ["t:r0058"] and answer["diagnostics"]["thought_candidates"] == 200
+
+
+async def test_private_thoughts_appear_only_when_asked_for(rig: Rig) -> None:
+    rig.remember("A secret.", domain="Private")
+    rig.remember("A known thing.", kind="Insight", domain="private")
+    assert ids(await rig.ask()) == ["o:r0002"]
+    assert set(ids(await rig.ask(include_private=True))) == {"t:r0001", "o:r0002"}
+
+
+async def test_tags_compare_without_case_and_hold_for_thoughts_and_knowledge_alike(rig: Rig) -> None:
+    rig.remember("A draft thought.", domain="Draft")
+    rig.remember("A draft insight.", kind="Insight", domain="dRAFT")
+    rig.remember("A goal.", kind="Goal", domain="STRASSE")
+    rig.remember("A plain thought.")
+    assert set(ids(await rig.ask(exclude_tags=["draft"]))) == {"e:r0003", "t:r0004"}
+    assert set(ids(await rig.ask(include_tags=["DRAFT"]))) == {"t:r0001", "o:r0002"}
+    assert ids(await rig.ask(include_tags=["straße"])) == ["e:r0003"]
+    nobody = await rig.ask(include_tags=["nobody has this"])
+    assert nobody["snippets"] == [] and nobody["diagnostics"]["reason"] == "no_candidates" and nobody["diagnostics"]["no_results"] is True
+
+
+async def test_the_same_text_as_thought_and_as_belief_is_one_snippet_and_its_slot_is_filled_again(rig: Rig) -> None:
+    rig.remember("Water is wet.", 0.6)
+    rig.remember("water  is WET.", 0.6, kind="Belief")
+    rig.remember("Another thought.", 0.4)
+    assert ids(await rig.ask(top_k=2, mix=0.5)) == ["o:r0002", "t:r0003"]
+
+
+async def test_a_source_that_mix_leaves_out_is_not_asked_not_even_to_fill_up(rig: Rig) -> None:
+    rig.remember("A thought.", 0.9)
+    rig.remember("An insight.", 0.9, kind="Insight")
+    only_thoughts, only_knowledge = await rig.ask(mix=0), await rig.ask(mix=1.0)
+    assert (ids(only_thoughts), only_thoughts["diagnostics"]["kg_candidates"]) == (["t:r0001"], 0)
+    assert (ids(only_knowledge), only_knowledge["diagnostics"]["thought_candidates"]) == (["o:r0002"], 0)
+
+
+async def test_the_floor_adapts_for_a_starving_source_and_says_what_was_used(rig: Rig) -> None:
+    rig.remember("A thought.", 0.2)
+    rig.remember("Another, too far away.", 0.1)
+    rig.remember("An insight.", 0.4, kind="Insight")
+    answer = await rig.ask()
+    assert ids(answer) == ["o:r0003", "t:r0001"] and answer["diagnostics"]["floor_used"] == 0.2
+    far = await rig.ask(mix=0, exclude_tags=["nothing"], floor=0.9)
+    assert far["diagnostics"]["floor_used"] == 0.2
+
+
+async def test_what_the_floor_excludes_is_said_to_be_excluded_by_it(rig: Rig) -> None:
+    rig.remember("Far away.", 0.1)
+    answer = await rig.ask()
+    assert answer["snippets"] == []
+    assert (answer["diagnostics"]["reason"], answer["diagnostics"]["floor_used"]) == ("floor_excluded_all", 0.15)
+    assert answer["diagnostics"]["thought_candidates"] == 1
+
+
+async def test_merged_rows_and_those_of_other_namespaces_are_absent(rig: Rig) -> None:
+    rig.store.sql(
+        "INSERT INTO entities SELECT 'r9', 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, now(), '', 'default', 't', 0, 0, 0, ''"
+    )
+    rig.store.sql("INSERT INTO merges VALUES ('r9', 'r1', 'Insight', NULL, 'cosine', .9, 2, now(), 'default', 't', 0, 0, '')")
+    rig.remember("Merged.", kind="Insight", record_id="r9")
+    rig.remember("Elsewhere.", namespace="other")
+    assert (await rig.ask())["diagnostics"]["reason"] == "no_candidates"
+
+
+async def test_roles_and_paths_of_other_toolsets_count_as_soon_as_their_tables_are_there(rig: Rig) -> None:
+    rig.store.sql("CREATE TABLE IF NOT EXISTS vkb_exchanges (exchange_id VARCHAR, role VARCHAR, namespace VARCHAR)")
+    rig.store.sql("CREATE TABLE IF NOT EXISTS valence_beliefs (belief_id VARCHAR, domain_path VARCHAR[], namespace VARCHAR)")
+    rig.store.sql(
+        "INSERT INTO vkb_exchanges (exchange_id, role, namespace) VALUES ('x1', 'user', 'default'), ('x2', 'assistant', 'default')"
+    )
+    rig.store.sql("INSERT INTO valence_beliefs (belief_id, domain_path, namespace) VALUES ('b1', ['tech', 'Sea'], 'default')")
+    for identity, kind in (("x1", "Exchange"), ("x2", "Exchange"), ("b1", "Belief")):
+        rig.remember(f"Text of {identity}.", kind=kind, toolset="valence", record_id=identity)
+    rig.remember("Of tomorrow.", kind="note", toolset="tomorrow", record_id="n1")
+    found = {snippet["id"]: (snippet["origin"], snippet["trust_tier"]) for snippet in (await rig.ask())["snippets"]}
+    assert found == {
+        "t:x1": ("human", "green"),
+        "t:x2": ("model", "red"),
+        "o:b1": ("tool", "green"),
+        "t:n1": ("model", "red"),
+    }
+    assert ids(await rig.ask(include_tags=["sea"])) == ["o:b1"]
+
+
+async def test_a_long_text_is_cut_and_hashed_in_full(rig: Rig) -> None:
+    rig.remember("One sentence here. " * 60)
+    rig.remember("One sentence here. " * 61)
+    snippets = (await rig.ask())["snippets"]
+    assert len(snippets) == 2 and snippets[0]["text"] == snippets[1]["text"] and len(snippets[0]["text"]) <= 800
+    assert snippets[0]["text"].endswith("here.") and snippets[0]["span_end"] == len(snippets[0]["text"])
+
+
+async def test_a_failing_embedder_is_said_and_no_other_is_tried(rig: Rig) -> None:
+    rig.embedder.fault = EmbedderUnavailable("The model is gone.")
+    assert await rig.code(query="x") == "embedder_unavailable"
+    rig.embedder.fault = RuntimeError("secret path")
+    answer = await rig.answer(query="x")
+    assert answer.body["code"] == "embedder_unavailable" and "secret" not in answer.text
+    rig.embedder.fault, rig.embedder.dim = None, 5
+    assert "Embedding dimension 5 does not match the active dimension 8." in (await rig.answer(query="x")).text
+    rig.gateway.embedder = None
+    assert await rig.code(query="x") == "embedder_unavailable"
+
+
+async def test_a_store_that_is_down_is_a_db_error(rig: Rig) -> None:
+    rig.reader.is_down = True
+    assert await rig.code(query="x") == "db_error"
+
+
+async def test_no_log_leaves_the_name_and_what_came_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="mcp_ingress")
+    loud, quiet = Rig(tmp_path / "a"), Rig(tmp_path / "b", is_quiet=True)
+    loud.remember("A memorable text.")
+    await loud.ask("a secret question")
+    assert "thought_candidates" in caplog.text and "r0001" in caplog.text
+    assert "secret" not in caplog.text and "memorable" not in caplog.text
+    assert "secret" not in str(loud.records()) and loud.records()[0]["input_bytes"] > 0
+    caplog.clear()
+    await quiet.ask("a secret question")
+    assert not caplog.text and quiet.records() == [{"tool": "inner_voice.retrieve", "outcome": "ok"}]
+    loud.close()
+    quiet.close()

@@ -1,0 +1,101 @@
+"""What a filter leaves: tags, entities, and the two times at which the store can be asked."""
+
+from datetime import UTC, timedelta
+from pathlib import Path
+
+import pytest
+
+from storage.search.engine import SearchIndexes
+from storage.search.planner import Filter
+from tests.search.store import DERIVED, START, Store
+
+MOMENT = START.replace(tzinfo=UTC)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def indexes(store: Store, tmp_path: Path) -> SearchIndexes:
+    return store.open(tmp_path)
+
+
+def ids(indexes: SearchIndexes, store: Store, filter: Filter) -> list[str]:
+    return sorted(hit.record_id for hit in indexes.search(store.connection.cursor(), "river", None, filter, 10).hits)
+
+
+def tag(store: Store, record_id: str, name: str, namespace: str = "a") -> None:
+    store.connection.execute("INSERT INTO document_tags VALUES (?, ?, ?, ?, 0, 0, '')", [record_id, name, namespace, DERIVED])
+
+
+def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(indexes: SearchIndexes, store: Store) -> None:
+    for name in ("r1", "r2", "r3"):
+        store.write(name, "the river bends", to=indexes)
+    tag(store, "r1", "water")
+    tag(store, "r2", "bank")
+    tag(store, "r3", "water", namespace="b")
+    assert ids(indexes, store, Filter("a", tags=("water", "bank"))) == ["r1", "r2"]
+    assert ids(indexes, store, Filter("a", tags=("water",))) == ["r1"]
+
+
+def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(indexes: SearchIndexes, store: Store) -> None:
+    for name in ("entity", "before", "after", "entry", "stranger"):
+        store.write(name, "the river bends", to=indexes)
+    store.relate("before", "entity")
+    store.relate("entity", "after")
+    (event,) = store.connection.execute("SELECT event_id FROM documents WHERE record_id = 'entry'").fetchone()  # type: ignore[misc]
+    store.connection.execute(
+        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, topic, partition, "
+        "\"offset\", idx, event_id) VALUES ('entity', 'Insight', 'x', 'x', ?, ?, 'a', ?, 0, 0, 0, 'e')",
+        [START, event, DERIVED],
+    )
+    assert ids(indexes, store, Filter("a", entities=("entity",))) == ["after", "before", "entity", "entry"]
+    assert ids(indexes, store, Filter("a", entities=("unknown",))) == []
+
+
+def test_as_it_was_known_on_a_day_later_records_and_later_merges_are_not_there(indexes: SearchIndexes, store: Store) -> None:
+    store.write("old", "the river bends", created_at=START, to=indexes)
+    store.write("head", "the river bends", created_at=START, to=indexes)
+    store.write("new", "the river bends", created_at=START + timedelta(days=9), to=indexes)
+    store.merge("old", "head")
+    store.connection.execute("UPDATE merges SET merged_at = ?", [START + timedelta(days=5)])
+    assert ids(indexes, store, Filter("a", known_at=MOMENT + timedelta(days=4))) == ["head", "old"]
+    assert ids(indexes, store, Filter("a", known_at=MOMENT + timedelta(days=5))) == ["head"]
+    assert ids(indexes, store, Filter("a", known_at=MOMENT - timedelta(days=1))) == []
+    assert ids(indexes, store, Filter("a")) == ["head", "new"]
+
+
+def believe(store: Store, record_id: str, day: int, merged_on: int | None = None) -> None:
+    moment = START + timedelta(days=day)
+    store.connection.execute(
+        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, topic, partition, "
+        "\"offset\", idx, event_id) VALUES (?, 'Belief', 'x', 'x', ?, '', 'a', ?, 0, 0, 0, '')",
+        [record_id, moment, DERIVED],
+    )
+    if merged_on is not None:
+        store.merge(record_id, "head")
+        store.connection.execute("UPDATE merges SET merged_at = ? WHERE record_id = ?", [START + timedelta(days=merged_on), record_id])
+
+
+@pytest.mark.parametrize(
+    ("valid", "known", "expected"),
+    [
+        (1, None, ["first"]),
+        (4, None, ["first", "second"]),
+        (7, None, ["second"]),
+        (7, 5, ["first", "second"]),  # its end was not known yet
+        (1, 1, ["first"]),
+    ],
+)
+def test_valid_time_and_transaction_time_are_asked_apart(
+    indexes: SearchIndexes, store: Store, valid: int, known: int | None, expected: list[str]
+) -> None:
+    store.write("first", "the river bends", created_at=START, to=indexes)
+    store.write("second", "the river bends", created_at=START + timedelta(days=3), to=indexes)
+    believe(store, "first", 0, merged_on=6)
+    believe(store, "second", 3)
+    known_at = None if known is None else MOMENT + timedelta(days=known)
+    chosen = Filter("a", valid_at=MOMENT + timedelta(days=valid), known_at=known_at, exclude_merged=False)
+    assert ids(indexes, store, chosen) == expected

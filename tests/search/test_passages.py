@@ -1,0 +1,119 @@
+"""Long texts are cut so that nothing is left out, and are found by any of their parts, with the place named."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from processors.reducers.derived import decode_vector
+from processors.stages.embed import encode_texts
+from storage.search.engine import SearchIndexes
+from storage.search.entries import PassageOf, VectorEntry
+from storage.search.passages import STRIDE, WINDOW, PassageIndex, passage_label, split_passages
+from storage.search.planner import Filter
+from tests.search.store import EMBEDDER, MODEL, Store, label_of
+
+WORDS = st.sampled_from(["river", "bends", "a", "Donaudampfschifffahrt", "naïve", "東京都", "x_y", "—", "!", "42"])
+TEXTS = st.lists(WORDS, min_size=1, max_size=900).map(" ".join)
+
+
+@given(TEXTS)
+def test_passages_cover_every_word_in_order_overlap_and_are_the_same_each_time(text: str) -> None:
+    passages = split_passages(text)
+    assert passages == split_passages(text)
+    if not passages:
+        return
+    assert len(passages) > 1
+    assert [passage.number for passage in passages] == list(range(len(passages)))
+    covered: set[int] = set()
+    for passage in passages:
+        covered.update(range(passage.start, passage.end))
+        assert 0 <= passage.start < passage.end <= len(text)
+    assert all(index in covered for index, character in enumerate(text) if not character.isspace())
+    for first, second in pairwise(passages):
+        assert first.start < second.start < first.end < second.end
+
+
+@given(st.text(alphabet="abc \n", max_size=WINDOW))
+def test_what_cannot_be_longer_than_a_window_is_never_cut(text: str) -> None:
+    assert split_passages(text) == []
+
+
+def test_a_word_longer_than_a_window_is_a_passage_of_its_own() -> None:
+    long = "x" * (WINDOW * 20)
+    passages = split_passages(f"begin {long} end")
+    assert any(long in f"begin {long} end"[passage.start : passage.end] for passage in passages)
+    assert STRIDE < WINDOW
+
+
+def test_allowed_documents_bring_their_passages_and_no_others() -> None:
+    index = PassageIndex()
+    text = "river " * 600
+    index.add(7, split_passages(text))
+    index.add(9, split_passages(text))
+    widened = index.widened(np.array([3, 7], np.int64))
+    assert widened is not None
+    assert set(widened.tolist()) == {3, 7, *index.parts(7)}
+    assert index.owner(index.parts(9)[1]) == 9
+    assert sorted(index.remove([9])) == sorted(passage_label(9, passage.number) for passage in split_passages(text))
+    assert len(index) == len(index.parts(7))
+
+
+FILLER = "The committee discussed the minutes of the former meeting and adjourned until the following week. "
+
+
+def write_long(store: Store, indexes: SearchIndexes, record_id: str, text: str) -> None:
+    """As the stage and the materialiser do it."""
+    made = encode_texts(EMBEDDER, [text])[text]
+    label = store.write(record_id, text, vector=decode_vector(made["vector"]), to=indexes)
+    entries = []
+    for passage in made["passages"]:
+        vector, number = decode_vector(passage["vector"]), passage_label(label, passage["number"])
+        place = PassageOf(label, passage["number"], passage["start"], passage["end"])
+        store.connection.execute(
+            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'a', 't', 0, 0, '')",
+            [number, MODEL.space, label, record_id, place.number, place.start, place.end, MODEL.model_id, len(vector), vector.tolist()],
+        )
+        entries.append(VectorEntry(number, vector, MODEL.space, MODEL.model_id, None, place))
+    indexes.apply([], entries, store.positions)
+
+
+def test_a_long_text_is_found_by_what_stands_at_its_end_and_the_hit_says_where(tmp_path: Path) -> None:
+    store = Store()
+    indexes = store.open(tmp_path)
+    text = FILLER * 40 + "The heron ate every frog in the pond. " + FILLER
+    write_long(store, indexes, "long", text)
+    store.write("short", "frogs are green", to=indexes)
+    question = "heron frog pond"
+    for reopened in (indexes, store.open(tmp_path / "anew")):
+        found = reopened.search(store.connection.cursor(), question, EMBEDDER.encode([question])[0], Filter("a"), 5, min_cosine=0.0)
+        [hit] = [hit for hit in found.hits if hit.record_id == "long"]
+        assert hit.passage is not None
+        assert "heron" in text[hit.passage.start : hit.passage.end]
+        assert set(hit.sides) == {"vector", "keyword"}
+        keywords, vectors = reopened.labels()
+        assert keywords.tolist() == vectors.tolist() == sorted([label_of("long"), label_of("short")])
+
+
+def test_a_removed_long_text_is_found_by_none_of_its_parts(tmp_path: Path) -> None:
+    store = Store()
+    indexes = store.open(tmp_path)
+    write_long(store, indexes, "long", FILLER * 40 + "The heron ate every frog in the pond. ")
+    indexes.remove([label_of("long")])
+    cursor = store.connection.cursor()
+    assert indexes.nearest(cursor, EMBEDDER.encode(["heron frog pond"])[0], 5) == []
+    assert indexes.keyword_side(cursor, "heron committee", Filter("a"), 5)[0] == []
+    assert len(indexes.late.passages) == 0
+
+
+def test_vectors_of_another_model_never_enter_though_they_are_as_long(tmp_path: Path) -> None:
+    store = Store()
+    indexes = store.open(tmp_path)
+    label = store.write("r1", "the river bends")
+    vector = EMBEDDER.encode(["the river bends"])[0]
+    indexes.apply([(label, "a", "the river bends")], [VectorEntry(label, vector, "text/other", "other")])
+    assert indexes.nearest(store.connection.cursor(), vector, 5) == []
+    indexes.apply([], [VectorEntry(label, vector, MODEL.space, MODEL.model_id)])
+    assert [found for found, _ in indexes.nearest(store.connection.cursor(), vector, 5)] == [label]

@@ -1,0 +1,182 @@
+"""Late interaction and the sum that ranks: packed tokens, weights, neighbours, parts that add up, and what is found with the real model."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from processors.embedding.load import MINILM, load_embedder
+from processors.embedding.model import Embedder, encode_query
+from processors.reducers.derived import decode_vector
+from processors.stages.embed import encode_texts
+from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.planner import Filter
+from storage.search.ranking import Evidence, late_scores, score_parts
+from storage.search.sessions import search_sessions
+from storage.search.timeline import Timelines
+from storage.search.tokens import WIDTH, Tokens, TokenStore, pack, reduce_tokens, unpack
+from tests.search.store import START, Store, label_of, unit_rows
+
+
+def tokens(*ids: int, content: bool = True) -> Tokens:
+    """Each id has a direction of its own."""
+    return Tokens(np.array(ids, np.uint16), np.eye(WIDTH, dtype=np.float32)[list(ids)], np.full(len(ids), content))
+
+
+def test_the_projection_keeps_cosines() -> None:
+    rows = unit_rows(200, 384)
+    near = rows + 0.5 * unit_rows(200, 384, seed=1)
+    near /= np.linalg.norm(near, axis=1, keepdims=True)
+    before, after = (rows * near).sum(1), (reduce_tokens(rows) * reduce_tokens(near)).sum(1)
+    assert np.abs(before - after).mean() < 0.05
+
+
+def test_packed_tokens_come_back_to_a_hundredth_and_only_those_with_content() -> None:
+    vectors = reduce_tokens(unit_rows(6, 384))
+    content = np.array([True, False, True, True, False, True])
+    ids, codes = unpack(pack(Tokens(np.arange(6, dtype=np.uint16), vectors, content)))
+    assert ids.tolist() == [0, 2, 3, 5]
+    assert np.abs(codes * (5 / WIDTH**0.5 / 127) - vectors[content]).max() < 0.01
+    with pytest.raises(ValueError, match="no token vectors"):
+        unpack("AAAA")
+
+
+def test_rare_tokens_weigh_more_and_what_was_removed_counts_no_more() -> None:
+    store = TokenStore()
+    store.add([(1, pack(tokens(5, 6))), (2, pack(tokens(5))), (3, pack(tokens(5)))])
+    common, rare = store.weights(tokens(5, 6)).tolist()
+    assert common < rare
+    assert common + rare == pytest.approx(1.0)
+    known, rows = store.similarities(tokens(5, 6), [1, 2, 9])
+    assert known == [1, 2]
+    assert rows.shape == (2, 2)
+    assert rows[0, 1] > rows[1, 1]
+    store.remove([1])
+    assert store.similarities(tokens(6), [1])[0] == []
+    assert (len(store), store.length(1)) == (2, 0)
+
+
+def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_moment_nothing() -> None:
+    matches = {1: np.array([1.0, 0.0]), 2: np.array([0.0, 1.0]), 3: np.array([0.0, 0.0])}
+    near = {1: [(2, 1)], 3: [(1, 2), (2, 0)]}
+    scores = late_scores(Evidence(matches=matches, weights=np.array([0.5, 0.5]), near=near))
+    assert scores == pytest.approx({1: 0.5 + 0.45, 2: 0.5, 3: 0.4})
+
+
+def test_the_parts_are_between_nothing_and_one_and_a_relation_lifts_to_half_of_its_parent() -> None:
+    full = Evidence(keyword={1: 1.0}, vector={1: 1.0, 2: 0.1}, parents={2: 1})
+    parts = score_parts(full, [1, 2], {1: 1.0, 2: 0.0})
+    assert sum(parts[1].values()) == pytest.approx(1.0)
+    assert sum(parts[2].values()) == pytest.approx(0.5)
+    assert parts[2]["graph"] > 0
+
+
+def test_neighbours_are_those_of_the_session_by_moments() -> None:
+    timelines = Timelines()
+    for label, (session, minute) in enumerate([("s", 0), ("s", 1), ("s", 1), ("s", 2), ("s", 3), ("t", 1)]):
+        timelines.add([DocumentEntry(label, "a", "", session, START + timedelta(minutes=minute))])
+    timelines.add([DocumentEntry(9, "a", "", None, START)])
+    assert sorted(timelines.around(0)) == [(1, 1), (2, 1), (3, 2)]
+    assert sorted(timelines.around(4)) == [(1, 2), (2, 2), (3, 1)]
+    assert timelines.around(5) == timelines.around(9) == []
+    timelines.remove([1, 2])
+    assert sorted(timelines.around(0)) == [(3, 1), (4, 2)]
+
+
+SAID = {
+    "garage": [
+        "Nora: The car would not start again this morning, so I took the tram.",
+        "Ben: Did you ever find out what it was?",
+        "Nora: The alternator. They replaced it on Thursday for three hundred and ten.",
+    ],
+    "kitchen": [
+        "Ben: We are having the neighbours over for dinner on Saturday.",
+        "Nora: Lovely! What will you make?",
+        "Ben: A risotto with porcini, and the lemon tart that my sister taught me.",
+    ],
+    "holiday": [
+        "Nora: I booked the flat in Lisbon for the second week of May.",
+        "Ben: With the balcony over the river?",
+        "Nora: Yes, and there is room for your bicycle too.",
+    ],
+}
+ASKED = [
+    ("What was wrong with Nora's vehicle?", "garage", 2),
+    ("How much did the repair cost?", "garage", 2),
+    ("Which dessert does Ben prepare for his guests?", "kitchen", 2),
+    ("Where is Nora going on vacation, and when?", "holiday", 0),
+]
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
+    loaded = load_embedder("minilm", cache_dir=tmp_path_factory.mktemp("models"))
+    assert loaded is not None
+    return loaded
+
+
+@pytest.fixture
+def spoken(tmp_path: Path, embedder: Embedder) -> Iterator[tuple[Store, SearchIndexes]]:
+    store = Store()
+    indexes = store.open(tmp_path, MINILM)
+    moment = START
+    for session, turns in SAID.items():
+        for number, text in enumerate(turns):
+            moment += timedelta(minutes=1)
+            made = encode_texts(embedder, [text])[text]
+            record_id = f"{session}:{number}"
+            vector, label = decode_vector(made["vector"]), label_of(record_id)
+            store.write(record_id, text, session_id=session, created_at=moment, vector=vector, model_id=MINILM.model_id)
+            store.connection.execute(
+                "UPDATE embeddings SET space = ?, tokens = ? WHERE record_id = ?", [MINILM.space, made["tokens"], record_id]
+            )
+            entry = VectorEntry(label, vector, MINILM.space, MINILM.model_id, made["tokens"])
+            indexes.apply([DocumentEntry(label, "a", text, session, moment)], [entry], store.positions)
+    yield store, indexes
+    indexes.close(save=False)
+
+
+def ask(spoken: tuple[Store, SearchIndexes], embedder: Embedder, text: str, filter: Filter = Filter("a")) -> SearchResult:
+    vector, found = encode_query(embedder, text)
+    return spoken[1].search(spoken[0].connection.cursor(), text, vector, filter, 5, tokens=found)
+
+
+@pytest.mark.parametrize(("question", "session", "turn"), ASKED)
+def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
+    spoken: tuple[Store, SearchIndexes], embedder: Embedder, question: str, session: str, turn: int
+) -> None:
+    hits = ask(spoken, embedder, question).hits
+    assert f"{session}:{turn}" in [hit.record_id for hit in hits[:2]]
+    vector, found = encode_query(embedder, question)
+    best = search_sessions(spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found)
+    assert best[0].session_id == session
+    assert best[0].score == pytest.approx(sum(best[0].parts.values()))
+
+
+def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
+    found = ask(spoken, embedder, "Who replaced the alternator?")
+    assert found.hits[0].record_id == "garage:2"
+    assert set(found.hits[0].sides) == {"late", "vector", "keyword"}
+    for hit in found.hits:
+        assert sum(hit.parts.values()) == pytest.approx(hit.score)
+        assert 0 <= hit.score <= 1
+        assert hit.text
+
+
+def test_a_filter_holds_for_neighbours_too(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
+    hits = ask(spoken, embedder, "What was wrong with the car?", Filter("a", session_ids=("kitchen",))).hits
+    assert {hit.session_id for hit in hits} <= {"kitchen"}
+    assert ask(spoken, embedder, "What was wrong with the car?", Filter("b")).hits == []
+
+
+def test_what_is_loaded_from_the_tables_ranks_as_what_was_applied(
+    spoken: tuple[Store, SearchIndexes], embedder: Embedder, tmp_path: Path
+) -> None:
+    anew = spoken[0].open(tmp_path / "anew", MINILM)
+    for question, *_ in ASKED:
+        first, second = ask(spoken, embedder, question), ask((spoken[0], anew), embedder, question)
+        assert [(hit.record_id, round(hit.score, 6)) for hit in first.hits] == [(hit.record_id, round(hit.score, 6)) for hit in second.hits]
+    anew.close(save=False)

@@ -1,0 +1,194 @@
+"""`thalweg bench recall`: how much of what answers a question is found, beside plain BM25 and plain dense search.
+
+Each conversation of a data set is a namespace of one store, written as the materialiser writes; each question is
+asked of its own. R@k = |first k and gold| / |gold|; MRR = 1 / rank of the first gold hit among the first 10.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from processors.embedding.load import load_embedder
+from processors.embedding.model import Embedder, encode_query
+from processors.reducers.derived import decode_vector
+from processors.reducers.frame import document_label
+from processors.stages.embed import encode_texts
+from storage.database import Database
+from storage.migrate import migrate
+from storage.search.engine import SearchIndexes
+from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
+from storage.search.passages import passage_label
+from storage.search.planner import Filter
+from storage.search.sessions import search_sessions
+from storage.writer import Changes, Writer
+from streams.clock import SystemClock
+from streams.errors import Refused
+from streams.topics import DERIVED, MEMORY
+from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
+from thalweg.bench.report import Report, Target
+from thalweg.bench.scratch import scratch_directory
+from thalweg.settings import load
+
+DEPTH = 10
+CUTS = (5, 10)
+QUERY_P95 = Target(30.0)
+TARGETS = {
+    ("session", 5): Target(92.0, at_least=True),
+    ("session", 10): Target(97.0, at_least=True),
+    ("turn", 5): Target(75.0, at_least=True),
+    ("turn", 10): Target(85.0, at_least=True),
+}
+"""For LoCoMo's questions as a whole, with the default model."""
+Ranked = list[str]
+
+
+def load_for_recall(name: str) -> Embedder:
+    """The embedder, from the data directory's cache when it lies there. Raises Refused for `none`: there is nothing to compare."""
+    settings = load({})
+    embedder = load_embedder(name, cache_dir=settings.home / "models", threads=settings.embed_threads)
+    if embedder is None:
+        raise Refused("Recall is measured with an embedder: minilm, hashing, or the name of a model.")
+    return embedder
+
+
+def measure_recall(dataset: str, embedder: Embedder, name: str, questions: int | None = None) -> Report:
+    """Write the data set turn by turn, ask its questions (at most so many) each way, and say what was found."""
+    report = Report("recall", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all"})
+    found = _Found()
+    with scratch_directory() as directory:
+        database = Database(directory)
+        try:
+            migrate(database.cursor(), SystemClock().now())
+            engine = SearchIndexes(directory / "indexes", database.cursor, embedder.info)
+            engine.open({})
+            store = _Store(Writer(database), engine, embedder)
+            cursor = database.cursor()
+            for conversation in read_set(dataset):
+                if questions is not None and found.asked >= questions:
+                    break
+                for turn in conversation.turns:
+                    store.write(conversation.name, turn)
+                engine.maintain()
+                rest = None if questions is None else questions - found.asked
+                _ask(conversation, conversation.questions[:rest], engine, cursor, embedder, found)
+            engine.close(save=False)
+        finally:
+            database.close()
+    _report(report, found, store.durations_ms, is_locomo=any(kind == "multi-hop" for _, _, kind in found.scores))
+    return report
+
+
+@dataclass
+class _Found:
+    """`scores`: (ranking, level, kind of question) -> a row of R@5, R@10, MRR a question."""
+
+    scores: dict[tuple[str, str, str], list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
+    durations_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    asked: int = 0
+
+    def score(self, ranking: str, level: str, question: Question, ranked: Ranked, gold: frozenset[str]) -> None:
+        if gold:
+            row = score(ranked, gold)
+            for kind in ("all", question.kind):
+                self.scores[ranking, level, kind].append(row)
+
+
+def score(ranked: Sequence[str], gold: frozenset[str]) -> tuple[float, ...]:
+    """R@5, R@10 and the reciprocal rank of the first gold hit."""
+    recalls = [len(gold.intersection(ranked[:cut])) / len(gold) for cut in CUTS]
+    return (*recalls, next((1 / rank for rank, item in enumerate(ranked[:DEPTH], 1) if item in gold), 0.0))
+
+
+class _Store:
+    """Writes turns one at a time, as an agent would: encoded, committed, searchable; and how long each took."""
+
+    def __init__(self, writer: Writer, engine: SearchIndexes, embedder: Embedder) -> None:
+        self._writer, self._engine, self._embedder = writer, engine, embedder
+        self._offset = 0
+        self.durations_ms: list[float] = []
+
+    def write(self, namespace: str, turn: Turn) -> None:
+        started = time.perf_counter()
+        encoded = encode_texts(self._embedder, [turn.text])[turn.text]
+        label, moment = document_label(namespace, turn.turn_id), turn.at.replace(tzinfo=None)
+        about = {"label": label, "record_id": turn.turn_id, "toolset": "bench", "kind": "turn", "session_id": turn.session, "domain": None}
+        document = about | {"text": turn.text, "created_at": moment, **self._origin(namespace, MEMORY.name)}
+        rows = list(self._rows(namespace, turn, label, encoded))
+        tables = {"documents": [document], "embeddings": rows[:1], "passages": rows[1:]}
+        self._writer.commit(Changes(appended={table: made for table, made in tables.items() if made}))
+        entries = [_entry(row) for row in rows]
+        self._engine.apply([DocumentEntry(label, namespace, turn.text, turn.session, moment)], entries)
+        self._offset += 1
+        self.durations_ms.append((time.perf_counter() - started) * 1000)
+
+    def _rows(self, namespace: str, turn: Turn, label: int, encoded: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        info, origin = self._embedder.info, self._origin(namespace, DERIVED.name)
+        model = {"space": info.space, "record_id": turn.turn_id, "model_id": info.model_id, "dim": info.dim, **origin}
+        about = {"label": label, "dtype": info.dtype, "is_trained": info.trained, **model}
+        yield about | {"vector": decode_vector(encoded["vector"]), "tokens": encoded.get("tokens")}
+        for passage in encoded.get("passages", ()):
+            place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
+            numbers = {"vector": decode_vector(passage["vector"]), "tokens": passage.get("tokens")}
+            yield {"label": passage_label(label, passage["number"]), "owner_label": label, **model, **place, **numbers}
+
+    def _origin(self, namespace: str, topic: str) -> dict[str, Any]:
+        return {"namespace": namespace, "topic": topic, "partition": 0, "offset": self._offset, "event_id": f"event-{self._offset}"}
+
+
+def _entry(row: dict[str, Any]) -> VectorEntry:
+    place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"]) if "owner_label" in row else None
+    return VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place)
+
+
+def _ask(
+    conversation: Conversation,
+    questions: Sequence[Question],
+    engine: SearchIndexes,
+    cursor: duckdb.DuckDBPyConnection,
+    embedder: Embedder,
+    found: _Found,
+) -> None:
+    chosen = Filter(conversation.name)
+    sessions = {turn.turn_id: turn.session for turn in conversation.turns}
+    turns = {document_label(conversation.name, turn.turn_id): turn.turn_id for turn in conversation.turns}
+    for question in questions:
+        started = time.perf_counter()
+        vector, tokens = encode_query(embedder, question.text)
+        asked = time.perf_counter()
+        hits = engine.search(cursor, question.text, vector, chosen, DEPTH, tokens=tokens).hits
+        found.durations_ms["query"].append((time.perf_counter() - started) * 1000)
+        found.durations_ms["query_encode"].append((asked - started) * 1000)
+        ranked = {"thalweg": [hit.record_id for hit in hits]}
+        ranked["bm25"] = [turns[label] for label, _ in engine.keyword_side(cursor, question.text, chosen, DEPTH)[0]]
+        ranked["dense"] = [turns[label] for label, _ in engine.vector_side(vector, DEPTH, engine.allowed(cursor, chosen))[0]]
+        by_session = {way: list(dict.fromkeys(name for turn in order if (name := sessions[turn]))) for way, order in ranked.items()}
+        started = time.perf_counter()
+        best = search_sessions(engine, cursor, question.text, vector, chosen, DEPTH, tokens=tokens)
+        found.durations_ms["query_sessions"].append((time.perf_counter() - started) * 1000)
+        by_session["thalweg"] = [hit.session_id for hit in best]
+        for way, order in ranked.items():
+            found.score(way, "turn", question, order, question.turns)
+            found.score(way, "session", question, by_session[way], question.sessions)
+        found.asked += 1
+
+
+def _report(report: Report, found: _Found, stored_ms: Sequence[float], *, is_locomo: bool) -> None:
+    for way, level, kind in sorted(found.scores, key=lambda key: (key[0] != "thalweg", key[2] != "all")):
+        rows = found.scores[way, level, kind]
+        means = np.mean(rows, axis=0)
+        for cut, value in zip(CUTS, means, strict=False):
+            wanted = TARGETS.get((level, cut)) if is_locomo and (way, kind) == ("thalweg", "all") else None
+            report.add(f"{way}_{level}_{kind}_r{cut}", 100 * float(value), "%", wanted, bare=way != "thalweg")
+        report.add(f"{way}_{level}_{kind}_mrr", float(means[-1]), "", bare=way != "thalweg")
+    report.add("questions", found.asked, "")
+    report.add_quantiles("store", stored_ms)
+    for name, durations in found.durations_ms.items():
+        report.add_quantiles(name, durations, p95=QUERY_P95 if name == "query" else None)

@@ -1,0 +1,32 @@
+"""`thalweg search`: find what is remembered, and see why each hit was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from thalweg.commands.options import HOME, JSON, print_json, settings_of
+from thalweg.commands.search_options import search_options
+from thalweg.control import ask
+
+
+@click.command()
+@click.argument("query")
+@search_options
+@HOME
+@JSON
+def search(query: str, home: Path | None, as_json: bool, **asked: Any) -> None:
+    """Search what is remembered, through the running node. Each hit says which side found it, its rank there and the raw score.
+
+    \b
+    Example: thalweg search "sign of an offset" --kind Insight --as-of 2026-01-05
+    """
+    from thalweg.show_search import show_hits
+
+    answer = ask(settings_of(home=home).home, "search", query=query, **asked)
+    print_json(answer) if as_json else show_hits(query, answer)
+
+
+COMMAND = search
