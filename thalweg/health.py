@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from processors.stages.stage import StageRunner
+from storage.disk import low_sentence
 from streams.clock import format_time
 from streams.errors import Unavailable
 from streams.topics import MEMORY
@@ -81,6 +82,9 @@ class Health:
         log = await self._log_state()
         if log != "ok":
             problems.append(log)
+        full = low_sentence(node.settings.home)
+        if full is not None:
+            problems.append(full)
         if not node.gateway.spool.is_empty:
             problems.append("writes are spooled: the log did not take them")
         indexes = node.indexes.state()
