@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from thalweg.node import Node
 
 BEHIND_S = 5.0
+START_S = 30.0
 
 
 @dataclass
@@ -48,6 +49,7 @@ class Health:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._watches: dict[str, Watch] = {}
+        self._since = node.clock.monotonic()
 
     async def observe(self) -> None:
         """Compare the ends of the log with what is applied and with what each stage has processed."""
@@ -78,7 +80,13 @@ class Health:
         problems = [
             f"{part} is {seen['state']} (lag {seen['lag']})" for part, seen in parts.items() if seen["state"] in ("behind", "stuck")
         ]
-        problems += [f"stage {runner.stage.name} has stopped: {runner.failure}" for runner in node.runners if runner.failure]
+        for runner in node.runners:
+            seen = parts.setdefault(f"stage {runner.stage.name}", {"applied": 0, "lag": 0})
+            if self._is_dead(runner, now):
+                seen["state"] = "dead"
+                problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
+            elif runner.life == "starting":
+                seen["state"] = "starting"
         log = await self._log_state()
         if log != "ok":
             problems.append(log)
@@ -106,6 +114,12 @@ class Health:
             "door": node.door.status(),
             "clients": node.socket.clients,
         }
+
+    def _is_dead(self, runner: StageRunner, now: float) -> bool:
+        """Nothing runs the stage, or it takes longer to start than any start takes. Without a lag nobody would notice otherwise."""
+        if runner.life == "starting":
+            return now - self._since > START_S
+        return runner.life == "dead" or runner.failure is not None
 
     async def _log_state(self) -> str:
         try:

@@ -13,7 +13,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from streams.clock import Clock
 from streams.codec import decode, encode_batch
@@ -33,6 +33,9 @@ ATTEMPTS = 3
 RETRY_DELAY_S = 0.2
 CONSECUTIVE_FAILURES = 20
 PUBLISH_TIMEOUT_S = 30.0
+
+
+Life = Literal["starting", "running", "dead"]
 
 
 class Stage(ABC):
@@ -67,7 +70,7 @@ class StageStopped(ThalwegError):
 
 @dataclass
 class StageRunner:
-    """Runs a stage over records. `status` reads the counters; `failure` is set when it has stopped."""
+    """Runs a stage over records. `status` reads the counters; `life` is the worker's, `failure` says what the stage died of."""
 
     stage: Stage
     log: Log
@@ -75,6 +78,7 @@ class StageRunner:
     processed: int = 0
     buried: int = 0
     busy_s: float = 0.0
+    life: Life = "starting"
     failure: str | None = None
     _failures: int = field(default=0, repr=False)
 

@@ -42,11 +42,8 @@ class Gate(Extract):
         self.open = asyncio.Event()
         self.open.set()
         self.one_at_a_time = asyncio.Semaphore(0)
-        self.death: BaseException | None = None
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        if self.death is not None:
-            raise self.death
         if not self.open.is_set():
             waiting = [asyncio.ensure_future(self.open.wait()), asyncio.ensure_future(self.one_at_a_time.acquire())]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -74,7 +71,6 @@ async def node(tmp_path: Path) -> AsyncIterator[GatedNode]:
     await node.start()
     await until(node, lambda report: report["status"] == "green" and report["stages"]["extract"]["state"] == "ok")
     yield node
-    node.gate.death = None
     node.gate.open.set()
     await node.stop()
 
@@ -121,7 +117,7 @@ async def test_a_stage_that_moves_but_does_not_keep_up_is_behind_and_red(node: G
     assert (report["status"], report["stages"]["extract"]["state"]) == ("red", "behind")
 
 
-@pytest.mark.parametrize("death", [RuntimeError("out of its mind"), asyncio.CancelledError(), SystemExit(3)], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("death", [RuntimeError("out of its mind"), asyncio.CancelledError()], ids=lambda d: type(d).__name__)
 async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(node: GatedNode, death: BaseException) -> None:
     ended = asyncio.ensure_future(node.wait())
     node.runners[0].run = dying(death)  # type: ignore[method-assign]
@@ -129,7 +125,7 @@ async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(no
     report = await until(node, lambda seen: seen["stages"]["extract"]["state"] == "dead")
     assert report["status"] == "red"
     assert any(problem.startswith("stage extract is dead") for problem in report["problems"])
-    with pytest.raises(Exception, match="extract"):
+    with pytest.raises(Exception, match="out of its mind|The stage extract was cancelled"):
         await asyncio.wait_for(ended, 10)
 
 
