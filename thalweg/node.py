@@ -61,6 +61,7 @@ logger = logging.getLogger("thalweg")
 
 STOP_TIMEOUT_S = 5.0
 MAINTAIN_S = 1.0
+LOOK_S = 5.0
 
 
 def calm_collector() -> None:
@@ -109,6 +110,7 @@ class Node:
         await self._open_door()
         calm_collector()
         self._guard("maintenance", self._maintain())
+        self._guard("topics", self._look_for_topics())
         self._guard("spool", self._drain_spool())
 
     async def _open_store(self) -> None:
@@ -141,11 +143,26 @@ class Node:
         await self.log.create_topics(self.topics)
 
     async def _materialised_topics(self) -> list[str]:
-        names = [topic.name for topic in self.topics]
-        if self.settings.otlp_topics:
-            existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
-            names += [name for name in OTLP_TOPICS if name in existing]
-        return names
+        return [topic.name for topic in self.topics] + await self._otlp_topics()
+
+    async def _otlp_topics(self) -> list[str]:
+        """Those of the Collector's topics that exist: its exporter makes them with its first record."""
+        if not self.settings.otlp_topics:
+            return []
+        existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        return [name for name in OTLP_TOPICS if name in existing]
+
+    async def _look_for_topics(self) -> None:
+        """The Collector may begin after the node: look until all its topics are followed."""
+        while self.settings.otlp_topics and not set(OTLP_TOPICS) <= set(self.followed):
+            await asyncio.sleep(LOOK_S)
+            try:
+                ends = await self.log.end_offsets(OTLP_TOPICS)
+            except LogUnavailable:
+                continue
+            self.materialiser.follow(ends)
+            self.followed += sorted({at.topic for at in ends} - set(self.followed))
+        await asyncio.Event().wait()  # a guarded part that ends would end the node
 
     def _stages(self) -> list[Stage]:
         return [

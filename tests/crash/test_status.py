@@ -125,7 +125,7 @@ async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(no
     report = await until(node, lambda seen: seen["stages"]["extract"]["state"] == "dead")
     assert report["status"] == "red"
     assert any(problem.startswith("stage extract is dead") for problem in report["problems"])
-    with pytest.raises(Exception, match="out of its mind|The stage extract was cancelled"):
+    with pytest.raises(Exception, match=r"out of its mind|The stage extract was cancelled"):
         await asyncio.wait_for(ended, 10)
 
 
