@@ -48,7 +48,8 @@ from streams.clock import Clock, SystemClock
 from streams.errors import LogUnavailable
 from streams.log import open_log
 from streams.log.sqlite import SqliteLog
-from streams.topics import OTLP_TOPICS, with_partitions
+from streams.positions import Freshness
+from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.cognitive import configured
 from thalweg.control import handle
@@ -141,6 +142,7 @@ class Node:
         await self.log.start()
         self._closers.append(self.log.stop)
         await self.log.create_topics(self.topics)
+        self.inherited = Freshness(await self.log.end_offsets([MEMORY.name]))
 
     async def _materialised_topics(self) -> list[str]:
         return [topic.name for topic in self.topics] + await self._otlp_topics()
@@ -218,6 +220,7 @@ class Node:
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.toolsets)
         self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        self.gateway.requests.inherited = self.inherited
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)
