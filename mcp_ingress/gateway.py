@@ -177,11 +177,14 @@ class Call:
         return await self.gateway.reader.run(query)
 
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
-        """Hybrid search; without an embedder it is keywords only and the result says so."""
+        """Hybrid search; without an embedder, or while it does not answer, it is keywords only and the result says so."""
         gateway = self.gateway
         vector, tokens = None, None
         if gateway.embedder is not None:
-            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, gateway.embedder, text)
+            try:
+                vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, gateway.embedder, text)
+            except EmbedderUnavailable:
+                pass  # the result says `degraded`
         return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens))
 
     async def projection(self) -> Path:

@@ -22,6 +22,7 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
+from processors.embedding.guarded import guarded
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
@@ -208,7 +209,7 @@ class Node:
             applied=self.applied,
             reader=self.reader,
             indexes=self.indexes,
-            embedder=self.embedder,
+            embedder=guarded(self.embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
