@@ -51,7 +51,7 @@ async def rows(node: Node, query: str) -> list[Any]:
 
 async def letters(node: Node, count: int) -> list[dict[str, Any]]:
     async with asyncio.timeout(10):
-        while (answer := await handle(node, {"command": "dlq_list"}))["total"] < count:
+        while len((answer := await handle(node, {"command": "dlq_list"}))["dead_letters"]) < count:
             await asyncio.sleep(0.01)
     found: list[dict[str, Any]] = answer["dead_letters"]
     return found
