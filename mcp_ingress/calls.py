@@ -230,11 +230,13 @@ class Door:
         meta = request.meta
         token = meta.get(FRESHNESS_META)
         traceparent = meta.get("traceparent")
+        named = _request_id(meta)
         call = Call(
             gateway=self.gateway,
             connection=visitor.connection,
             namespace=visitor.principal.namespace,
-            request_id=_request_id(meta),
+            request_id=named or str(uuid7()),
+            is_named=named is not None,
             asked=visitor.connection.last_writes if token is None else Freshness.from_json(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=session_of(request.arguments, visitor.connection),
@@ -246,6 +248,8 @@ class Door:
 
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):
+            if call.is_named and tool.kind != "read":
+                call.asked_at = await self.gateway.first_asked(call.namespace, call.request_id)
             return await tool.handler(call, arguments)
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
@@ -273,8 +277,8 @@ def _json(body: dict[str, Any]) -> str:
     return orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS).decode()
 
 
-def _request_id(meta: Mapping[str, Any]) -> str:
-    """The caller's id of this request, else a new one. Raises Refused when it cannot be one."""
+def _request_id(meta: Mapping[str, Any]) -> str | None:
+    """The caller's id of this request, if it named one. Raises Refused when it cannot be one."""
     for name in (REQUEST_ID_META, TOOL_USE_META):
         given = meta.get(name)
         if given is None:
@@ -283,4 +287,4 @@ def _request_id(meta: Mapping[str, Any]) -> str:
             raise Refused(f'The request id in _meta["{name}"] is a text of 1 to {MAX_REQUEST_ID} characters.')
         check_texts(given, f"_meta.{name}")
         return given
-    return str(uuid7())
+    return None

@@ -10,6 +10,7 @@ import functools
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ import duckdb
 import numpy as np
 import orjson
 
+from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
 from processors.cognitive.configuration import Cognitive
 from processors.embedding.model import Embedder, encode_query
@@ -69,6 +71,14 @@ class Gateway:
     inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
+    requests: RequestTimes = field(default_factory=RequestTimes)
+    """When each request that has an id of its caller's was first made."""
+
+    async def first_asked(self, namespace: str, request_id: str) -> datetime:
+        """When this request was first made: now, unless it is a resend."""
+        return await self.requests.first_asked(
+            (namespace, request_id), self.clock.now(), self.reader, self.applied, self.limits.write_wait_s
+        )
 
 
 @dataclass
@@ -101,18 +111,22 @@ class Call:
     session_id: str | None = None
     deadline: float = math.inf
     """Monotonic time by which the tool has to have answered: no wait goes on beyond it."""
+    is_named: bool = False
+    """Whether the request id is the caller's own: then this may be a resend."""
+    asked_at: datetime | None = None
+    """When the request was first made, if its caller named it: a resend makes the same events, their time too."""
 
     @property
     def clock(self) -> Clock:
         return self.gateway.clock
 
     def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
-        """An event of this call: its id is a pure function of namespace, request id, type and content."""
+        """An event of this call: its id is a pure function of namespace, request id, type and content; its time is the request's."""
         kind = wire_type(short_type)
         content = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
         extensions = {"traceparent": self.traceparent} if self.traceparent else {}
         identity = derived_id(self.namespace, self.request_id, kind, content)
-        return Event(identity, SOURCE, kind, self.namespace, self.clock.now(), data, subject, extensions)
+        return Event(identity, SOURCE, kind, self.namespace, self.asked_at or self.clock.now(), data, subject, extensions)
 
     async def publish(self, *events: tuple[str, Event]) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
@@ -163,13 +177,16 @@ class Call:
         return await self.gateway.reader.run(query)
 
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
-        """Hybrid search; without an embedder it is keywords only and the result says so."""
+        """Hybrid search; without an embedder, or while it does not answer, it is keywords only and the result says so."""
         gateway = self.gateway
         vector, tokens = None, None
         space = None
         if (embedder := gateway.embedder) is not None:
-            vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, text)
-            space = embedder.info.space
+            try:
+                vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, text)
+                space = embedder.info.space
+            except EmbedderUnavailable:
+                pass  # the result says `degraded`
         return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space))
 
     async def projection(self) -> Path:

@@ -16,7 +16,6 @@ from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, redu
 from storage.writer import Changes, Writer
 from streams.codec import decode
 from streams.dlq import DeadLetter, read_letter
-from streams.errors import Poison
 from streams.event_types.telemetry import TALOS_EVENTS
 from streams.events import Event, LoggedEvent, wire_type
 from streams.failpoints import hit
@@ -134,21 +133,22 @@ def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, names
 
 
 def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> list[LoggedEvent]:
+    """The record's events. What cannot be read is buried, and so is what a defect of the reading code fails on: it can be replayed."""
     if record.topic.endswith(DLQ_SUFFIX):
         return []
-    if is_otlp(record):
-        events, problem = decode_otlp(record, namespace)
-        if problem is not None:
-            reduced.buried.append((_to_bury(record), letter_for(record, problem, now)))
-        return events
     try:
+        if is_otlp(record):
+            events, problem = decode_otlp(record, namespace)
+            if problem is not None:
+                reduced.buried.append((_to_bury(record), letter_for(record, problem, now)))
+            return events
         progress = read_progress(record)
         if progress is not None:
             for source in progress.sources:
                 key = (progress.stage, source.at)
                 reduced.changes.stages[key] = max(source.offset, reduced.changes.stages.get(key, 0))
         return decode(record)
-    except Poison as error:
+    except Exception as error:
         reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
         return []
 

@@ -59,13 +59,24 @@ class Gathering:
     def __init__(self, reader: LogReader, applied: AppliedPositions, clock: Clock) -> None:
         self._reader, self._applied, self._clock = reader, applied, clock
         self._reading: asyncio.Task[Sequence[Record]] | None = None
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether `end` was called: no further batch comes."""
+        return self._ended.done()
+
+    def end(self) -> None:
+        """Let the batch that gathers end now; what was read and is in none is read again from the applied positions."""
+        if not self._ended.done():
+            self._ended.set_result(None)
 
     async def batch(self) -> Sequence[Record]:
         """The next records, in the order of each partition; none after IDLE_S without any. Raises LogUnavailable."""
         pending = _Pending()
         while not (pending.is_enough or (pending.records and self._applied.would_wake(pending.positions, pending.stages))):
             left = self._left(pending)
-            if left is not None and left <= 0:
+            if self.is_ended or (left is not None and left <= 0):
                 break
             try:
                 records = await self._next(left)
@@ -93,7 +104,7 @@ class Gathering:
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._reader.read(timeout_s=IDLE_S, max_records=MAX_RECORDS))
         reading = self._reading
-        waited: set[asyncio.Future[Any]] = {reading, self._applied.asked()}
+        waited: set[asyncio.Future[Any]] = {reading, self._applied.asked(), self._ended}
         await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if not reading.done():
             return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ from streams.clock import Clock
 from streams.dlq import bury
 from streams.errors import LogUnavailable, StoreError
 from streams.failpoints import hit
-from streams.log.base import Log, Record
+from streams.log.base import Log, LogReader, Record
 from streams.positions import Partition
 from streams.topics import DLQ_SUFFIX
 
@@ -73,6 +73,8 @@ class Materialiser:
         self.counters = Counters()
         self._stages: dict[tuple[str, Partition], int] = {}
         self._failures = 0
+        self._partitions: list[Partition] = []
+        self._gathering: Gathering | None = None
 
     async def run(self) -> None:
         """Apply the log for ever. Dead letters come first, so that a rebuild does not bury them again."""
@@ -84,10 +86,18 @@ class Materialiser:
         self._applied.advance(positions, self._stages)
         letters = {at: positions.get(at, 0) for at in ends if at.topic.endswith(DLQ_SUFFIX)}
         await self._catch_up(letters, ends)
-        start = {at: letters.get(at, positions.get(at, 0)) for at in ends}
-        gathering = Gathering(await self._log.reader(start), self._applied, self._clock)
+        self._partitions = list(ends)
+        reader = await self._log.reader(self._start())
+        while True:
+            await self._apply_until_ended(reader)
+            reader = await self._reopened()
+
+    async def _apply_until_ended(self, reader: LogReader) -> None:
+        """Apply what the reader gives until other partitions are to be read too."""
+        loop = asyncio.get_running_loop()
+        self._gathering = gathering = Gathering(reader, self._applied, self._clock)
         try:
-            while True:
+            while not gathering.is_ended:
                 records = await self._next(gathering)
                 for batch in _slices(records):
                     await self.apply(batch)
@@ -95,6 +105,24 @@ class Materialiser:
                     await loop.run_in_executor(self.thread, self._writer.checkpoint)
         finally:
             await gathering.close()
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Read these partitions too: topics that were made after the start. Those that are read already stay as they are."""
+        new = [at for at in partitions if at not in self._partitions]
+        if new and self._gathering is not None:
+            self._partitions += new
+            self._gathering.end()
+
+    def _start(self) -> dict[Partition, int]:
+        return {at: self._applied.next_offset(at) for at in self._partitions}
+
+    async def _reopened(self) -> LogReader:
+        while True:
+            try:
+                return await self._log.reader(self._start())
+            except LogUnavailable as error:
+                logger.warning("the materialiser waits for the log: %s", error.message)
+                await asyncio.sleep(1.0)
 
     async def _next(self, gathering: Gathering) -> Sequence[Record]:
         """The next records; while the log is down the node lives on and says so, because callers' writes are spooled."""

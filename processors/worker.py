@@ -17,7 +17,7 @@ import faust
 from faust.contrib.asgi import faust_app_running
 from faust.tables import TableManager
 
-from processors.stages.stage import StageRunner
+from processors.stages.stage import StageRunner, StageStopped
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
@@ -89,19 +89,24 @@ def _add_agent(app: faust.App, runner: StageRunner) -> None:
 
     async def agent(stream: Any) -> None:
         waiting: asyncio.Queue[Any] = asyncio.Queue(maxsize=4 * stage.batch_size)
-        processing = asyncio.create_task(_process(app, runner, waiting), name=stage.name)
+        leaving = asyncio.Event()
+        processing = asyncio.create_task(_process(app, runner, waiting, leaving), name=stage.name)
+        runner.life = "running"
         try:
             async for event in stream.noack().events():
                 await waiting.put(event)
         finally:
+            runner.life = "dead"
+            leaving.set()
             processing.cancel()
 
     app.agent(topic, name=stage.name)(agent)
 
 
-async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[Any]) -> None:
+async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[Any], leaving: asyncio.Event) -> None:
     """Take what has gathered, run the stage, acknowledge; whatever the stage raises crashes the app.
 
+    A cancellation that is not ours (a library's, inside the stage) would end it in silence: it crashes the app too.
     Faust's own `noack_take` polls its buffer every millisecond, also when there is nothing to do.
     """
     try:
@@ -115,8 +120,18 @@ async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[A
             for event in batch:
                 event.ack()
             hit("after_ack")
+    except asyncio.CancelledError:
+        if leaving.is_set():
+            raise
+        await _crash(app, runner, StageStopped(f"The stage {runner.stage.name} was cancelled from inside."))
     except Exception as error:
-        await app.crash(error)
+        await _crash(app, runner, error)
+
+
+async def _crash(app: faust.App, runner: StageRunner, error: Exception) -> None:
+    runner.life = "dead"
+    runner.failure = runner.failure or f"{type(error).__name__}: {error}"
+    await app.crash(error)
 
 
 def to_record(message: Any) -> Record:

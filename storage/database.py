@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 
+from storage.disk import is_full
 from streams.clock import Clock, SystemClock
 from streams.errors import StoreError
 
@@ -92,6 +93,8 @@ class Database:
 
 def is_damage(error: duckdb.Error) -> bool:
     """Whether DuckDB says that the file itself is bad, rather than its surroundings (disk full, rights, another owner)."""
+    if is_full(error):
+        return False
     if isinstance(error, (duckdb.InternalException, duckdb.SerializationException)):
         return True
     return any(sign in str(error) for sign in DAMAGE)

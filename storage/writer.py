@@ -114,9 +114,7 @@ class Writer:
         if 0 < len(rows) <= FEW:
             self._execute(table.values(len(rows), replace=replace), [value for row in rows for value in table.parameters(row)])
         elif rows:
-            with self._cursor.appender(
-                table.name, action="upsert" if replace else "insert", key=list(table.key) if replace else None
-            ) as appender:
+            with self._cursor.appender(table.name, action="upsert" if replace else "insert") as appender:  # by the primary key
                 appender.append_rows(map(table.parameters, rows))
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:

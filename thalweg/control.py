@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,8 @@ async def _export(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     return {"rows": await asyncio.to_thread(export_parquet, node.database.cursor(), Path(request["directory"]))}
 
 
+REASONS = 10
+"""How many sentences a replay gives about letters that it left."""
 _LETTERS = """
 SELECT dead_letter_id, topic, partition, "offset", stage, attempt, error_type, error_message, first_failed_at, value_bytes,
        dlq_topic, dlq_partition, dlq_offset
@@ -133,14 +135,25 @@ async def _dlq_replay(node: Node, request: dict[str, Any]) -> dict[str, Any]:
         letters = await _letters(node, "ORDER BY first_failed_at, dead_letter_id", [])
         found = [(letter, await _read_one(node.log, letter)) for letter in letters]
     replayable: list[Outgoing] = []
-    left = 0
-    for _, record in found:
+    left: list[str] = []
+    for letter, record in found:
         try:
-            replayable.extend(_original(record))
-        except Poison:
-            left += 1
+            originals = _original(record)
+        except Poison as error:
+            left.append(error.message)
+            continue
+        missing = {original.topic for original in originals} - await _existing(node.log, originals)
+        if missing:
+            left.append(f"The letter {letter['dead_letter_id']} is of {min(missing)}, which this log does not hold; make the topic first.")
+        else:
+            replayable.extend(originals)
     positions = await node.log.publish(replayable) if replayable else []
-    return {"replayed": len(found) - left, "left": left, "freshness": Freshness.after(positions).to_json()}
+    answer = {"replayed": len(found) - len(left), "left": len(left), "freshness": Freshness.after(positions).to_json()}
+    return {**answer, "reasons": list(dict.fromkeys(left))[:REASONS]}
+
+
+async def _existing(log: Log, records: Sequence[Outgoing]) -> set[str]:
+    return {at.topic for at in await log.end_offsets({record.topic for record in records})}
 
 
 def _original(letter: Record) -> list[Outgoing]:

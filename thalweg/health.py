@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from processors.stages.stage import StageRunner
+from storage.disk import low_sentence
 from streams.clock import format_time
 from streams.errors import Unavailable
 from streams.topics import MEMORY
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from thalweg.node import Node
 
 BEHIND_S = 5.0
+START_S = 30.0
 
 
 @dataclass
@@ -47,12 +49,13 @@ class Health:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._watches: dict[str, Watch] = {}
+        self._since = node.clock.monotonic()
 
     async def observe(self) -> None:
         """Compare the ends of the log with what is applied and with what each stage has processed."""
         node, now = self._node, self._node.clock.monotonic()
         try:
-            ends = await node.log.end_offsets([topic.name for topic in node.topics])
+            ends = await node.log.end_offsets(node.followed)
         except Unavailable:
             return  # `log` is reported as down by `report`
         for topic in {at.topic for at in ends}:
@@ -77,10 +80,19 @@ class Health:
         problems = [
             f"{part} is {seen['state']} (lag {seen['lag']})" for part, seen in parts.items() if seen["state"] in ("behind", "stuck")
         ]
-        problems += [f"stage {runner.stage.name} has stopped: {runner.failure}" for runner in node.runners if runner.failure]
+        for runner in node.runners:
+            seen = parts.setdefault(f"stage {runner.stage.name}", {"applied": 0, "lag": 0})
+            if self._is_dead(runner, now):
+                seen["state"] = "dead"
+                problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
+            elif runner.life == "starting":
+                seen["state"] = "starting"
         log = await self._log_state()
         if log != "ok":
             problems.append(log)
+        full = low_sentence(node.settings.home)
+        if full is not None:
+            problems.append(full)
         if not node.gateway.spool.is_empty:
             problems.append("writes are spooled: the log did not take them")
         indexes = node.indexes.state()
@@ -106,6 +118,12 @@ class Health:
             "door": node.door.status(),
             "clients": node.socket.clients,
         }
+
+    def _is_dead(self, runner: StageRunner, now: float) -> bool:
+        """Nothing runs the stage, or it takes longer to start than any start takes. Without a lag nobody would notice otherwise."""
+        if runner.life == "starting":
+            return now - self._since > START_S
+        return runner.life == "dead" or runner.failure is not None
 
     async def _log_state(self) -> str:
         try:

@@ -22,6 +22,7 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
+from processors.embedding.guarded import guarded
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
@@ -48,7 +49,8 @@ from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.log import open_log
 from streams.log.sqlite import SqliteLog
-from streams.topics import OTLP_TOPICS, with_partitions
+from streams.positions import Freshness
+from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.cognitive import configured
 from thalweg.control import handle
@@ -62,6 +64,7 @@ logger = logging.getLogger("thalweg")
 
 STOP_TIMEOUT_S = 5.0
 MAINTAIN_S = 1.0
+LOOK_S = 5.0
 
 
 def calm_collector() -> None:
@@ -78,6 +81,7 @@ class Node:
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
+        self.followed = [topic.name for topic in self.topics]
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
         self._closers: list[Callable[[], Awaitable[None]]] = []
@@ -99,9 +103,11 @@ class Node:
         await self._take_live_embedder()
         check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
-        topics = await self._materialised_topics()
+        self.followed = await self._materialised_topics()
         mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
-        self.materialiser = Materialiser(self.log, topics, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror)
+        self.materialiser = Materialiser(
+            self.log, self.followed, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror
+        )
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self.embed = Embed(self.embedder)
@@ -109,6 +115,7 @@ class Node:
         await self._open_door()
         calm_collector()
         self._guard("maintenance", self._maintain())
+        self._guard("topics", self._look_for_topics())
         self._guard("spool", self._drain_spool())
         self._guard("spaces", self.spaces.run())
 
@@ -160,13 +167,29 @@ class Node:
         await self.log.start()
         self._closers.append(self.log.stop)
         await self.log.create_topics(self.topics)
+        self.inherited = Freshness(await self.log.end_offsets([MEMORY.name]))
 
     async def _materialised_topics(self) -> list[str]:
-        names = [topic.name for topic in self.topics]
-        if self.settings.otlp_topics:
-            existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
-            names += [name for name in OTLP_TOPICS if name in existing]
-        return names
+        return [topic.name for topic in self.topics] + await self._otlp_topics()
+
+    async def _otlp_topics(self) -> list[str]:
+        """Those of the Collector's topics that exist: its exporter makes them with its first record."""
+        if not self.settings.otlp_topics:
+            return []
+        existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        return [name for name in OTLP_TOPICS if name in existing]
+
+    async def _look_for_topics(self) -> None:
+        """The Collector may begin after the node: look until all its topics are followed."""
+        while self.settings.otlp_topics and not set(OTLP_TOPICS) <= set(self.followed):
+            await asyncio.sleep(LOOK_S)
+            try:
+                ends = await self.log.end_offsets(OTLP_TOPICS)
+            except LogUnavailable:
+                continue
+            self.materialiser.follow(ends)
+            self.followed += sorted({at.topic for at in ends} - set(self.followed))
+        await asyncio.Event().wait()  # a guarded part that ends would end the node
 
     def _stages(self) -> list[Stage]:
         return [
@@ -210,7 +233,7 @@ class Node:
             applied=self.applied,
             reader=self.reader,
             indexes=self.indexes,
-            embedder=self.embedder,
+            embedder=guarded(self.embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s),
@@ -222,6 +245,7 @@ class Node:
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.toolsets)
         self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        self.gateway.requests.inherited = self.inherited
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)

@@ -33,6 +33,8 @@ INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
 _ANSWER_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"(?:result|error)":')
+_ENDED_BY_NODE = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"error":\{"code":-32000,"message":"Connection closed"')
+"""With this a node that stops answers what it can no longer work on; the request goes to the next node instead."""
 
 
 class _Pending:
@@ -160,7 +162,7 @@ class Pump:
         """Pass lines on until the connection ends (or stdin has, and nothing more is owed)."""
         lines = _Lines()
         while chunk := self._receive(connection):
-            whole = lines.feed(chunk)
+            whole = _without_goodbyes(lines.feed(chunk))
             self._answered(whole)
             self._to_client(whole)
         with self._lock:
@@ -288,6 +290,13 @@ def _parse(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return message if isinstance(message, dict) else {}
+
+
+def _without_goodbyes(lines: bytes) -> bytes:
+    """The lines but those by which a stopping node says that it ends: such a request stays without an answer, and is sent again."""
+    if b"-32000" not in lines:
+        return lines
+    return b"".join(line for line in lines.splitlines(keepends=True) if not _ENDED_BY_NODE.match(line))
 
 
 def _request_id(message: dict[str, Any]) -> str | int | None:

@@ -13,6 +13,7 @@ import duckdb
 import uvloop
 
 from storage.database import is_damage
+from storage.disk import full_sentence, is_full, low_sentence
 from streams.errors import ThalwegError
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -34,8 +35,10 @@ async def _serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     try:
         await node.start()
-    except ThalwegError as error:
-        print(f"thalweg: {error.message}", file=sys.stderr, flush=True)
+    except Exception as error:
+        if not isinstance(error, ThalwegError) and not met_full_disk(error, settings):
+            raise
+        print(f"thalweg: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
         await node.stop()
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -48,15 +51,26 @@ async def _serve(settings: Settings) -> int:
     except BaseException as error:
         if isinstance(error, duckdb.Error) and is_damage(error):
             node.database.condemn()  # the next start moves the file aside and replays the log
-        die(error)
+        die(error, settings)
     loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process
     await node.stop()
     return 0
 
 
-def die(error: BaseException) -> None:
+def met_full_disk(error: BaseException, settings: Settings) -> bool:
+    """Whether the disk took no more. The keyword index says only that its writer is gone: then the room that is left decides."""
+    return is_full(error) or low_sentence(settings.home) is not None
+
+
+def sentence_of(error: BaseException, settings: Settings) -> str:
+    """Why the node does not go on, for whoever runs it."""
+    if met_full_disk(error, settings):
+        return full_sentence(settings.home)
+    return getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+
+
+def die(error: BaseException, settings: Settings) -> None:
     """Say in one sentence why, and end at once: nothing is drained, the log has it all."""
-    message = getattr(error, "message", None) or f"{type(error).__name__}: {error}"
     logging.getLogger("thalweg").debug("the node stopped", exc_info=error)
-    print(f"thalweg: the node stopped: {message}", file=sys.stderr, flush=True)
+    print(f"thalweg: the node stopped: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
     os._exit(1)

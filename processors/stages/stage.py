@@ -13,12 +13,12 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from streams.clock import Clock
 from streams.codec import decode, encode_batch
 from streams.dlq import DeadLetter, bury
-from streams.errors import Poison, ThalwegError
+from streams.errors import Poison, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
 from streams.events import Event, LoggedEvent
 from streams.ids import derived_id
@@ -31,8 +31,12 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 RETRY_DELAY_S = 0.2
+LONGEST_DELAY_S = 5.0
 CONSECUTIVE_FAILURES = 20
 PUBLISH_TIMEOUT_S = 30.0
+
+
+Life = Literal["starting", "running", "dead"]
 
 
 class Stage(ABC):
@@ -49,7 +53,8 @@ class Stage(ABC):
 
     @abstractmethod
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        """For each event what follows from it, in the order given. Whatever it raises is retried, then buried."""
+        """For each event what follows from it, in the order given. While it raises Unavailable it is
+        asked again; whatever else it raises is retried, then buried."""
 
     def fact(self, logged: LoggedEvent, event_type: str, data: dict[str, object]) -> Event:
         """A fact about this event: its id and time are functions of the event."""
@@ -67,7 +72,7 @@ class StageStopped(ThalwegError):
 
 @dataclass
 class StageRunner:
-    """Runs a stage over records. `status` reads the counters; `failure` is set when it has stopped."""
+    """Runs a stage over records. `status` reads the counters; `life` is the worker's, `failure` says what the stage died of."""
 
     stage: Stage
     log: Log
@@ -75,6 +80,7 @@ class StageRunner:
     processed: int = 0
     buried: int = 0
     busy_s: float = 0.0
+    life: Life = "starting"
     failure: str | None = None
     _failures: int = field(default=0, repr=False)
 
@@ -106,7 +112,7 @@ class StageRunner:
         if not events:
             return [], []
         try:
-            derived = await self.stage.facts(events)
+            derived = await self._patient(events)
             self._failures = 0
             return [fact for facts in derived for fact in facts], []
         except Exception:
@@ -125,10 +131,21 @@ class StageRunner:
     async def _retried(self, logged: LoggedEvent) -> Sequence[Event]:
         for attempt in range(1, ATTEMPTS):
             try:
-                return (await self.stage.facts([logged]))[0]
+                return (await self._patient([logged]))[0]
             except Exception:
                 await asyncio.sleep(RETRY_DELAY_S * attempt)
-        return (await self.stage.facts([logged]))[0]
+        return (await self._patient([logged]))[0]
+
+    async def _patient(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
+        """The stage's facts. While something that it needs is away it waits, and `status` says stuck: nothing is wrong with the records."""
+        delay_s = RETRY_DELAY_S
+        while True:
+            try:
+                return await self.stage.facts(events)
+            except Unavailable as absent:
+                logger.warning("stage %s waits: %s", self.stage.name, absent.message)
+                await asyncio.sleep(delay_s)
+                delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
     def _letter(self, logged: LoggedEvent, error: Exception) -> DeadLetter:
         return DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, type(error).__name__, str(error), self.clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -64,6 +65,7 @@ def run_sql(
         "max_bytes": max_bytes,
         "memory_mb": memory_mb,
         "threads": THREADS,
+        "parent": os.getpid(),
         "cpu_s": math.ceil(timeout_s) * THREADS + 1,
     }
     answer = _ask_child(orjson.dumps(request), timeout_s, memory_mb)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +25,7 @@ from tests.ingress.lines import INITIALIZE, INITIALIZED, WAIT_S, Lines, calling
 from tests.ingress.parts import events_on, opened_log
 from thalweg import paths
 from thalweg.paths import socket_path
+from thalweg.pump import Pump
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -288,3 +292,38 @@ def test_a_runtime_directory_that_others_may_open_is_refused(tmp_path: Path, mon
     (tmp_path / f"thalweg-{os.getuid()}").mkdir(mode=0o755)
     with pytest.raises(SettingsError, match="must be yours alone"):
         socket_path(tmp_path / ("d" * 120))
+
+
+class TwoNodes:
+    """A launcher of two nodes: the first stops over the call, as the server library does it; the second answers."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict[str, Any]] = []
+
+    def connect(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        threading.Thread(target=self._serve, args=(theirs,), daemon=True).start()
+        return ours
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as lines:
+            request = json.loads(lines.readline())
+            self.seen.append(request)
+            stopping = len(self.seen) == 1
+            body = {"error": {"code": -32000, "message": "Connection closed"}} if stopping else {"result": {"content": []}}
+            connection.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], **body}, separators=(",", ":")).encode() + b"\n")
+
+    def log_tail(self) -> str:
+        return ""
+
+
+def test_a_call_that_a_stopping_node_gives_up_goes_to_the_next_node_under_one_request_id() -> None:
+    nodes, (stdin, client), (answers, stdout) = TwoNodes(), os.pipe(), os.pipe()
+    os.write(client, b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"note","arguments":{}}}\n')
+    os.close(client)
+    assert Pump(nodes, stdin, stdout).run() == 0  # type: ignore[arg-type]
+    os.close(stdout)
+    with os.fdopen(answers, "rb") as lines:
+        assert [json.loads(line) for line in lines] == [{"jsonrpc": "2.0", "id": 7, "result": {"content": []}}]
+    first, second = (seen["params"]["_meta"]["thalweg/request_id"] for seen in nodes.seen)
+    assert first == second

@@ -170,3 +170,11 @@ def test_a_merge_joins_the_oldest_cluster_and_counts_occurrences(store):
     store.publish(similar("f1"), similar("f2", "f1"), similar("f3", "f2", "f1"), topic=DERIVED.name)
     assert store.sql("SELECT record_id, into_id, merge_count FROM merges ORDER BY 1") == [("f2", "f1", 2), ("f3", "f1", 3)]
     assert store.sql("SELECT canonical_id, record_count FROM clusters") == [("f1", 3)]
+
+
+@pytest.mark.parametrize("count", [1, 8, 9, 40])
+def test_so_many_rows_of_one_table_can_change_in_one_batch(store, count):
+    names = [f"2026-01-05-s{number}" for number in range(count)]
+    store.publish(*(opened(name, request_id=f"o-{name}") for name in names))
+    store.publish(*(event("talos.session.closed", {"session_id": name, "request_id": f"c-{name}"}, id=f"c-{name}") for name in names))
+    assert store.sql("SELECT status, count(*) FROM talos_sessions GROUP BY ALL") == [("closed", count)]

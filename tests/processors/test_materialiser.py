@@ -15,7 +15,7 @@ from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import SystemClock
 from streams.codec import encode
-from streams.errors import StoreError
+from streams.errors import LogUnavailable, StoreError
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
@@ -110,3 +110,37 @@ async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_p
         await store.materialiser.run()
     store.close()
     await other.stop()
+
+
+class DownBetweenReads:
+    """A reader whose log is gone for one moment: right after the first read that returned records, while more are gathered."""
+
+    def __init__(self, reader):
+        self._reader, self.outages, self._after_records = reader, 0, False
+
+    async def read(self, *, timeout_s, max_records):
+        if self._after_records and not self.outages:
+            self.outages += 1
+            raise LogUnavailable("the log went down")
+        records = await self._reader.read(timeout_s=timeout_s, max_records=max_records)
+        self._after_records = bool(records)
+        return records
+
+    async def close(self):
+        await self._reader.close()
+
+
+async def test_what_the_first_read_took_is_applied_when_the_log_goes_down_before_the_second(tmp_path, log, monkeypatch):
+    readers, open_reader = [], log.reader
+
+    async def reader(start):
+        readers.append(DownBetweenReads(await open_reader(start)))
+        return readers[-1]
+
+    monkeypatch.setattr(log, "reader", reader)
+    async with running(tmp_path / "home", log) as store:
+        for number in range(3):
+            positions = await log.publish([invoked(number)])
+            assert await store.applied.wait(Freshness.after(positions), timeout_s=10, patient=True)  # so that the batch gathers
+        assert sum(reader.outages for reader in readers) >= 1
+        assert store.sql("SELECT count(*) FROM events") == [(3,)]

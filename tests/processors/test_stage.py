@@ -9,6 +9,7 @@ from processors.stages.extract import Extract
 from processors.stages.stage import Stage, StageRunner, StageStopped
 from streams.clock import SystemClock
 from streams.codec import decode, encode
+from streams.errors import EmbedderUnavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED
 from streams.events import wire_type
 from streams.log.base import Outgoing, Record
@@ -133,3 +134,19 @@ async def test_when_everything_fails_the_stage_stops_rather_than_divert_everythi
         await stage.run(written(*texts))
     assert stage.failure is not None
     assert log.published == [], "nothing is published or acknowledged of a batch in which the stage stopped"
+
+
+async def test_while_what_a_stage_needs_is_away_it_waits_and_buries_nothing(log):
+    class Waiting(Fragile):
+        absences = 30
+
+        async def facts(self, events):
+            if self.absences:
+                self.absences -= 1
+                raise EmbedderUnavailable("the model is loading")
+            return await super().facts(events)
+
+    stage = runner(Waiting(), log)
+    await stage.run(written(*(f"t{number}" for number in range(40))))
+    assert (stage.buried, stage.failure, log.records(MEMORY.dlq.name)) == (0, None, [])
+    assert sum(len(decode(record)) for record in log.records()) == 40

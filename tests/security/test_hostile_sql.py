@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -222,3 +225,48 @@ def test_without_the_guard_the_locked_connection_alone_changes_and_reads_no_file
     finally:
         connection.close()
     assert SECRET not in shown
+
+
+ASKER = """
+import sys
+from pathlib import Path
+from storage.sql.run import run_sql
+run_sql(Path(sys.argv[1]), "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", timeout_s=60)
+"""
+
+
+def children_of(parent: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
+def until(condition, what: str, timeout_s: float = 10.0):
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+    return found
+
+
+def burns_time(pid: int) -> bool:
+    """Whether the process has used half a second: it is past its start and inside the query."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return int(user) + int(system) > os.sysconf("SC_CLK_TCK")
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's notice of a parent's death is Linux's")
+def test_a_query_ends_with_the_process_that_asked_also_when_that_is_killed(snapshot: Path) -> None:
+    asker = subprocess.Popen([sys.executable, "-c", ASKER, str(snapshot)], stderr=subprocess.DEVNULL)
+    try:
+        [child] = until(lambda: children_of(asker.pid), "the query has no process")
+        until(lambda: burns_time(child), "the query does not run")
+    finally:
+        asker.kill()
+        asker.wait(10)
+    until(lambda: gone(child), "the query outlives who asked for it", 5.0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processors.embedding.hashing import INFO, HashingEmbedder
+from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.texts import texts_to_embed
 from processors.reducers.derived import encode_vector
 from processors.stages.tensions import Tensions
@@ -43,7 +43,8 @@ class BeliefNode(SmallNode):
     def _embedded(self, event: Event) -> Event:
         texts = texts_to_embed(event)
         vectors = HashingEmbedder().encode([text for _, text in texts])
-        made_by = {"space": INFO.space, "model_id": INFO.model_id, "dim": INFO.dim, "trained": INFO.trained}
+        info = HashingEmbedder().info
+        made_by = {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
         items = [{"record_id": identity, "vector": encode_vector(vector)} for (identity, _), vector in zip(texts, vectors, strict=True)]
         return Event(f"{event.id}/vectors", "test", EMBEDDED, event.namespace, event.time, made_by | {"vectors": items})
 

@@ -1,0 +1,84 @@
+"""R16: the embedder is slow, raises or hangs. Writes are applied all the same, and search answers from keywords and says so."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mcp_ingress.calls import Request, Visitor
+from processors.embedding import guarded
+from processors.embedding.hashing import INFO, HashingEmbedder
+from processors.embedding.model import Embedder
+from streams.positions import Freshness
+from thalweg.node import Node
+from thalweg.settings import Settings
+
+pytestmark = pytest.mark.timeout(60)
+LIMIT_S = 0.2
+
+
+class Frail(HashingEmbedder):
+    """The hashing embedder with a fault, which `mended` ends."""
+
+    info = INFO
+
+    def __init__(self, fault: str) -> None:
+        self._fault = fault
+        self.mended = threading.Event()
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        if not self.mended.is_set():
+            if self._fault == "raises":
+                raise RuntimeError("out of memory")
+            self.mended.wait(1.0 if self._fault == "slow" else None)
+        return super().encode(texts)
+
+
+class FrailNode(Node):
+    """The whole node on a frail embedder."""
+
+    frail: Frail
+
+    def _load_embedder(self) -> Embedder:
+        return self.frail
+
+
+@pytest.fixture(params=["slow", "raises", "hangs"])
+async def node(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FrailNode]:
+    monkeypatch.setattr(guarded, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(guarded.guarded, "__defaults__", (LIMIT_S,))
+    node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2))
+    node.frail = Frail(request.param)
+    await node.start()
+    yield node
+    node.frail.mended.set()
+    await node.stop()
+
+
+async def call(node: Node, tool: str, **arguments: Any) -> dict[str, Any]:
+    answer = await node.door.call(Visitor(node.door.local), Request(tool, arguments))
+    assert answer.body["success"], answer.body
+    return answer.body
+
+
+async def test_writes_are_applied_and_search_answers_from_keywords_until_the_embedder_is_mended(node: FrailNode) -> None:
+    for number in range(5):
+        began = time.monotonic()
+        written = await call(node, "journal_write", content=f"I realized that the gearbox of case {number} whines.", category="insight")
+        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=2.0, stages=("extract",))
+        assert time.monotonic() - began < 2.0
+    for _ in range(3):
+        began = time.monotonic()
+        found = await call(node, "journal_query", query="gearbox whines")
+        assert found["degraded"] and "embedder did not answer" in found["message"]
+        assert len(found["results"]) >= 5
+        assert time.monotonic() - began < 2.0
+    node.frail.mended.set()
+    assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=15.0, stages=("embed",))
+    assert "degraded" not in await call(node, "journal_query", query="gearbox whines")

@@ -1,0 +1,177 @@
+"""R9: the disk is full. Writes are refused with a sentence, the node lives on or ends with one, and all is there once there is room."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.invariants import Ledger, check_all
+from tests.node_process import Client, NodeProcess
+from thalweg.control import NotRunning, ask
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(90)]
+
+DISK_MB = 48
+REFUSALS = 5
+
+
+class SmallDisk:
+    """A file system of its own in memory; full once `fill` has written what was free."""
+
+    def __init__(self, at: Path) -> None:
+        self.home = at / "home"
+        self._filler = at / "filler"
+
+    def fill(self, node: NodeProcess) -> None:
+        with self._filler.open("wb", buffering=0) as file:
+            for size in (1024 * 1024, 4096):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass  # full
+
+    def make_room(self, node: NodeProcess) -> None:
+        self._filler.unlink()
+
+
+class FileSizeLimit:
+    """Files that may not grow, where nothing may be mounted: the same failure of each write, under another number."""
+
+    def __init__(self, at: Path) -> None:
+        self.home = at / "home"
+
+    def fill(self, node: NodeProcess) -> None:
+        self._limit(node, 1)
+
+    def make_room(self, node: NodeProcess) -> None:
+        if node.is_alive():
+            self._limit(node, resource.RLIM_INFINITY)
+
+    def _limit(self, node: NodeProcess, size: int) -> None:
+        assert node.process is not None
+        resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+Disk = SmallDisk | FileSizeLimit
+
+
+def mounted(at: Path) -> bool:
+    at.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", str(at)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(params=["a full file system", "files that may not grow"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    """Both kinds; who may not mount (no root) runs the second one twice."""
+    at = tmp_path / "disk"
+    if request.param == "files that may not grow" or not mounted(at):
+        yield FileSizeLimit(tmp_path)
+        return
+    yield SmallDisk(at)
+    subprocess.run(["umount", "-l", str(at)], check=True)
+
+
+def write(client: Client, ledger: Ledger, number: int) -> dict[str, object]:
+    """One entry; what was accepted, spooled too, is in the ledger."""
+    request_id = f"r-{number}"
+    ledger.unknown.add(request_id)
+    answer = client.call("journal_write", {"content": f"I realized that case {number} is real.", "category": "insight"}, request_id)
+    if answer["success"] or answer.get("spooled"):
+        ledger.answered[request_id] = str(answer["entry_id"])
+    else:
+        ledger.unknown.discard(request_id)
+        ledger.refused.add(request_id)
+    return answer
+
+
+def write_until_refused(node: NodeProcess, client: Client, ledger: Ledger) -> list[dict[str, object]]:
+    """Until so many writes were refused, or the node has ended; their answers."""
+    refusals: list[dict[str, object]] = []
+    for number in range(100, 2000):
+        try:
+            answer = write(client, ledger, number)
+        except OSError:
+            break
+        if f"r-{number}" in ledger.refused:
+            refusals.append(answer)
+        if len(refusals) == REFUSALS:
+            break
+    return refusals
+
+
+def applied(node: NodeProcess) -> dict[str, int]:
+    return {topic: part["applied"] for topic, part in ask(node.home, "status")["topics"].items()}
+
+
+def test_on_a_full_disk_writes_are_refused_with_a_sentence_and_nothing_accepted_is_lost(disk: Disk) -> None:
+    ledger = Ledger()
+    node = NodeProcess(disk.home).start()
+    client = Client(node.home)
+    for number in range(5):
+        assert write(client, ledger, number)["success"]
+    node.settle()
+    disk.fill(node)
+    refusals = write_until_refused(node, client, ledger)
+    assert refusals, "a full disk took everything"
+    for answer in refusals:
+        assert answer["error_code"] == "log_unavailable"
+        assert "cannot be written" in str(answer["message"]) and int(str(answer["retry_after_ms"])) > 0
+    disk.make_room(node)
+    ends_or_goes_on(node)
+    client = Client(node.home)
+    for request_id in sorted(ledger.refused):
+        number = int(request_id.removeprefix("r-"))
+        assert write(client, ledger, number)["success"]
+    check_all(node, ledger)
+    assert node.stop() == 0, node.log_tail()
+
+
+def ends_or_goes_on(node: NodeProcess) -> None:
+    """A node that is crash-only either lives, or has said in one sentence why it ended; then a restart goes on."""
+    deadline = time.monotonic() + 15
+    while node.is_alive() and time.monotonic() < deadline:
+        try:
+            if ask(node.home, "status")["status"] == "green":
+                return
+        except (NotRunning, OSError):
+            pass
+        time.sleep(0.05)
+    assert node.died(1) == 1
+    assert "thalweg: the node stopped: " in node.log_tail() and "Traceback" not in node.log_tail(), node.log_tail()
+    node.start()
+
+
+def test_status_is_red_on_a_full_disk_and_a_node_that_starts_there_says_why(tmp_path: Path) -> None:
+    at = tmp_path / "disk"
+    if not mounted(at):
+        pytest.skip("only root may mount a small file system")
+    try:
+        disk, ledger = SmallDisk(at), Ledger()
+        node = NodeProcess(disk.home).start()
+        assert write(Client(node.home), ledger, 1)["success"]
+        node.settle()
+        before = applied(node)
+        disk.fill(node)
+        report = ask(node.home, "status")
+        assert report["status"] == "red"
+        assert any("disk" in problem for problem in report["problems"]), report["problems"]
+        node.kill()
+        node.launch()
+        assert node.died() != 0
+        said = node.log_tail().splitlines()[-1]
+        assert said.startswith("thalweg: ") and "full" in said and "Traceback" not in node.log_tail(), node.log_tail()
+        disk.make_room(node)
+        node.start()
+        node.settle()
+        assert applied(node).items() >= before.items()
+        check_all(node, ledger)
+        node.stop()
+    finally:
+        subprocess.run(["umount", "-l", str(at)], check=True)

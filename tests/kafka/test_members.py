@@ -1,0 +1,135 @@
+"""R6 and I6 on a real Kafka: members join, leave, die and wake as zombies under load; what the group commits is always derived already."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from processors.stages.embed import Embed
+from processors.stages.extract import Extract
+from processors.worker import APP_ID
+from streams.log.kafka import KafkaLog
+from streams.positions import Partition
+from streams.progress import read_progress
+from streams.topics import DERIVED, MEMORY
+from tests.crash.invariants import check_all
+from tests.crash.load import Load
+from tests.kafka.rig.broker import Broker
+from tests.node_process import NodeProcess
+
+pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(240)]
+
+STAGES = (Extract.name, Embed.name)
+"""Stages that read the memory topic: the group's offset there is what all of them have acknowledged."""
+ZOMBIE_S = 8.0
+"""Longer than the session's time-out of 6 s, so that its partitions are given to the other member meanwhile."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the group had committed, and how far the derived topic reached right after."""
+
+    committed: Mapping[Partition, int]
+    derived: Mapping[Partition, int]
+
+
+class Sampler(threading.Thread):
+    """Looks at the group's offsets all through the run, with an admin client of its own."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(name="sampler", daemon=True)
+        self.samples: list[Sample] = []
+        self.marks: dict[tuple[str, Partition], list[tuple[Partition, int, int]]] = {}
+        self._address = bootstrap
+        self._asked_to_stop = threading.Event()
+
+    def run(self) -> None:
+        asyncio.run(self._sample())
+
+    def finish(self) -> None:
+        self._asked_to_stop.set()
+        self.join(60)
+        assert not self.is_alive(), "the sampler hangs"
+
+    async def _sample(self) -> None:
+        log = KafkaLog(self._address)
+        await log.start()
+        while not self._asked_to_stop.is_set():
+            committed = await log.committed(APP_ID, [MEMORY.name])
+            self.samples.append(Sample(committed, await log.end_offsets([DERIVED.name])))
+            await asyncio.sleep(0.1)
+        await self._read_marks(log)
+        await log.stop()
+
+    async def _read_marks(self, log: KafkaLog) -> None:
+        """Every progress mark on the log, with its place."""
+        left = {at: end for at, end in (await log.end_offsets([DERIVED.name])).items() if end}
+        reader = await log.reader(dict.fromkeys(left, 0))
+        async with asyncio.timeout(30):
+            while left:
+                for record in await reader.read(timeout_s=1.0, max_records=1000):
+                    progress = read_progress(record)
+                    for source in progress.sources if progress else ():
+                        assert progress is not None
+                        place = (record.position.at, record.offset, source.offset)
+                        self.marks.setdefault((progress.stage, source.at), []).append(place)
+                    if record.offset + 1 >= left.get(record.position.at, 0):
+                        left.pop(record.position.at, None)
+        await reader.close()
+
+    def check(self) -> int:
+        """I6: when an offset was committed, every stage's mark for it was on the log; how many offsets were compared."""
+        compared = 0
+        for sample in self.samples:
+            for at, offset in sample.committed.items():
+                for stage in STAGES:
+                    marked = [reached for place, lies, reached in self.marks.get((stage, at), []) if lies < sample.derived.get(place, 0)]
+                    assert offset <= max(marked, default=0), (
+                        f"I6: {at} committed up to {offset}, but {stage} has marked {max(marked, default=0)}"
+                    )
+                    compared += 1
+        return compared
+
+
+def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_committed_too_early(own_broker: Broker, tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "one", own_broker.url).start()
+    other = NodeProcess(tmp_path / "other", own_broker.url)
+    sampler = Sampler(own_broker.bootstrap)
+    sampler.start()
+    try:
+        with Load(node.home, callers=2, seed=6) as load:
+            load.wait_for(10)
+            for leave in (other.stop, other.kill):
+                other.start()
+                load.wait_for(20)
+                leave()
+                load.wait_for(20)
+            other.start()
+            load.wait_for(10)
+            assert other.process is not None
+            other.process.send_signal(signal.SIGSTOP)
+            asleep_until = time.monotonic() + ZOMBIE_S
+            while time.monotonic() < asleep_until:
+                load.wait_for(1)
+            other.process.send_signal(signal.SIGCONT)
+            load.wait_for(20)
+        node.settle(60)
+        check_all(node, load.ledger)
+        check_all(other, load.ledger)
+        sampler.finish()
+        compared = sampler.check()
+        print(f"{len(load.ledger.answered)} writes, {len(sampler.samples)} samples, {compared} committed offsets compared")
+        assert compared > 20
+        other.stop()
+        assert node.stop() == 0, node.log_tail()
+    finally:
+        for member in (node, other):
+            if member.is_alive():
+                member.kill()

@@ -1,0 +1,106 @@
+"""The Collector's topics on a whole node: found when they come late, and their dead letters replayed or refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from processors import otlp_records
+from streams.log.base import Outgoing
+from streams.positions import Freshness, Partition
+from streams.topics import Topic
+from thalweg import node as program
+from thalweg.control import handle
+from thalweg.node import Node
+from thalweg.settings import Settings
+
+LOGS = Topic("otlp_logs", "the Collector's logs", partitions=2)
+BROKEN = b"\x0a\xff\xff broken"
+
+
+def logs(text: str) -> bytes:
+    record = {"timeUnixNano": "1763000000000000000", "severityText": "WARN", "body": {"stringValue": text}}
+    return orjson.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]})
+
+
+@pytest.fixture
+async def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
+    monkeypatch.setattr(program, "LOOK_S", 0.02)
+    node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2, otlp_topics=True), stages=False)
+    await node.start()
+    yield node
+    await node.stop()
+
+
+async def export(node: Node, value: bytes) -> None:
+    """What the Collector sends, applied."""
+    positions = await node.log.publish([Outgoing(LOGS.name, None, value)])
+    assert await node.applied.wait(Freshness.after(positions), timeout_s=10)
+
+
+async def letters(node: Node, count: int) -> list[dict[str, Any]]:
+    async with asyncio.timeout(10):
+        while len((answer := await handle(node, {"command": "dlq_list"}))["dead_letters"]) < count:
+            await asyncio.sleep(0.01)
+    found: list[dict[str, Any]] = answer["dead_letters"]
+    return found
+
+
+async def rows(node: Node) -> list[Any]:
+    return await node.reader.run(lambda cursor: cursor.execute("SELECT body FROM otel_logs ORDER BY ALL").fetchall())
+
+
+async def test_topics_that_the_collector_makes_later_are_read_from_their_first_record_and_count_in_status(node: Node) -> None:
+    assert LOGS.name not in node.followed
+    await node.log.create_topics([LOGS])
+    await export(node, logs("late"))
+    assert await rows(node) == [('"late"',)]
+    async with asyncio.timeout(10):
+        while LOGS.name not in node.followed:
+            await asyncio.sleep(0.01)
+    report = await node.health.report()
+    assert report["topics"][LOGS.name] == {"state": "ok", "applied": 1, "lag": 0}
+
+
+async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a_fix(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(raw: bytes, **context: Any) -> list[Any]:
+        raise RuntimeError("a defect of the reader")
+
+    await node.log.create_topics([LOGS])
+    with monkeypatch.context() as defect:
+        defect.setattr(otlp_records, "read_request", broken)
+        await export(node, logs("mended"))
+    [letter] = await letters(node, 1)
+    assert (letter["topic"], letter["dlq_topic"], await rows(node)) == (LOGS.name, "thalweg.telemetry.v1.dlq", [])
+    for _ in range(2):
+        replayed = await handle(node, {"command": "dlq_replay", "ids": [letter["dead_letter_id"]]})
+        assert (replayed["ok"], replayed["replayed"]) == (True, 1)
+        assert await node.applied.wait(Freshness.from_json(replayed["freshness"]), timeout_s=10)
+    assert await rows(node) == [('"mended"',)]
+    assert (await handle(node, {"command": "dlq_list"}))["total"] == 1
+
+
+async def test_a_dead_letter_whose_topic_is_gone_is_left_with_a_sentence_and_the_others_are_replayed(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await node.log.create_topics([LOGS])
+    await export(node, BROKEN)
+    await node.log.publish([Outgoing("thalweg.telemetry.v1", b"default", b"no event", ())])
+    await letters(node, 2)
+    monkeypatch.setattr(node.log, "end_offsets", without(LOGS.name, node.log.end_offsets))  # as a log to which the files were moved
+    replayed = await handle(node, {"command": "dlq_replay"})
+    assert (replayed["ok"], replayed["replayed"], replayed["left"]) == (True, 1, 1)
+    assert "otlp_logs, which this log does not hold" in replayed["reasons"][0]
+
+
+def without(name: str, end_offsets: Any) -> Any:
+    async def remaining(topics: Iterable[str]) -> dict[Partition, int]:
+        ends: dict[Partition, int] = await end_offsets(topics)
+        return {at: end for at, end in ends.items() if at.topic != name}
+
+    return remaining
