@@ -140,7 +140,7 @@ def _pair(event: Event, rows: Rows) -> tuple[Row, Row] | Outcome:
     """Both beliefs of an open tension, or why there is none."""
     data = event.data
     a, b = (rows.get(BELIEFS, data[name]) for name in ("belief_a_id", "belief_b_id"))
-    if a is None or b is None or data["tension_id"] != tension_id(a["belief_id"], b["belief_id"]):
+    if a is None or b is None or a["belief_id"] == b["belief_id"] or data["tension_id"] != tension_id(a["belief_id"], b["belief_id"]):
         return refused("TENSION_NOT_FOUND", f"There is no tension {data['tension_id'][:80]}.", tension_id=data["tension_id"])
     known = rows.get(RESOLUTIONS, data["tension_id"])
     if known is not None and known["action"] is not None:

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 START_S = 8.0
 QUERY_S = 5.0
 STOP_S = 5.0
+FETCH_WAIT_MS = 50
+"""A fetch names the partitions that nothing waits in; until it ends, no other is asked for. What a quiet partition may hold up a busy one."""
 RETRY_AFTER_MS = 1000
 AWAY_S = 60.0
 MAX_MESSAGE_BYTES = 9 * 1024 * 1024
@@ -192,7 +194,7 @@ class KafkaLog(Log):
             enable_auto_commit=False,
             auto_offset_reset="none",
             isolation_level="read_committed",
-            fetch_max_wait_ms=500,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
             max_partition_fetch_bytes=1024 * 1024,  # a larger record comes alone
             request_timeout_ms=10_000,
         )

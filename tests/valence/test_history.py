@@ -164,6 +164,16 @@ def test_the_view_computes_what_the_rules_compute(given_: dict[str, float], cons
     assert abs(overall - wanted.overall) < 1e-9 and internal == consistent and status == "disputed"
 
 
+def test_a_belief_has_no_tension_with_itself() -> None:
+    store = Store()
+    store.publish(event("valence.belief.created", {"content": "The port is 1"}, id="e0"))
+    [(belief,)] = store.sql("SELECT belief_id FROM beliefs")
+    pair = {"belief_a_id": belief, "belief_b_id": belief, "tension_id": tension_id(belief, belief)}
+    store.publish(event("valence.tension.resolved", pair | {"resolution": "x", "action": "supersede_a"}, id="e1"))
+    assert store.sql("SELECT status, code FROM outcomes WHERE code IS NOT NULL") == [("refused", "TENSION_NOT_FOUND")]
+    assert store.sql("SELECT status FROM beliefs") == [("active",)]
+
+
 SHARED = Store()
 
 

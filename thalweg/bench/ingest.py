@@ -19,6 +19,7 @@ from streams.topics import TELEMETRY, with_partitions
 from thalweg.bench.bare_log import appends_ms
 from thalweg.bench.bare_sink import consume
 from thalweg.bench.caller import write_at_rate, write_in_turn
+from thalweg.bench.own_broker import refuse_used, wait_applied
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import environment, running_node, scratch_directory, texts
 from thalweg.bench.transcript import write_transcript
@@ -41,6 +42,7 @@ def measure_ingest(accepted: int, lines: int, rate: int, seconds: int, *, embedd
     """Three ways in, and the materialiser beside a bare consumer of the same log."""
     settings = {"accepted": accepted, "n": lines, "rate": rate, "seconds": seconds, "embedder": embedder, "broker": broker or "sqlite://"}
     report = Report("ingest", settings)
+    refuse_used(broker)
     with scratch_directory() as directory:
         _one_at_a_time(report, broker or f"sqlite://{directory / 'accepted.db'}", accepted)
         _bulk(report, directory, lines, broker)
@@ -99,6 +101,7 @@ def _replay(settings: Settings) -> dict[str, Any]:
 
 def _at_rate(report: Report, home: Path, rate: int, seconds: int, embedder: str, broker: str) -> None:
     with running_node(home, embedder=embedder, broker=broker):
+        wait_applied(home)  # on a broker, the import
         asyncio.run(write_in_turn(home, 1, texts(WARM_UP, seed=0)))
         started = time.perf_counter()
         written = asyncio.run(write_at_rate(home, rate, texts(rate * seconds), CALLERS))

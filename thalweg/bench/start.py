@@ -11,6 +11,7 @@ import numpy as np
 import orjson
 
 from streams.errors import Unavailable
+from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import POLL_S, STOP_S, environment, resident_mb, scratch_directory
 from thalweg.control import NotRunning, ask
@@ -31,6 +32,7 @@ INITIALIZE = orjson.dumps(
 def measure_start(count: int, *, embedder: str, broker: str) -> Report:
     """`initialize` over stdio: the very first on an empty directory, `count` cold, `count` with a node that runs."""
     report = Report("start", {"n": count, "embedder": embedder, "broker": broker or "sqlite://"})
+    refuse_used(broker)
     with scratch_directory() as directory:
         home = directory / "home"
         variables = environment(home, embedder=embedder, broker=broker)

@@ -10,6 +10,7 @@ from pathlib import Path
 from processors.embedding.load import load_embedder
 from thalweg.bench.bare_log import appends_ms, memory_record
 from thalweg.bench.caller import write_in_turn
+from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import running_node, scratch_directory, texts
 
@@ -22,6 +23,7 @@ MODEL_TEXTS = 50
 def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str) -> Report:
     """`count` calls for each number of callers, beside bare appends of the same records and the model alone."""
     report = Report("write", {"callers": list(callers), "n": count, "embedder": embedder, "broker": broker or "sqlite://"})
+    refuse_used(broker)
     with scratch_directory() as directory:
         home = directory / "home"
         with running_node(home, embedder=embedder, broker=broker):

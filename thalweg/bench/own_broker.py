@@ -1,0 +1,52 @@
+"""What a measurement asks of a broker: that it holds nothing else, and that what one part published is no burden to the next."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from streams.errors import Refused, Unavailable
+from streams.log import open_log
+from streams.topics import TOPICS
+from thalweg.control import ask
+
+SETTLE_S = 120.0
+POLL_S = 0.05
+
+
+def refuse_used(broker: str) -> None:
+    """A bench writes memories that nobody had, for ever. Raises Refused when a topic of ours holds records; an empty `broker` is nobody's."""
+    if not broker:
+        return
+    held = asyncio.run(_held(broker))
+    if held:
+        raise Refused(
+            f"The broker holds records: {', '.join(f'{topic} ({count})' for topic, count in sorted(held.items()))}. "
+            "A measurement would add invented ones, and apply those that are there. Give it a broker of its own."
+        )
+
+
+async def _held(broker: str) -> dict[str, int]:
+    log = open_log(broker)
+    await log.start()
+    try:
+        names = [topic.name for topic in TOPICS]
+        first, ends = await log.first_offsets(names), await log.end_offsets(names)
+    finally:
+        await log.stop()
+    held: dict[str, int] = {}
+    for at, end in ends.items():
+        held[at.topic] = held.get(at.topic, 0) + end - first.get(at, 0)
+    return {topic: count for topic, count in held.items() if count}
+
+
+def wait_applied(home: Path) -> None:
+    """Until the node has applied and processed what its log held when it started."""
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
+        status = ask(home, "status")
+        if all(part.get("lag", 0) == 0 for part in (*status["topics"].values(), *status["stages"].values())):
+            return
+        time.sleep(POLL_S)
+    raise Unavailable(f"The node has not applied what its log held within {SETTLE_S:g} s.")
