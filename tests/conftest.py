@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import load_profile
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
+
+load_profile()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("kafka", marks=pytest.mark.kafka)])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from storage.search.keyword import KeywordIndex
 from storage.search.terms import document_terms, query_terms
+from tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60).filter(str.strip)
 
@@ -75,7 +76,7 @@ def test_each_word_of_a_text_finds_it(words: list[str], data: st.DataObject) -> 
         assert set(query_terms(word)) & set(document_terms(text))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(5, 25), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=8))
 def test_whatever_is_stored_is_found_by_its_own_text(tmp_path_factory: pytest.TempPathFactory, stored: list[str]) -> None:
     index = KeywordIndex(tmp_path_factory.mktemp("keywords"))

@@ -21,7 +21,7 @@ from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
 
 SECRET = "hunter2-in-a-file"
-TIMEOUT_S = 2.0
+TIMEOUT_S = 1.0
 
 
 @pytest.fixture(scope="module")
