@@ -6,7 +6,7 @@ a thought of unknown origin, which is trusted least.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,11 +51,6 @@ def place_of(toolset: str, kind: str) -> Place | None:
     if (toolset, kind) in KINDS:
         return KINDS[toolset, kind]
     return _TOOL if toolset in TOOLS else _BY_ROLE
-
-
-def kinds_of(table: TableName, present: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Of the (toolset, kind) pairs that there are, those of one table."""
-    return [pair for pair in present if (place := place_of(*pair)) is not None and place.table == table]
 
 
 def origin_of(toolset: str, kind: str, role: str | None) -> Origin | None:
