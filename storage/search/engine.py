@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import duckdb
 import numpy as np
@@ -34,6 +34,8 @@ from storage.search.vector import Matches, VectorIndex, VectorModel
 from streams.topics import INVOCATIONS, TELEMETRY
 
 __all__ = ["Hit", "SearchIndexes", "SearchResult"]
+
+Found = TypeVar("Found")
 
 MIN_POOL = 50
 SEEDS = 5
@@ -72,7 +74,7 @@ class SearchIndexes:
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
         self._generation = 0
-        self._resolved: dict[tuple[Filter, int], np.ndarray | None] = {}
+        self._resolved: dict[tuple[Hashable, int], Any] = {}
         self._unsaved = 0
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
@@ -242,9 +244,9 @@ class SearchIndexes:
             wait([self._rebuilding], timeout_s)
         return not self._is_rebuilding()
 
-    def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
-        """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
-        return self._vectors.search(vector, k, labels) if self._vectors is not None else []
+    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """Of each group of labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
+        return self._vectors.search_groups(vector, k, groups) if self._vectors is not None else [[] for _ in groups]
 
     def state(self) -> dict[str, Any]:
         """For `status`: what each index is, how much it holds, what it covers."""
@@ -318,12 +320,16 @@ class SearchIndexes:
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
-        key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+        return self.remembered(filter, lambda: resolve(cursor, filter))
+
+    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied."""
+        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
         known = self._resolved  # replaced, never changed: readers share it
         if key not in known:
-            current = [(old, labels) for old, labels in known.items() if old[1] == key[1]]
-            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, resolve(cursor, filter))])
-        return known[key]
+            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
+            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, find())])
+        return cast(Found, known[key])
 
     def search(
         self,
