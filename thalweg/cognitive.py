@@ -16,7 +16,9 @@ from thalweg.settings import Settings
 def configured(settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]) -> Cognitive:
     """What the tools are given. Raises SettingsError for a judge or a threshold that is none."""
     judges = _judge("judge1", settings.judge1, embedder, environ), _judge("judge2", settings.judge2, embedder, environ)
-    return Cognitive(_threshold(environ.get("FIDELITY_THRESHOLD")), judges)
+    if settings.judge_stages and not all(isinstance(judge, ApiJudge) for judge in judges):
+        raise SettingsError("The setting judge_stages saves calls of providers: judge1 and judge2 must both be models of one.")
+    return Cognitive(_threshold(environ.get("FIDELITY_THRESHOLD")), judges, settings.judge_stages)
 
 
 def _threshold(text: str | None) -> float:

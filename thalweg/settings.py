@@ -46,6 +46,9 @@ class Settings:
         default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
     )
     judge2: str = field(default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"})
+    judge_stages: bool = field(
+        default=False, metadata={"help": "with judges of providers: ask one alone while both agree, with spot checks of both"}
+    )
     log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
 
     @property

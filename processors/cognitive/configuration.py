@@ -10,7 +10,8 @@ from processors.cognitive.judging import Judge
 
 @dataclass(frozen=True)
 class Cognitive:
-    """`judges`: two of them; None while the node has not been given any."""
+    """`judges`: two of them; None while the node has not been given any. `is_staged`: one is enough while both agree."""
 
     fidelity_threshold: float = THRESHOLD
     judges: tuple[Judge, Judge] | None = field(default=None)
+    is_staged: bool = False
