@@ -22,7 +22,7 @@ from storage.memory import give_back
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
-from storage.search.keyword import KeywordIndex, Scores
+from storage.search.keyword import TERMS, WORDS, KeywordIndex, Scores
 from storage.search.late import LateIndex, entries_of
 from storage.search.neighbours import find_neighbours
 from storage.search.planner import Filter, predicate, resolve
@@ -315,8 +315,8 @@ class SearchIndexes:
         return holding + len(near) - index.count(text, namespace, near)
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
-        """The k records that say the words of a text, as (label, BM25), best first: the keyword side alone."""
-        return self.keyword_side(cursor, text, filter, k)[0]
+        """The k records that say the words of a text as they are spelled, as (label, BM25), best first: no language's rules."""
+        return self.keyword_side(cursor, text, filter, k, field=WORDS)[0]
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
@@ -382,14 +382,16 @@ class SearchIndexes:
         found = passages.folded(index.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
-    def keyword_side(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> tuple[Scores, dict[int, int]]:
+    def keyword_side(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, field: str = TERMS
+    ) -> tuple[Scores, dict[int, int]]:
         """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best."""
         allowed = self.allowed(cursor, filter)
         if not self._keywords_ready:
-            return scan_documents(cursor, text, filter, k), {}
+            return scan_documents(cursor, text, filter, k, field=field), {}
         passages = self.late.passages
         more = PASSAGES_EACH * k if len(passages) else k
-        found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed)))
+        found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed), field=field))
         return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
     def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
