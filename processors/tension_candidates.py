@@ -50,7 +50,7 @@ def find_tensions(
     if near is None:
         near = {} if vector is None else nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES)
     linked = {link["entity_id"] for link in orjson.loads(links)}
-    others = set(beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, linked).values())))
+    others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, linked).values()))
     if supersedes_id is not None:
         others.update(other for (other,) in cursor.execute(_OLD_PARTNERS, [label, namespace]).fetchall())
     others = (others | near.keys()) - {belief_id}
@@ -87,17 +87,22 @@ def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Colle
     return found
 
 
-def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> list[str]:
+def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> set[str]:
     """Every belief, whatever has become of it, that is linked to one of these canonical entities or to what was merged into it."""
     if not entities:
-        return []
-    rows = cursor.execute(
-        """SELECT DISTINCT belief_id FROM valence_belief_entities WHERE namespace = $1 AND entity_id IN (
-               SELECT unnest($2::VARCHAR[]) UNION ALL
-               SELECT entity_id FROM entity_resolutions WHERE namespace = $1 AND canonical_id IN (SELECT unnest($2::VARCHAR[])))""",
-        [namespace, list(entities)],
+        return set()
+    merged = cursor.execute(
+        f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({_marks(entities)})", [namespace, *entities]
     ).fetchall()
-    return [belief_id for (belief_id,) in rows]
+    group = [*entities, *(entity_id for (entity_id,) in merged)]
+    rows = cursor.execute(
+        f"SELECT belief_id FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({_marks(group)})", [namespace, *group]
+    ).fetchall()
+    return {belief_id for (belief_id,) in rows}
+
+
+def _marks(values: Collection[Any]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, str]:
@@ -105,8 +110,8 @@ def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Coll
     if not entities:
         return {}
     merged = cursor.execute(
-        "SELECT entity_id, canonical_id FROM entity_resolutions WHERE namespace = ? AND entity_id IN (SELECT unnest(?::VARCHAR[]))",
-        [namespace, list(entities)],
+        f"SELECT entity_id, canonical_id FROM entity_resolutions WHERE namespace = ? AND entity_id IN ({_marks(entities)})",
+        [namespace, *entities],
     ).fetchall()
     return {entity: entity for entity in entities} | dict(merged)
 
@@ -124,8 +129,8 @@ def _first_held(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence
 
 def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Held]:
     labels = [label_of_record(namespace, belief_id) for belief_id in ids]
-    rows = cursor.execute(f"{_HELD} ({', '.join('?' * len(labels))})", [namespace, *labels]).fetchall()
-    standing = read_standing(cursor, namespace, [row[0] for row in rows])
+    rows = cursor.execute(f"{_HELD} ({_marks(labels)})", [namespace, *labels]).fetchall()
+    standing = read_standing(cursor, namespace, [row[0] for row in rows if row[10] == "computed"])  # the others keep their overall
     subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[7]) if link["role"] == "subject"] for row in rows}
     canonical = _canonical(cursor, namespace, {entity for named in subjects.values() for entity in named})
     held = {}
