@@ -304,14 +304,18 @@ class SearchIndexes:
             return [match for match in scanned if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
-    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
-        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
+    def count_matches(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray, others: np.ndarray
+    ) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them.
+
+        `others` are the namespace's other labels, in any order.
+        """
         if not self._keywords_ready:
             said = self.words(cursor, text, namespace, len(allowed), allowed)
             return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        others = cursor.execute("SELECT label FROM documents WHERE namespace = ?", [namespace]).fetchnumpy()["label"]
         index = self._index_of_keywords()
-        holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
+        holding = index.count(text, namespace, allowed, others)
         return holding + len(near) - index.count(text, namespace, near)
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:

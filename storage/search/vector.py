@@ -155,11 +155,11 @@ class VectorIndex:
         """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Reads all rows."""
         count = self._count
         rows, labels = self._rows, self._labels
-        cosines = rows[:count] @ np.asarray(vector, np.float32).reshape(-1)
-        near = np.flatnonzero(cosines >= least)
+        compared = cosines(rows[:count], np.asarray(vector, np.float32).reshape(-1))
+        near = np.flatnonzero(compared >= least)
         found = labels[near]
         near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
-        return labels[near], cosines[near]
+        return labels[near], compared[near]
 
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.
