@@ -19,6 +19,8 @@ import duckdb
 import numpy as np
 
 from storage.memory import give_back
+from storage.search.background import background
+from storage.search.dates import NamedDate, named_dates, nearness
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
@@ -47,6 +49,8 @@ PASSAGES_EACH = 3
 """How many entries a side is asked for to get as many documents, where there are long ones."""
 EXPANDED = 30
 """Of so many of the best of a side the neighbours in their sessions are candidates too."""
+DATED = 20
+"""So many of what was recorded at a date that the query names are candidates by their vectors alone."""
 SAVE_ROWS = 20_000
 SAVE_S = 300.0
 LINK_S = 0.2
@@ -74,6 +78,7 @@ class SearchIndexes:
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
         self._generation = 0
+        self._everything: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
         self._resolved: dict[tuple[Hashable, int], Any] = {}
         self._unsaved = 0
         self._saved_at = time.monotonic()
@@ -429,6 +434,8 @@ class SearchIndexes:
         chosen = dict.fromkeys(label for label, _ in (*near, *said[: asked.size]))
         around = late.around(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED]))
         chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
+        dates = named_dates(asked.text)
+        chosen |= dict.fromkeys(self._nearest_at(asked, dates))
         found = read_hits(asked.cursor, asked.condition, "label", list(chosen), with_text=False)
         sides: dict[str, Sequence[tuple[int, float]]] = {
             "vector": [match for match in near if match[0] in found],
@@ -444,16 +451,41 @@ class SearchIndexes:
             weights=weights,
             keyword={label: score / best for label, score in said if label in found},
             vector=self._cosines(asked.vector, found),
+            background=self._background(asked.cursor, asked.vector, asked.filter),
             lengths={label: length for label in found if (length := late.length(label))},
             near={label: [one for one in others if one[0] in found] for label, others in late.around(found).items()},
+            asking={label: share for label in found if (share := late.asking.share(label))},
             parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
         )
+        if dates:
+            evidence.dates = {label: nearness(dates, hit.created_at.date()) for label, hit in found.items()}
+            sides["date"] = sorted(((label, near) for label, near in evidence.dates.items() if near > 0), key=_by_score)
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
         parts = score_parts(evidence, found, lates)
         sides["late"] = sorted(lates.items(), key=_by_score)
         scores = {label: sum(given.values()) for label, given in parts.items()}
         return self._answer(asked, found, sides, scores, parts, limit)
+
+    def _nearest_at(self, asked: Asked, dates: Sequence[NamedDate]) -> list[int]:
+        """Of what was recorded at a date with its year, the nearest."""
+        assert asked.vector is not None
+        found: list[int] = []
+        for first, last in filter(None, (named.bounds() for named in dates)):
+            start, end = max(first, asked.filter.created_from or first), min(last, asked.filter.created_before or last)
+            if start < end:
+                allowed = self.allowed(asked.cursor, replace(asked.filter, created_from=start, created_before=end))
+                found += [label for label, _ in self.vector_side(asked.vector, DATED, allowed)[0]]
+        return found
+
+    def _background(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, filter: Filter) -> tuple[float, float]:
+        """Mean and deviation of the cosines of what the filter leaves."""
+        allowed = self.allowed(cursor, filter)
+        if allowed is None:
+            if self._everything[0] != self._generation:
+                self._everything = self._generation, self.labels_of_vectors()
+            allowed = self._everything[1]
+        return background(self.cosines, vector, allowed)
 
     def _cosines(self, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
         """The cosine of each document; of a long one the mean of its whole vector's and its best passage's."""
