@@ -25,6 +25,7 @@ from processors.embedding.model import Embedder, encode_query
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
+from storage.held_beliefs import HeldBeliefs
 from storage.reader import Outcome, Reader, find_outcome
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
@@ -71,6 +72,8 @@ class Gateway:
     inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
+    beliefs: HeldBeliefs = field(default_factory=HeldBeliefs)
+    """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import duckdb
 import numpy as np
@@ -25,7 +25,7 @@ from storage.search.dates import NamedDate, named_dates, nearness
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
-from storage.search.keyword import KeywordIndex, Scores
+from storage.search.keyword import TERMS, WORDS, KeywordIndex, Scores
 from storage.search.late import LateIndex, entries_of
 from storage.search.neighbours import find_neighbours
 from storage.search.planner import Filter, predicate, resolve
@@ -37,6 +37,8 @@ from storage.search.vector import Matches, VectorIndex, VectorModel
 from streams.topics import INVOCATIONS, TELEMETRY
 
 __all__ = ["Hit", "SearchIndexes", "SearchResult"]
+
+Found = TypeVar("Found")
 
 MIN_POOL = 50
 SEEDS = 5
@@ -78,7 +80,7 @@ class SearchIndexes:
         self._covered: dict[str, int] = {}
         self._generation = 0
         self._everything: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
-        self._resolved: dict[tuple[Filter, int], np.ndarray | None] = {}
+        self._resolved: dict[tuple[Hashable, int], Any] = {}
         self._unsaved = 0
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
@@ -248,9 +250,9 @@ class SearchIndexes:
             wait([self._rebuilding], timeout_s)
         return not self._is_rebuilding()
 
-    def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
-        """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
-        return self._vectors.search(vector, k, labels) if self._vectors is not None else []
+    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """Of each group of labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
+        return self._vectors.search_groups(vector, k, groups) if self._vectors is not None else [[] for _ in groups]
 
     def state(self) -> dict[str, Any]:
         """For `status`: what each index is, how much it holds, what it covers."""
@@ -308,28 +310,36 @@ class SearchIndexes:
             return [match for match in scanned if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
-    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
-        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
+    def count_matches(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray, others: np.ndarray
+    ) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them.
+
+        `others` are the namespace's other labels, in any order.
+        """
         if not self._keywords_ready:
             said = self.words(cursor, text, namespace, len(allowed), allowed)
             return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        others = cursor.execute("SELECT label FROM documents WHERE namespace = ?", [namespace]).fetchnumpy()["label"]
         index = self._index_of_keywords()
-        holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
+        holding = index.count(text, namespace, allowed, others)
         return holding + len(near) - index.count(text, namespace, near)
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
-        """The k records that say the words of a text, as (label, BM25), best first: the keyword side alone."""
-        return self.keyword_side(cursor, text, filter, k)[0]
+        """The k records that say the words of a text as they are spelled, as (label, BM25), best first: no language's rules."""
+        return self.keyword_side(cursor, text, filter, k, field=WORDS)[0]
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
-        key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+        return self.remembered(filter, lambda: resolve(cursor, filter))
+
+    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied."""
+        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
         known = self._resolved  # replaced, never changed: readers share it
         if key not in known:
-            current = [(old, labels) for old, labels in known.items() if old[1] == key[1]]
-            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, resolve(cursor, filter))])
-        return known[key]
+            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
+            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, find())])
+        return cast(Found, known[key])
 
     def search(
         self,
@@ -383,14 +393,16 @@ class SearchIndexes:
         found = passages.folded(index.search(vector, PASSAGES_EACH * k, passages.widened(allowed)))
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
-    def keyword_side(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> tuple[Scores, dict[int, int]]:
+    def keyword_side(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, field: str = TERMS
+    ) -> tuple[Scores, dict[int, int]]:
         """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best."""
         allowed = self.allowed(cursor, filter)
         if not self._keywords_ready:
-            return scan_documents(cursor, text, filter, k), {}
+            return scan_documents(cursor, text, filter, k, field=field), {}
         passages = self.late.passages
         more = PASSAGES_EACH * k if len(passages) else k
-        found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed)))
+        found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, passages.widened(allowed), field=field))
         return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
     def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
