@@ -65,7 +65,7 @@ class Spaces:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reembed")
         self._wake = asyncio.Event()
         self._loaded: dict[str, Embedder] = {}
-        self._repaired: str | None = None
+        self._repaired: tuple[str, int] | None = None
         self.progress: Progress | None = None
         self.problem: str | None = None
 
@@ -154,7 +154,7 @@ class Spaces:
             return  # another answers now
         if unable is not None:
             raise unable
-        if self._repaired != live["space"] and node.with_stages:
+        if self._repaired != (live["space"], node.indexes.foreign) and node.with_stages:
             await self._repair(live)
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
@@ -202,8 +202,9 @@ class Spaces:
             hit("mid_reembed")
 
     async def _repair(self, row: Row) -> None:
-        """What was embedded by another model only (before a switch was heard of, or by a node of other settings) follows."""
+        """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
         node = self._node
+        foreign = node.indexes.foreign
         ends = await node.log.end_offsets([MEMORY.name])
         await self._applied(Freshness(ends), ["embed"])
         assert node.embedder is not None
@@ -211,7 +212,7 @@ class Spaces:
             await self._fill(row, node.embedder, enough=0)
         finally:
             self.progress = None
-        self._repaired = row["space"]
+        self._repaired = row["space"], foreign
 
     async def _answer_from(self, embedder: Embedder) -> None:
         """Searches and new memories use this model from now on; its space is live in the store already."""
