@@ -19,9 +19,13 @@ from processors.reducers.derived import embedded_by, encode_vector
 from processors.stages.stage import Stage
 from storage.search.passages import Passage, split_passages
 from storage.search.tokens import pack, unit
+from streams.errors import EmbedderUnavailable
 from streams.event_types.derived import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
+
+PROBE = "The river bends."
+"""A text that every working model embeds."""
 
 
 class Embed(Stage):
@@ -44,7 +48,7 @@ class Embed(Stage):
             return [[] for _ in events]
         texts = [texts_to_embed(logged.event) for logged in events]
         unique = list(dict.fromkeys(text for found in texts for _, text in found))
-        encoded = await asyncio.get_running_loop().run_in_executor(self._thread, encode_texts, embedder, unique)
+        encoded = await asyncio.get_running_loop().run_in_executor(self._thread, encode_or_say, embedder, unique)
         return [[self._embedded(logged, embedder.info, found, encoded)] for logged, found in zip(events, texts, strict=True)]
 
     def _embedded(
@@ -52,6 +56,22 @@ class Embed(Stage):
     ) -> Event:
         vectors = [{"record_id": record_id, **encoded[text]} for record_id, text in texts]
         return self.fact(logged, EMBEDDED, embedded_by(info) | {"vectors": vectors})
+
+
+def encode_or_say(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """As `encode_texts`. Raises EmbedderUnavailable when the model fails on any text: then there is nothing wrong with these,
+    and nobody should bury them; what it raises otherwise is about these texts."""
+    try:
+        return encode_texts(embedder, texts)
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:
+        try:
+            encode_texts(embedder, [PROBE])
+        except Exception:
+            message = f"The model {embedder.info.model_id} fails on every text ({type(error).__name__}: {error})."
+            raise EmbedderUnavailable(message) from error
+        raise
 
 
 def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
