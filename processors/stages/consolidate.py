@@ -51,6 +51,7 @@ class Consolidate(Stage):
 
     name = "consolidate"
     source = MEMORY
+    needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
     gather_s = 0.25

@@ -74,6 +74,7 @@ class Dedup(Stage):
 
     name = "dedup"
     source = DERIVED
+    needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
     gather_s = 0.05

@@ -40,6 +40,7 @@ class Patterns(Stage):
 
     name = "patterns"
     source = MEMORY
+    needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100
     gather_s = 0.25

@@ -40,7 +40,7 @@ Life = Literal["starting", "running", "dead"]
 
 
 class Stage(ABC):
-    """What a stage derives. One that is given a reader runs only in the node that owns the store."""
+    """What a stage derives."""
 
     name: ClassVar[str]
     source: ClassVar[Topic]
@@ -50,6 +50,8 @@ class Stage(ABC):
     """How long a batch gathers beyond what is there: some where nobody waits, so that fewer progress marks are written."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
+    needs_store: ClassVar[bool] = False
+    """Whether it asks the store; such a stage runs in a process that has one, the others anywhere."""
 
     @abstractmethod
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:

@@ -43,6 +43,7 @@ class Tensions(Stage):
 
     name = "tensions"
     source = MEMORY
+    needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED})
     batch_size = 32
 
