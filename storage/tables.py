@@ -10,6 +10,8 @@ from typing import Any
 import duckdb
 import orjson
 
+_NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -27,6 +29,26 @@ class Table:
         """An INSERT of `count` rows as parameters."""
         row = "(" + ", ".join("?" for _ in self.columns) + ")"
         return f"INSERT {'OR REPLACE ' if replace else ''}INTO {self.name} VALUES " + ", ".join([row] * count)
+
+    @cached_property
+    def update(self) -> str | None:
+        """An UPDATE of one row by its primary key, a third of the time of INSERT OR REPLACE; its parameters are `changed`.
+
+        None for a table with nested values: DuckDB updates those by deleting and inserting, which its primary keys refuse.
+        """
+        if not self.key or any(kind.endswith("]") or kind.startswith(_NESTED) for kind in self.columns.values()):
+            return None
+        values = ", ".join(f'"{name}" = ?' for name in self._values)
+        return f"UPDATE {self.name} SET {values} WHERE " + " AND ".join(f'"{name}" = ?' for name in self.key)
+
+    def changed(self, row: Mapping[str, Any]) -> list[Any]:
+        """A row in the order of `update`."""
+        values = dict(zip(self.columns, self.parameters(row), strict=True))
+        return [values[name] for name in (*self._values, *self.key)]
+
+    @cached_property
+    def _values(self) -> list[str]:
+        return [name for name in self.columns if name not in self.key]
 
     def parameters(self, row: Mapping[str, Any]) -> list[Any]:
         """A row in the order of the columns; what it does not name is NULL."""

@@ -111,7 +111,9 @@ class Writer:
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
         """Very few rows as parameters of one statement, more through an appender (docs/adr/0006)."""
-        if 0 < len(rows) <= FEW:
+        if replace and len(rows) == 1 and table.update is not None:
+            self._execute(table.update, table.changed(rows[0]))
+        elif 0 < len(rows) <= FEW:
             self._execute(table.values(len(rows), replace=replace), [value for row in rows for value in table.parameters(row)])
         elif rows:
             with self._cursor.appender(table.name, action="upsert" if replace else "insert") as appender:  # by the primary key
