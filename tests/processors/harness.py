@@ -24,8 +24,8 @@ NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
 class Store:
     """A real DuckDB with the real writer; `apply` is what the materialiser does, without a loop and indexes."""
 
-    def __init__(self) -> None:
-        self.database = Database(None)
+    def __init__(self, database: Database | None = None) -> None:
+        self.database = database or Database(None)
         migrate(self.database.cursor(), NOW)
         self.writer = Writer(self.database)
         self.offsets: dict[tuple[str, int], int] = {}
