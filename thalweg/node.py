@@ -196,8 +196,8 @@ class Node:
             Extract(),
             self.embed,
             Dedup(self.reader, self.indexes, self.applied),
-            Patterns(self.reader, self.applied),
-            Consolidate(self.reader, self.applied),
+            Patterns(self.reader, self.applied, self.embed),
+            Consolidate(self.reader, self.applied, self.embed),
             Tensions(self.reader, self.indexes, self.applied),
         ]
 

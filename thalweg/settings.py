@@ -28,7 +28,7 @@ class Settings:
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), a sentence-transformers name; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), openai:MODEL, a sentence-transformers name; none: keywords only"
         },
     )
     model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
@@ -50,6 +50,9 @@ class Settings:
         default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
     )
     judge2: str = field(default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"})
+    judge_stages: bool = field(
+        default=False, metadata={"help": "with judges of providers: ask one alone while both agree, with spot checks of both"}
+    )
     log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
 
     @property

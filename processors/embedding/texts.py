@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from processors.cognitive import embedding as cognitive
 from processors.talos import extraction
+from processors.talos.identifiers import goal_id
 from processors.valence.beliefs import belief_id_of
 from processors.valence_kb.identifiers import EXCHANGE, PATTERN, object_id
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED
 from streams.event_types.valence_kb import EXCHANGE_ADDED, INSIGHT_EXTRACTED, PATTERN_RECORDED
-from streams.events import Event
+from streams.events import Event, wire_type
 
 Texts = Sequence[tuple[str, str]]
 
@@ -33,8 +34,14 @@ def _said(field: str, role: str) -> Callable[[Event], Texts]:
     return texts
 
 
+def _goal(event: Event) -> Texts:
+    goal = event.data["goal"].strip()
+    return [(goal_id(goal), goal)] if goal else []
+
+
 TEXTS: Mapping[str, Callable[[Event], Texts]] = {
     **dict.fromkeys(extraction.EXTRACTED_FROM, extraction.texts_to_embed),
+    wire_type("talos.session.opened"): _goal,
     **cognitive.TEXTS,
     BELIEF_CREATED: _belief("content"),
     BELIEF_SUPERSEDED: _belief("new_content"),

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from streams.clock import Clock
-from streams.codec import decode, encode_batch
+from streams.codec import decode, encode, encode_batch
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
-from streams.events import Event, LoggedEvent
+from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
@@ -170,12 +170,20 @@ class StageRunner:
         return [Position(at.topic, at.partition, offset) for at, offset in furthest.items()]
 
     def _envelopes(self, at: Partition, facts: Sequence[Event], sources: Sequence[Position]) -> list[Outgoing]:
-        """One record a namespace; the last carries the mark, and lies on the partition of the source behind the others."""
+        """One record a namespace; the last carries the mark, and lies on the partition of the source behind the others.
+
+        A fact whose type belongs to another topic (telemetry) is a record of its own there.
+        """
         if not facts and not sources:
             return []  # nothing to say: its own marks come back to a stage that reads the derived topic
         by_namespace: dict[str, list[Event]] = {}
+        elsewhere: list[Outgoing] = []
         for fact in facts:
-            by_namespace.setdefault(fact.namespace, []).append(fact)
+            topic = event_types()[fact.type].topic
+            if topic == DERIVED.name:
+                by_namespace.setdefault(fact.namespace, []).append(fact)
+            else:
+                elsewhere.append(encode(topic, fact))
         groups = list(by_namespace.items()) or [("thalweg", [])]
         extensions = mark(self.stage.name, sources) if sources else {}
         records = []
@@ -193,7 +201,7 @@ class StageRunner:
                 extensions=extensions if is_last else {},
             )
             records.append(encode_batch(DERIVED.name, envelope, group, partition=at.partition))
-        return records
+        return elsewhere + records
 
 
 def _by_partition(records: Sequence[Record]) -> Iterable[tuple[Partition, list[Record]]]:

@@ -43,6 +43,11 @@ class Timelines:
         place = self._places.get(label)
         return None if place is None else place[0].split("\0", 1)[1]
 
+    def records(self, namespace: str, session_id: str) -> list[int]:
+        """The labels of a session, in time."""
+        with self._changing:
+            return [label for _, label in self._sessions.get(f"{namespace}\0{session_id}", ())]
+
     def around(self, label: int) -> list[tuple[int, int]]:
         """(label, distance) of the records up to REACH moments away, before and after; the same moment is none."""
         place = self._places.get(label)

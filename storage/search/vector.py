@@ -133,6 +133,15 @@ class VectorIndex:
         # a row that was linked meanwhile is in both
         return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
+    def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """`search` under each of these restrictions; a good part of all rows is compared once, not once a group."""
+        count, allowed = self._count, sum(map(len, groups))
+        if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
+            return [self.search(vector, k, group) for group in groups]
+        rows, labels = self._rows, self._labels  # after the count: see _reserve
+        scores = cosines(rows[:count], np.asarray(vector, np.float32).reshape(-1))
+        return [_best(scores, labels[:count], k, group) if len(group) else [] for group in groups]
+
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
         count, rows, at = self._count, self._rows, self._at

@@ -112,8 +112,8 @@ ASKED = [
 
 
 @pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-    loaded = load_embedder("minilm", cache_dir=tmp_path_factory.mktemp("models"))
+def embedder(model_cache: Path) -> Embedder:
+    loaded = load_embedder("minilm", cache_dir=model_cache)
     assert loaded is not None
     return loaded
 

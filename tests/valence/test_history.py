@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from processors.valence.confidence import WEIGHTS, read_confidence, under_tension
 from processors.valence.tensions import tension_id
 from streams.event_types.valence import BELIEF_REINFORCED, TENSION_CLOSED
+from tests.examples import examples
 from tests.processors.harness import Store, event
 from tests.valence.conftest import BeliefNode, Believer
 
@@ -164,7 +165,7 @@ def test_garbage_of_a_foreign_producer_is_refused_or_buried_and_makes_no_belief(
     assert store.sql("SELECT (SELECT count(*) FROM outcomes WHERE status = 'refused') + (SELECT count(*) FROM dead_letters)") == [(1,)]
 
 
-shapes = settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+shapes = settings(max_examples=examples(3, 12), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 @shapes
