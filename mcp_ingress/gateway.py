@@ -72,6 +72,8 @@ class Gateway:
     inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
+    auto_capture: bool = False
+    """Whether a user's turn that is worth keeping becomes an insight without a call (valence 3.7)."""
     beliefs: HeldBeliefs = field(default_factory=HeldBeliefs)
     """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)

@@ -219,6 +219,7 @@ class Node(Parts):
             projections=Projections(settings.home / "graph", read_graph),
             cognitive=configured(settings, self.embedder, os.environ),
             inner_voice=self.inner_voice,
+            auto_capture=settings.valence_auto_capture,
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)

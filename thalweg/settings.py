@@ -47,6 +47,10 @@ class Settings:
     rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
+    valence_auto_capture: bool = field(
+        default=False,
+        metadata={"help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"},
+    )
     judge1: str = field(
         default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
     )
