@@ -127,7 +127,9 @@ async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
     _, everything = await found(told, include_private=True)
     assert everything["thought_candidates"] == counted(told, _THOUGHTS + _LIVE) == seen["thought_candidates"] + 11
     _, tagged = await found(told, include_tags=["SEA"])
-    assert tagged["thought_candidates"] == counted(told, "domain = 'sea' AND kind = 'JournalEntry'") + 1  # and raw dialogue, not the private
+    assert (
+        tagged["thought_candidates"] == counted(told, "domain = 'sea' AND kind = 'JournalEntry'") + 1
+    )  # and raw dialogue, not the private
     assert tagged["kg_candidates"] == counted(told, "domain = 'sea' AND kind <> 'JournalEntry'" + _LIVE) + 1  # and the insight of a session
     _, none = await found(told, mix=0.0)
     assert (none["kg_candidates"], none["thought_candidates"]) == (0, seen["thought_candidates"])
