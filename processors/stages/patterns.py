@@ -34,12 +34,14 @@ class Patterns(Stage):
     batch_size = 100
     gather_s = 0.25
 
+    _applied: AppliedPositions
+
     def __init__(self, reader: Reader, applied: AppliedPositions) -> None:
         self._reader, self._applied = reader, applied
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
-        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=True):
+        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
             raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
         return [await self._signals(logged) for logged in events]
 

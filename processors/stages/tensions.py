@@ -45,6 +45,9 @@ class Tensions(Stage):
     source = MEMORY
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED})
     batch_size = 32
+    idle_gather_s = 0.25
+
+    _applied: AppliedPositions
 
     def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
