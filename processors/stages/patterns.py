@@ -45,6 +45,8 @@ class Patterns(Stage):
     batch_size = 100
     gather_s = 0.25
 
+    _applied: AppliedPositions
+
     def __init__(self, reader: Reader, applied: AppliedPositions, embed: Embed) -> None:
         self._reader, self._applied, self._embed = reader, applied, embed
         self._derived = Freshness()
@@ -52,7 +54,7 @@ class Patterns(Stage):
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
-        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=True):
+        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
             raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
         found = [await self._signals(logged) for logged in events]
         if any(found):  # what the sessions before these have shown; who comes too early leaves the pattern to its next session

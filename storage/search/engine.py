@@ -468,7 +468,7 @@ class SearchIndexes:
             parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
         )
         if dates:
-            evidence.dates = {label: near for label, hit in found.items() if (near := nearness(dates, hit.created_at.date()))}
+            evidence.dates = {label: close for label, hit in found.items() if (close := nearness(dates, hit.created_at.date()))}
             sides["date"] = sorted(evidence.dates.items(), key=_by_score)
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
