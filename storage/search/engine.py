@@ -75,6 +75,8 @@ class SearchIndexes:
         self.late = LateIndex()
         self._spaces: dict[tuple[str, str], VectorIndex] = {}
         """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
+        self.foreign = 0
+        """How many vectors came that no index took: another model made them, in a process of other settings or of old."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
@@ -186,6 +188,8 @@ class SearchIndexes:
                 if index is self._vectors:
                     self.late.apply_vectors(own)
                 index.add([entry.label for entry in own], np.stack([entry.vector for entry in own]))
+        if given and self.model is not None:
+            self.foreign += sum(not any(self._is_of(entry, index.model) for index in self._spaces.values()) for entry in given)
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
@@ -464,7 +468,7 @@ class SearchIndexes:
             parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
         )
         if dates:
-            evidence.dates = {label: near for label, hit in found.items() if (near := nearness(dates, hit.created_at.date()))}
+            evidence.dates = {label: close for label, hit in found.items() if (close := nearness(dates, hit.created_at.date()))}
             sides["date"] = sorted(evidence.dates.items(), key=_by_score)
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
