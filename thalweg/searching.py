@@ -42,7 +42,7 @@ async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     search = functools.partial(node.indexes.search, tokens=tokens)
     record_id = str(request["record_id"])
     found = await node.reader.run(lambda cursor: explain(cursor, node.indexes, text, vector, filter, limit, record_id, search))
-    return {**asdict(found), "record_id": record_id, "sides": _sides(found.sides)}
+    return {**asdict(found), "record_id": record_id, "sides": _sides(found.sides), "parts": _parts(found.parts)}
 
 
 def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
@@ -84,9 +84,13 @@ def _shown(hit: Hit) -> dict[str, Any]:
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
-        "parts": {part: round(added, 6) for part, added in hit.parts.items()},
+        "parts": _parts(hit.parts),
     }
 
 
 def _sides(sides: Mapping[str, tuple[int, float]]) -> dict[str, dict[str, float]]:
     return {side: {"rank": rank, "raw": round(raw, 6)} for side, (rank, raw) in sides.items()}
+
+
+def _parts(parts: Mapping[str, float]) -> dict[str, float]:
+    return {part: round(added, 6) for part, added in parts.items()}

@@ -59,3 +59,5 @@ def show_why(answer: dict[str, Any]) -> None:
         out.print(f"  • {plain(reason)}", soft_wrap=True)
     if answer["sides"]:
         out.print(f"  [dim]{plain(said(answer['sides']))}[/dim]", soft_wrap=True)
+    if answer["parts"]:
+        out.print(f"  [dim]{plain(summed(answer['parts']))}[/dim]", soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from storage.search.engine import MIN_COSINE, MIN_POOL, SearchIndexes, SearchResult
+from storage.search.engine import MIN_COSINE, MIN_COSINE_RANKED, MIN_POOL, SearchIndexes, SearchResult
 from storage.search.planner import Filter, predicate
 from storage.search.terms import document_terms, query_terms
 
@@ -25,7 +25,7 @@ WIDE = 10_000
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`place` is the record's place among all that was found (1 = best), `sides` what each side says of it, within `WIDE`:
-    side -> (rank, raw score). `filtered_by`: conditions it does not meet. `reasons` are sentences."""
+    side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions it does not meet. `reasons` are sentences."""
 
     verdict: Verdict
     place: int | None = None
@@ -34,6 +34,7 @@ class Explanation:
     cosine: float | None = None
     is_embedded: bool = False
     reasons: tuple[str, ...] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 def explain(
@@ -65,7 +66,8 @@ def explain(
     place = next((place for place, hit in enumerate(everything.hits, 1) if hit.record_id == record_id), None)
     wide = ask(cursor, text, vector, filter, WIDE, pool=WIDE)
     sides = next((dict(hit.sides) for hit in wide.hits if hit.record_id == record_id), {})
-    found = Explanation("returned", place, sides, cosine=cosine, is_embedded=cosine is not None)
+    parts = dict(everything.hits[place - 1].parts) if place is not None else {}
+    found = Explanation("returned", place, sides, cosine=cosine, is_embedded=cosine is not None, parts=parts)
     if place is not None and place <= limit:
         return replace(found, reasons=(f"It is result {place} of {limit} that were asked for.",))
     if place is not None:
@@ -73,7 +75,8 @@ def explain(
     superseded = _superseded(cursor, filter.namespace, record_id)
     if superseded and not sides:
         return replace(found, verdict="superseded", reasons=(superseded,))
-    reasons = (*_beyond(sides, pool), *_unmatched(text, stored, vector, cosine, sides, indexes))
+    floor = MIN_COSINE_RANKED if any("late" in hit.sides for hit in wide.hits) else MIN_COSINE
+    reasons = (*_beyond(sides, pool), *_unmatched(text, stored, vector, cosine, sides, indexes, floor))
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
 
 
@@ -155,6 +158,7 @@ def _unmatched(
     cosine: float | None,
     sides: Mapping[str, tuple[int, float]],
     indexes: SearchIndexes,
+    floor: float,
 ) -> list[str]:
     """Why a side does not know it at all."""
     reasons = []
@@ -163,8 +167,8 @@ def _unmatched(
             reasons.append("The vector side was not asked: there is no embedder, or it did not answer.")
         elif cosine is None:
             reasons.append(f"It is not embedded yet by {indexes.model.model_id}.")
-        elif cosine < MIN_COSINE:
-            reasons.append(f"Its cosine {cosine:.3f} is below the floor of {MIN_COSINE:g}.")
+        elif cosine < floor:
+            reasons.append(f"Its cosine {cosine:.3f} is below the floor of {floor:g}.")
     if "keyword" not in sides:
         shared = set(query_terms(text)) & set(document_terms(stored))
         reasons.append("The keyword side ranks it nowhere." if shared else "It shares no word with the query.")

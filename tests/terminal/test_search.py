@@ -35,8 +35,10 @@ def test_every_hit_says_which_side_found_it(program: Program) -> None:
     [hit] = answer["hits"]
     assert hit["text"] == "The tide gauges drifted." and hit["domain"] == "sea"
     assert hit["sides"]["vector"]["rank"] == hit["sides"]["keyword"]["rank"] == 1
+    assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=1e-5)
+    assert program("why", hit["record_id"], "--query", "tide gauge", "--kind", "Insight", "--json").json()["parts"] == hit["parts"]
     shown = program("search", "tide gauge").out
-    assert "The tide gauges drifted." in shown and "vector #1 (cosine" in shown and "BM25" in shown
+    assert "The tide gauges drifted." in shown and "vector #1 (cosine" in shown and "BM25" in shown and "vector +0." in shown
 
 
 def test_filters_leave_out_and_why_says_so(program: Program) -> None:
