@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from processors.materialiser import Materialiser
+from processors.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
@@ -19,7 +20,7 @@ from streams.errors import LogUnavailable, StoreError
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
-from streams.topics import INVOCATIONS, with_partitions
+from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
 from tests.processors.harness import NOW, event
 
 
@@ -36,7 +37,8 @@ class Running:
         self.writer, self.applied = Writer(self.database), AppliedPositions()
         indexes = SearchIndexes(home / "indexes", self.database.cursor, None)
         indexes.open({})
-        self.materialiser = Materialiser(log, [t.name for t in with_partitions(2)], self.writer, indexes, self.applied, SystemClock())
+        topics, mirror = [t.name for t in with_partitions(2)], TelemetryMirror(home / "telemetry", SystemClock())
+        self.materialiser = Materialiser(log, topics, self.writer, indexes, self.applied, SystemClock(), mirror=mirror)
 
     def sql(self, query):
         return self.database.cursor().execute(query).fetchall()
@@ -97,6 +99,21 @@ async def test_a_dead_letter_is_buried_once_even_when_the_store_is_rebuilt(tmp_p
             letters = Freshness({at: end for at, end in ends.items() if end})
             assert await store.applied.wait(letters, timeout_s=10)
             assert store.sql("SELECT count(*), min(stage) FROM dead_letters") == [(1, "materialise")]
+
+
+async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_the_mirror(tmp_path, log):
+    def called(number):
+        return encode(TELEMETRY.name, event("session.tool_call", {"attributes": {"talos.tool.name": "read"}}, id=f"c{number}"))
+
+    before = Freshness()
+    for number in range(2):
+        async with running(tmp_path / "home", log) as store:
+            assert await store.applied.wait(before, timeout_s=10)  # what lay there at the start
+            before = Freshness.after(await log.publish([called(number)]))
+            assert await store.applied.wait(before, timeout_s=10)
+            assert store.sql("SELECT count(*) FROM events") == [(number + 1,)]
+        (tmp_path / "home" / "thalweg.duckdb").unlink()
+    assert len((tmp_path / "home" / "telemetry" / "events.jsonl").read_bytes().splitlines()) == 2
 
 
 async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_path, log):
