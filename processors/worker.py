@@ -112,8 +112,7 @@ async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[A
     try:
         while True:
             batch = [await waiting.get()]
-            if runner.stage.gather_s:
-                await asyncio.sleep(runner.stage.gather_s)
+            await runner.stage.gather([to_record(batch[0].message)])
             while len(batch) < runner.stage.batch_size and not waiting.empty():
                 batch.append(waiting.get_nowait())
             await runner.run([to_record(event.message) for event in batch])

@@ -193,8 +193,8 @@ class Node(Parts):
             Extract(),
             self.embed,
             Dedup(self.reader, self.indexes, self.applied),
-            Patterns(self.reader, self.applied),
-            Consolidate(self.reader, self.applied),
+            Patterns(self.reader, self.applied, self.embed),
+            Consolidate(self.reader, self.applied, self.embed),
             Tensions(self.reader, self.indexes, self.applied),
         ]
 
@@ -219,6 +219,7 @@ class Node(Parts):
             projections=Projections(settings.home / "graph", read_graph),
             cognitive=configured(settings, self.embedder, os.environ),
             inner_voice=self.inner_voice,
+            auto_capture=settings.valence_auto_capture,
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)

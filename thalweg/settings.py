@@ -33,7 +33,7 @@ class Settings:
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), a sentence-transformers name; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), openai:MODEL, a sentence-transformers name; none: keywords only"
         },
     )
     model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
@@ -47,10 +47,17 @@ class Settings:
     rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
+    valence_auto_capture: bool = field(
+        default=False,
+        metadata={"help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"},
+    )
     judge1: str = field(
         default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
     )
     judge2: str = field(default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"})
+    judge_stages: bool = field(
+        default=False, metadata={"help": "with judges of providers: ask one alone while both agree, with spot checks of both"}
+    )
     log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
 
     @property

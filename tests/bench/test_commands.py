@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from mcp_ingress.inventory import find_tools
 from streams.log import open_log
 from streams.topics import MEMORY
 from thalweg.bench.bare_log import memory_record
+from thalweg.bench.examples import example, write_tool
 from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
@@ -41,6 +43,32 @@ def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_ba
     assert set(figures) == expected | {"writes_1_per_s", "writes_2_per_s"}
     assert figures["searchable_1_p95_ms"]["target"] == "≤ 20"
     assert figures["bare_append_1_p50_ms"]["bare"]
+
+
+@pytest.mark.process
+def test_any_write_tool_can_be_measured_and_its_promise_stands_beside_it() -> None:
+    figures = run("write", "--tool", "update_working_memory", "--callers", "1", "--n", "2", "--embedder", "hashing")
+    assert figures["accept_1_p95_ms"]["target"] == "≤ 20" and figures["searchable_1_p95_ms"]["target"] is None
+
+
+def test_every_write_tool_is_called_with_arguments_that_it_accepts() -> None:
+    for tool in find_tools():
+        if tool.kind == "write" and tool.name != "tension_resolve":
+            find_tools().checks[tool.name](example(write_tool(tool.name), texts(1)[0]))
+
+
+def test_a_search_tool_is_measured_over_rows_that_came_about_as_in_use() -> None:
+    figures = run("search", "--tool", "hybrid_search", "--sizes", "60", "--n", "2")
+    told = quantiles("hybrid_search_60", "bare_hnsw_60", "bare_tantivy_60")
+    assert set(figures) == told | {"applied_60_per_s", "resident_60_mb"} and figures["hybrid_search_60_p95_ms"]["target"] == "≤ 30"
+
+
+@pytest.mark.parametrize(
+    ("bench", "tool", "said"), [("write", "ping", "it measures"), ("search", "hybrid_serch", "it measures"), ("write", "wm", "no tool")]
+)
+def test_a_tool_that_cannot_be_measured_is_refused_by_name(bench: str, tool: str, said: str) -> None:
+    result = CliRunner().invoke(cli, ["bench", bench, "--tool", tool])
+    assert result.exit_code == 1 and said in result.output, result.output
 
 
 @pytest.mark.process

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from processors.batch import Reduced, reduce_batch
+from storage.database import Database
 from storage.writer import Writer
 from streams.codec import encode, encode_batch
 from streams.dlq import bury
@@ -21,8 +22,8 @@ from tests.schema import NOW, fresh_database
 class Store:
     """A real DuckDB with the real writer; `apply` is what the materialiser does, without a loop and indexes."""
 
-    def __init__(self) -> None:
-        self.database = fresh_database()
+    def __init__(self, database: Database | None = None) -> None:
+        self.database = database or fresh_database()
         self.writer = Writer(self.database)
         self.offsets: dict[tuple[str, int], int] = {}
 

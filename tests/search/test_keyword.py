@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search.keyword import KeywordIndex
+from storage.search.keyword import WORDS, KeywordIndex
 from storage.search.terms import document_terms, query_terms
 from tests.examples import examples
 
@@ -30,6 +30,16 @@ def test_a_document_is_found_before_and_after_the_commit(index: KeywordIndex) ->
     assert index.commit() == 1
     assert index.waiting == 0
     assert labels(index.search("thalweg", "a", 5)) == [1]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_words_are_found_as_they_are_spelled_without_any_languages_rules(index: KeywordIndex, committed: bool) -> None:
+    index.add([(1, "a", "The connections"), (2, "a", "the Connection"), (3, "a", "Straße zum Café")])
+    if committed:
+        index.commit()
+    for query, found in (("CONNECTION", [2]), ("connections", [1]), ("the", [1, 2]), ("STRASSE", [3]), ("café", [3]), ("cafe", [])):
+        assert labels(index.search(query, "a", 5, field=WORDS)) == found, query
+    assert sorted(labels(index.search("connection", "a", 5))) == [1, 2]
 
 
 @pytest.mark.parametrize(
