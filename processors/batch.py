@@ -17,7 +17,7 @@ from storage.writer import Changes, Writer
 from streams.codec import decode
 from streams.dlq import DeadLetter, read_letter
 from streams.event_types.telemetry import TALOS_EVENTS
-from streams.events import Event, LoggedEvent, wire_type
+from streams.events import LoggedEvent, wire_type
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.positions import Partition
@@ -36,7 +36,7 @@ class Reduced:
     buried: list[tuple[Record, DeadLetter]] = field(default_factory=list)
     events: int = 0
     duplicates: int = 0
-    mirrored: list[Event] = field(default_factory=list)
+    mirrored: list[LoggedEvent] = field(default_factory=list)
     """The agents' own telemetry of the batch, for the mirror."""
 
 
@@ -219,7 +219,7 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
     if is_request:
         overlay.put("outcomes", _outcome_row(logged, request, outcome or Outcome()))
     if logged.event.type in MIRRORED:
-        reduced.mirrored.append(logged.event)
+        reduced.mirrored.append(logged)
     reduced.events += 1
 
 

@@ -73,6 +73,7 @@ class Materialiser:
         self.counters = Counters()
         self._stages: dict[tuple[str, Partition], int] = {}
         self._failures = 0
+        self._mirrored: dict[Partition, int] = {}
         self._partitions: list[Partition] = []
         self._gathering: Gathering | None = None
 
@@ -84,6 +85,8 @@ class Materialiser:
         ends = await self._log.end_offsets(self._topics)
         self._check(positions, ends)
         self._applied.advance(positions, self._stages)
+        if self._mirror is not None and not positions and self._mirror.has_lines():
+            self._mirrored = ends  # the store was deleted: its replay is no news to the mirror
         letters = {at: positions.get(at, 0) for at in ends if at.topic.endswith(DLQ_SUFFIX)}
         await self._catch_up(letters, ends)
         self._partitions = list(ends)
@@ -179,7 +182,8 @@ class Materialiser:
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
         if self._mirror is not None and reduced.mirrored:
-            self._mirror.write(reduced.mirrored)
+            news = (logged for logged in reduced.mirrored if logged.position.offset >= self._mirrored.get(logged.position.at, 0))
+            self._mirror.write([logged.event for logged in news])
         hit("after_index")
 
     async def _bury(self, reduced: Reduced) -> None:

@@ -37,6 +37,8 @@ class TelemetryMirror:
 
     def write(self, events: Sequence[Event]) -> None:
         """Append a line each. A disk that takes none is said in the program's log and hinders nothing else."""
+        if not events:
+            return
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._rotate()
@@ -44,6 +46,10 @@ class TelemetryMirror:
                 file.write(b"".join(_line(event) for event in events))
         except OSError as error:
             logger.warning("the telemetry mirror takes nothing: %s", error.strerror or type(error).__name__)
+
+    def has_lines(self) -> bool:
+        """Whether anything was mirrored before, in this file or in one that was rotated."""
+        return any(self._directory.glob("events*.jsonl*"))
 
     def wait_packed(self, timeout_s: float = 30.0) -> None:
         """Until what was rotated is packed."""

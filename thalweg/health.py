@@ -89,6 +89,8 @@ class Health:
             if self._is_dead(runner, now):
                 seen["state"] = "dead"
                 problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
+            elif runner.waiting and seen["state"] in ("behind", "stuck"):
+                problems.append(f"stage {runner.stage.name} waits: {runner.waiting}")
             elif runner.life == "starting":
                 seen["state"] = "starting"
         log = await self._log_state()

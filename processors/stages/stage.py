@@ -101,6 +101,8 @@ class StageRunner:
     busy_s: float = 0.0
     life: Life = "starting"
     failure: str | None = None
+    waiting: str | None = None
+    """What a stage that waits misses, as a sentence."""
     _failures: int = field(default=0, repr=False)
 
     async def run(self, records: Sequence[Record]) -> None:
@@ -160,8 +162,11 @@ class StageRunner:
         delay_s = RETRY_DELAY_S
         while True:
             try:
-                return await self.stage.facts(events)
+                found = await self.stage.facts(events)
+                self.waiting = None
+                return found
             except Unavailable as absent:
+                self.waiting = absent.message
                 logger.warning("stage %s waits: %s", self.stage.name, absent.message)
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, LONGEST_DELAY_S)

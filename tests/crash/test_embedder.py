@@ -91,6 +91,7 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
 @pytest.mark.parametrize("node", ["raises"], indirect=True)
 async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(node: FrailNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processors.stages.stage.LONGEST_DELAY_S", 0.2)
+    monkeypatch.setattr("thalweg.health.BEHIND_S", 0.1)
     for number in range(2 * CONSECUTIVE_FAILURES):
         written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
     token = Freshness.from_json(written["freshness"])
@@ -98,6 +99,7 @@ async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(
     assert not await node.applied.wait(token, timeout_s=1.0, stages=("embed",))
     report = await node.health.report()
     assert (report["dead_letters"], report["stages"]["embed"]["failure"]) == ({}, None)
+    assert any("stage embed waits: The model" in problem and "fails on every text" in problem for problem in report["problems"])
     assert all(not task.done() for task in node._critical)
     node.frail.mended.set()
     assert await node.applied.wait(token, timeout_s=15.0, stages=("embed",))

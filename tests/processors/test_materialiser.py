@@ -7,7 +7,9 @@ import contextlib
 
 import pytest
 
-from processors.materialiser import Materialiser
+from processors.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
+from processors.mirror import TelemetryMirror
+from processors.reducers.frame import reducers
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
@@ -16,10 +18,11 @@ from storage.writer import Writer
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.errors import LogUnavailable, StoreError
+from streams.events import wire_type
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
-from streams.topics import INVOCATIONS, with_partitions
+from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
 from tests.processors.harness import NOW, event
 
 
@@ -36,7 +39,8 @@ class Running:
         self.writer, self.applied = Writer(self.database), AppliedPositions()
         indexes = SearchIndexes(home / "indexes", self.database.cursor, None)
         indexes.open({})
-        self.materialiser = Materialiser(log, [t.name for t in with_partitions(2)], self.writer, indexes, self.applied, SystemClock())
+        topics, mirror = [t.name for t in with_partitions(2)], TelemetryMirror(home / "telemetry", SystemClock())
+        self.materialiser = Materialiser(log, topics, self.writer, indexes, self.applied, SystemClock(), mirror=mirror)
 
     def sql(self, query):
         return self.database.cursor().execute(query).fetchall()
@@ -60,7 +64,7 @@ async def log(tmp_path):
 async def running(home, log):
     home.mkdir(exist_ok=True)
     store = Running(home, log)
-    task = asyncio.create_task(store.materialiser.run())
+    task = store.task = asyncio.create_task(store.materialiser.run())
     try:
         yield store
     finally:
@@ -97,6 +101,35 @@ async def test_a_dead_letter_is_buried_once_even_when_the_store_is_rebuilt(tmp_p
             letters = Freshness({at: end for at, end in ends.items() if end})
             assert await store.applied.wait(letters, timeout_s=10)
             assert store.sql("SELECT count(*), min(stage) FROM dead_letters") == [(1, "materialise")]
+
+
+async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_the_mirror(tmp_path, log):
+    def called(number):
+        return encode(TELEMETRY.name, event("session.tool_call", {"attributes": {"talos.tool.name": "read"}}, id=f"c{number}"))
+
+    before = Freshness()
+    for number in range(2):
+        async with running(tmp_path / "home", log) as store:
+            assert await store.applied.wait(before, timeout_s=10)  # what lay there at the start
+            before = Freshness.after(await log.publish([called(number)]))
+            assert await store.applied.wait(before, timeout_s=10)
+            assert store.sql("SELECT count(*) FROM events") == [(number + 1,)]
+        (tmp_path / "home" / "thalweg.duckdb").unlink()
+    assert len((tmp_path / "home" / "telemetry" / "events.jsonl").read_bytes().splitlines()) == 2
+
+
+async def test_when_reducers_fail_on_everything_the_materialiser_stops_rather_than_divert_everything(tmp_path, log, monkeypatch):
+    async with running(tmp_path / "home", log) as store:
+        monkeypatch.setattr(type(reducers()[wire_type("tool.invoked")]), "apply", lambda *given: 1 / 0)
+        await log.publish([invoked(number) for number in range(2 * CONSECUTIVE_FAILURES)])
+        with pytest.raises(TooManyFailures, match="ZeroDivisionError"):
+            await asyncio.wait_for(store.task, 20)
+        assert store.sql("SELECT count(*) FROM invocations") == [(0,)]
+    monkeypatch.undo()  # the code is mended: what was not diverted yet is applied
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name])), timeout_s=10)
+        accounted = store.sql("SELECT (SELECT count(*) FROM invocations) + (SELECT count(*) FROM dead_letters)")
+        assert accounted == [(2 * CONSECUTIVE_FAILURES,)]
 
 
 async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_path, log):
