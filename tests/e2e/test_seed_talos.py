@@ -89,7 +89,9 @@ async def test_the_nine_tools_answer_as_the_seeds_print_it(thalweg: Program) -> 
         assert insight["id"] in [result["id"] for result in found["results"]]
         checked = await ask(client, "pattern_check", session_id=SESSION, context="truncated reads", include_emerging=True)
         assert checked["matching_patterns"][0]["total_occurrences"] == 3 and checked["emerging_signals"][0]["occurrences"] == 2
-        cypher = "MATCH (p:Pattern) WHERE p.occurrence_count >= $least RETURN p.name AS pattern_name, p.occurrence_count AS occurrence_count"
+        cypher = (
+            "MATCH (p:Pattern) WHERE p.occurrence_count >= $least RETURN p.name AS pattern_name, p.occurrence_count AS occurrence_count"
+        )
         asked = await ask(client, "graph_query", cypher=cypher, parameters={"least": 3}, explain=False)
         assert asked["columns"] == ["pattern_name", "occurrence_count"] and asked["rows"][0][1] == 3
         voice = await ask(client, "inner_voice.retrieve", **{**SEED["inner_voice.retrieve"]["request"], "query": "friction and read tool"})
