@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import duckdb
 import numpy as np
 
 from storage.memory import give_back
+from storage.search.background import background
+from storage.search.dates import NamedDate, named_dates, nearness
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.hits import Asked, Hit, SearchResult, read_hits, read_texts
@@ -35,6 +38,8 @@ from streams.topics import INVOCATIONS, TELEMETRY
 
 __all__ = ["Hit", "SearchIndexes", "SearchResult"]
 
+Found = TypeVar("Found")
+
 MIN_POOL = 50
 SEEDS = 5
 MIN_COSINE = 0.30
@@ -45,6 +50,8 @@ PASSAGES_EACH = 3
 """How many entries a side is asked for to get as many documents, where there are long ones."""
 EXPANDED = 30
 """Of so many of the best of a side the neighbours in their sessions are candidates too."""
+DATED = 20
+"""So many of what was recorded at a date that the query names are candidates by their vectors alone."""
 SAVE_ROWS = 20_000
 SAVE_S = 300.0
 LINK_S = 0.2
@@ -68,11 +75,14 @@ class SearchIndexes:
         self.late = LateIndex()
         self._spaces: dict[tuple[str, str], VectorIndex] = {}
         """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
+        self.foreign = 0
+        """How many vectors came that no index took: another model made them, in a process of other settings or of old."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
         self._generation = 0
-        self._resolved: dict[tuple[Filter, int], np.ndarray | None] = {}
+        self._everything: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
+        self._resolved: dict[tuple[Hashable, int], Any] = {}
         self._unsaved = 0
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
@@ -178,6 +188,8 @@ class SearchIndexes:
                 if index is self._vectors:
                     self.late.apply_vectors(own)
                 index.add([entry.label for entry in own], np.stack([entry.vector for entry in own]))
+        if given and self.model is not None:
+            self.foreign += sum(not any(self._is_of(entry, index.model) for index in self._spaces.values()) for entry in given)
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
@@ -242,9 +254,9 @@ class SearchIndexes:
             wait([self._rebuilding], timeout_s)
         return not self._is_rebuilding()
 
-    def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
-        """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
-        return self._vectors.search(vector, k, labels) if self._vectors is not None else []
+    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """Of each group of labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
+        return self._vectors.search_groups(vector, k, groups) if self._vectors is not None else [[] for _ in groups]
 
     def state(self) -> dict[str, Any]:
         """For `status`: what each index is, how much it holds, what it covers."""
@@ -302,14 +314,18 @@ class SearchIndexes:
             return [match for match in scanned if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
-    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
-        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
+    def count_matches(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray, others: np.ndarray
+    ) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them.
+
+        `others` are the namespace's other labels, in any order.
+        """
         if not self._keywords_ready:
             said = self.words(cursor, text, namespace, len(allowed), allowed)
             return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        others = cursor.execute("SELECT label FROM documents WHERE namespace = ?", [namespace]).fetchnumpy()["label"]
         index = self._index_of_keywords()
-        holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
+        holding = index.count(text, namespace, allowed, others)
         return holding + len(near) - index.count(text, namespace, near)
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
@@ -318,12 +334,16 @@ class SearchIndexes:
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
         """The filter's labels, remembered until something is applied: they are the dearest part of a search."""
-        key = (filter, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+        return self.remembered(filter, lambda: resolve(cursor, filter))
+
+    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied."""
+        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
         known = self._resolved  # replaced, never changed: readers share it
         if key not in known:
-            current = [(old, labels) for old, labels in known.items() if old[1] == key[1]]
-            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, resolve(cursor, filter))])
-        return known[key]
+            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
+            known = self._resolved = dict([*current[1 - RESOLVED_FILTERS :], (key, find())])
+        return cast(Found, known[key])
 
     def search(
         self,
@@ -338,13 +358,14 @@ class SearchIndexes:
         weights: Mapping[str, float] | None = None,
         tokens: Tokens | None = None,
         space: str | None = None,
+        sessions: int = 0,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
         by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
-        since. `pool`: candidates a side; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
+        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
         ranks, 0.15 where the cosine itself is what counts.
         """
         size = pool or max(3 * limit, MIN_POOL)
@@ -360,7 +381,7 @@ class SearchIndexes:
         said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
         asked = Asked(cursor, text, vector, tokens, predicate(filter), filter, size, fits | spoken)
         if is_ranked:
-            return self._ranked(asked, near, said, limit)
+            return self._ranked(asked, near, said, limit, sessions)
         return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
     def vector_side(
@@ -412,13 +433,19 @@ class SearchIndexes:
                 parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
         return self._answer(asked, found, sides, scores, parts, limit)
 
-    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int) -> SearchResult:
+    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int, sessions: int) -> SearchResult:
         """Candidates of every side and their neighbours in their sessions, by the sum of absolute scores."""
         assert asked.tokens is not None and asked.vector is not None
         late = self.late
         chosen = dict.fromkeys(label for label, _ in (*near, *said[: asked.size]))
         around = late.around(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED]))
         chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
+        dates = named_dates(asked.text)
+        dated = self._nearest_at(asked, dates)
+        chosen |= dict.fromkeys(dated)
+        if sessions:
+            best = (label for pair in zip_longest(near, said) for label, _ in filter(None, pair))
+            chosen |= dict.fromkeys(late.timelines.together([*dated, *best], sessions))
         found = read_hits(asked.cursor, asked.condition, "label", list(chosen), with_text=False)
         sides: dict[str, Sequence[tuple[int, float]]] = {
             "vector": [match for match in near if match[0] in found],
@@ -427,23 +454,48 @@ class SearchIndexes:
         sides["graph"] = self._search_graph(asked, sides, found)[: asked.size]
         weights = late.tokens.weights(asked.tokens)
         matches = late.matches(asked.tokens, weights, found)
-        best = self._index_of_keywords().ceiling(asked.text) or 1.0
+        ceiling = self._index_of_keywords().ceiling(asked.text) or 1.0
         seeds = [label for label in _seeds(sides) if label in found]
         evidence = Evidence(
             matches={label: row for label, (row, _) in matches.items()},
             weights=weights,
-            keyword={label: score / best for label, score in said if label in found},
+            keyword={label: score / ceiling for label, score in said if label in found},
             vector=self._cosines(asked.vector, found),
+            background=self._background(asked.cursor, asked.vector, asked.filter),
             lengths={label: length for label in found if (length := late.length(label))},
             near={label: [one for one in others if one[0] in found] for label, others in late.around(found).items()},
+            asking={label: share for label in found if (share := late.asking.share(label))},
             parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
         )
+        if dates:
+            evidence.dates = {label: close for label, hit in found.items() if (close := nearness(dates, hit.created_at.date()))}
+            sides["date"] = sorted(evidence.dates.items(), key=_by_score)
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
         parts = score_parts(evidence, found, lates)
         sides["late"] = sorted(lates.items(), key=_by_score)
         scores = {label: sum(given.values()) for label, given in parts.items()}
         return self._answer(asked, found, sides, scores, parts, limit)
+
+    def _nearest_at(self, asked: Asked, dates: Sequence[NamedDate]) -> list[int]:
+        """Of what was recorded at a date with its year, the nearest."""
+        assert asked.vector is not None
+        found: list[int] = []
+        for first, last in filter(None, (named.bounds() for named in dates)):
+            start, end = max(first, asked.filter.created_from or first), min(last, asked.filter.created_before or last)
+            if start < end:
+                allowed = self.allowed(asked.cursor, replace(asked.filter, created_from=start, created_before=end))
+                found += [label for label, _ in self.vector_side(asked.vector, DATED, allowed)[0]]
+        return found
+
+    def _background(self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, filter: Filter) -> tuple[float, float]:
+        """Mean and deviation of the cosines of what the filter leaves."""
+        allowed = self.allowed(cursor, filter)
+        if allowed is None:
+            if self._everything[0] != self._generation:
+                self._everything = self._generation, self.labels_of_vectors()
+            allowed = self._everything[1]
+        return background(self.cosines, vector, allowed)
 
     def _cosines(self, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
         """The cosine of each document; of a long one the mean of its whole vector's and its best passage's."""

@@ -133,6 +133,15 @@ class VectorIndex:
         # a row that was linked meanwhile is in both
         return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
+    def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """`search` under each of these restrictions; a good part of all rows is compared once, not once a group."""
+        count, allowed = self._count, sum(map(len, groups))
+        if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
+            return [self.search(vector, k, group) for group in groups]
+        rows, labels = self._rows, self._labels  # after the count: see _reserve
+        scores = cosines(rows[:count], np.asarray(vector, np.float32).reshape(-1))
+        return [_best(scores, labels[:count], k, group) if len(group) else [] for group in groups]
+
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
         count, rows, at = self._count, self._rows, self._at
@@ -146,11 +155,11 @@ class VectorIndex:
         """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Reads all rows."""
         count = self._count
         rows, labels = self._rows, self._labels
-        cosines = rows[:count] @ np.asarray(vector, np.float32).reshape(-1)
-        near = np.flatnonzero(cosines >= least)
+        compared = cosines(rows[:count], np.asarray(vector, np.float32).reshape(-1))
+        near = np.flatnonzero(compared >= least)
         found = labels[near]
         near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
-        return labels[near], cosines[near]
+        return labels[near], compared[near]
 
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cognitive.node import opened
+from tests.examples import examples
 
 VOCABULARIES = [
     "river valley granite erosion lantern harbour thicket meadow quarry orchard glacier cathedral",
@@ -35,7 +36,7 @@ def texts() -> st.SearchStrategy[list[str]]:
     return st.lists(text.map(" ".join), min_size=2, max_size=8, unique_by=lambda text: frozenset(text.split()))
 
 
-@settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3, 12), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(texts())
 def test_an_insight_is_found_by_its_own_text_and_by_three_of_its_rare_words(insights: list[str]) -> None:
     asyncio.run(_all_found(insights))
