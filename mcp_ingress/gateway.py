@@ -194,14 +194,17 @@ class Call:
                 pass  # the result says `degraded`
         return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space))
 
-    async def projection(self) -> Path:
-        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable."""
+    async def projection(self, *, is_whole: bool = True) -> Path:
+        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable.
+
+        Without `is_whole` it may lack what sessions inherited.
+        """
         projections = self.gateway.projections
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.gateway.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.asked})
-        found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked))
+        found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole))
         if isinstance(found, Path):
             return found
         return await asyncio.get_running_loop().run_in_executor(None, projections.build, found)

@@ -22,7 +22,12 @@ class Settings:
 
     home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
     broker: str = field(default="", metadata={"help": "sqlite:///path/log.db (default: log.db in the data directory) or kafka://host:port"})
-    role: str = field(default="all", metadata={"help": "all, or ingress: no stages, another node on the same kafka:// runs them"})
+    role: str = field(
+        default="all",
+        metadata={
+            "help": "all; ingress: no stages, others on the same kafka:// run them; worker: extract and embed only, no store and no door"
+        },
+    )
     namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
     partitions: int = field(default=12, metadata={"help": "partitions of each topic, chosen once"})
     embedder: str = field(
@@ -121,12 +126,14 @@ def _check(settings: Settings) -> None:
     def refuse(name: str, accepted: str) -> None:
         raise SettingsError(f"The setting {name} is {getattr(settings, name)!r}; accepted: {accepted}.")
 
-    if settings.role not in ("all", "ingress"):
-        refuse("role", "all, ingress")
+    if settings.role not in ("all", "ingress", "worker"):
+        refuse("role", "all, ingress, worker")
     if not settings.broker_url.startswith(("sqlite://", "kafka://")):
         refuse("broker", "sqlite:///path/log.db or kafka://host:port")
     if settings.role != "all" and settings.broker_url.startswith("sqlite://"):
         raise SettingsError(f"The role {settings.role} needs a broker that several processes can share: kafka://host:port.")
+    if settings.role == "worker" and settings.embedder == "none":
+        raise SettingsError("A worker embeds what it is given, so it needs a model: --embedder minilm, hashing or a model's name.")
     if not 1 <= settings.partitions <= 1000:
         refuse("partitions", "1 to 1000")
     if not 1 <= settings.embed_threads <= 64:

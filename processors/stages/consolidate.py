@@ -51,9 +51,12 @@ class Consolidate(Stage):
 
     name = "consolidate"
     source = MEMORY
+    needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
     gather_s = 0.25
+
+    _applied: AppliedPositions
 
     def __init__(self, reader: Reader, applied: AppliedPositions, embed: Embed) -> None:
         self._reader, self._applied, self._embed = reader, applied, embed
@@ -63,7 +66,7 @@ class Consolidate(Stage):
         firsts = [logged for logged in events if self._is_new_day(logged)]
         if firsts:
             token = Freshness.after(logged.position for logged in firsts)
-            if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=True):
+            if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
                 raise Unavailable("The store has not caught up with the log; the day is looked at once it has.")
         return [await self._consolidated(logged) if self._is_new_day(logged) else [] for logged in events]
 

@@ -74,6 +74,7 @@ class Dedup(Stage):
 
     name = "dedup"
     source = DERIVED
+    needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
     gather_s = 0.05
@@ -81,6 +82,8 @@ class Dedup(Stage):
     labels = frozenset(
         {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}
     )
+
+    _applied: AppliedPositions
 
     def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
@@ -103,12 +106,13 @@ class Dedup(Stage):
     async def _wait_for(self, events: Sequence[LoggedEvent]) -> None:
         """Until the records are applied, and their vectors too: the embed facts of the same memories."""
         token = Freshness.after(logged.position for logged in events)
-        reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=True)
+        patient = not self._applied.is_awaited(self.name)
+        reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=patient)
         if reached and self._indexes.model is not None:
             # facts lie on the partition of their memories, and `extract` has just said how far it has read there
             sources = {Partition(MEMORY.name, logged.position.partition) for logged in events}
             memories = Freshness({at: self._applied.next_offset(at, "extract") for at in sources})
-            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stages=["embed"], patient=True)
+            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stages=["embed"], patient=patient)
         if not reached:
             raise Unavailable("The store has not caught up with the log; records are compared once it has.")
 

@@ -26,7 +26,7 @@ from streams.errors import Unavailable
 from streams.event_types.derived import EMBEDDED, PATTERN_DETECTED, PATTERN_SIGNALLED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
-from streams.positions import Freshness, Partition
+from streams.positions import Freshness
 from streams.topics import MEMORY
 
 WAIT_S = 10.0
@@ -40,34 +40,32 @@ class Patterns(Stage):
 
     name = "patterns"
     source = MEMORY
+    needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100
     gather_s = 0.25
 
+    _applied: AppliedPositions
+
     def __init__(self, reader: Reader, applied: AppliedPositions, embed: Embed) -> None:
         self._reader, self._applied, self._embed = reader, applied, embed
+        self._derived = Freshness()
+        """What this process has derived from so far: its facts are on the log, or about to be."""
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
-        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=True):
+        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
             raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
         found = [await self._signals(logged) for logged in events]
-        if any(found):
-            await self._own_facts(events)
+        if any(found):  # what the sessions before these have shown; who comes too early leaves the pattern to its next session
+            await self._applied.wait(self._derived, timeout_s=OWN_WAIT_S, stages=[self.name])
         shown: list[Event] = []
         patterns: set[tuple[str, str]] = set()
         for number, (logged, signalled) in enumerate(zip(events, found, strict=True)):
             shown += signalled
             found[number] = signalled + await self._detected(logged, signalled, shown, patterns)
+        self._derived = self._derived.merged(token)
         return [*found]
-
-    async def _own_facts(self, events: Sequence[LoggedEvent]) -> None:
-        """Wait, bounded, for what the sessions before these have shown. Who comes too early leaves the pattern to its next session."""
-        before: dict[Partition, int] = {}
-        for logged in events:
-            at = logged.position.at
-            before[at] = min(logged.position.offset, before.get(at, logged.position.offset))
-        await self._applied.wait(Freshness(before), timeout_s=OWN_WAIT_S, stages=[self.name])
 
     async def _detected(
         self, logged: LoggedEvent, signalled: Sequence[Event], shown: Sequence[Event], patterns: set[tuple[str, str]]

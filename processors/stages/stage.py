@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from storage.applied import AppliedPositions
 from streams.clock import Clock
 from streams.codec import decode, encode, encode_batch
 from streams.dlq import DeadLetter, bury
@@ -40,16 +41,34 @@ Life = Literal["starting", "running", "dead"]
 
 
 class Stage(ABC):
-    """What a stage derives. One that is given a reader runs only in the node that owns the store."""
+    """What a stage derives."""
 
     name: ClassVar[str]
     source: ClassVar[Topic]
     accepts: ClassVar[frozenset[str]]
     batch_size: ClassVar[int] = 16
     gather_s: ClassVar[float] = 0.0
-    """How long a batch gathers beyond what is there: some where nobody waits, so that fewer progress marks are written."""
+    """How long a batch gathers beyond what is there while nobody waits for this stage, so that fewer progress marks are written."""
+    idle_gather_s: ClassVar[float] = 0.0
+    """The same for a batch of which nothing concerns the stage."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
+    needs_store: ClassVar[bool] = False
+    """Whether it asks the store; such a stage runs in a process that has one, the others anywhere."""
+
+    _applied: AppliedPositions | None = None
+    """Tells whether somebody waits; a stage without the store is one that somebody may wait for elsewhere."""
+
+    async def gather(self, records: Sequence[Record]) -> None:
+        """Wait for the batch's company, as long as there is time."""
+        seconds = self.gather_s if any(map(self._may_concern, records)) else max(self.gather_s, self.idle_gather_s)
+        if seconds and self._applied is not None:
+            await self._applied.calm(self.name, seconds)
+
+    def _may_concern(self, record: Record) -> bool:
+        """False for a record that its header says is one event of a type which is not accepted."""
+        named = next((value for name, value in record.headers if name.lower() == "ce_type"), None)
+        return named is None or named.decode("latin-1") in self.accepts or (record.value or b"").lstrip()[:1] == b"["
 
     @abstractmethod
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:

@@ -65,8 +65,12 @@ class Tensions(Stage):
 
     name = "tensions"
     source = MEMORY
+    needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
     batch_size = 32
+    idle_gather_s = 0.25
+
+    _applied: AppliedPositions
 
     def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied

@@ -9,11 +9,13 @@ import calendar
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, UTC, date, datetime, timedelta
 
 HALVING_DAYS = 4
 """So many days outside what was named a record counts half: things are told some days after they happened."""
+FAR_DAYS = 28
 _MONTHS = {name.lower(): number for names in (calendar.month_name, calendar.month_abbr) for number, name in enumerate(names) if name}
+_MONTHS["sept"] = 9
 _MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -54,12 +56,12 @@ class NamedDate:
         return min((max((first - day).days, (day - last).days, 0) for first, last in spans), default=None)
 
     def bounds(self) -> tuple[datetime, datetime] | None:
-        """From (inclusive) and before (exclusive) when, if the year is named; UTC."""
+        """From (inclusive) and before (exclusive) when, if the year is named; UTC. None for the last year there is."""
         span = self.span(self.year) if self.year is not None else None
         if span is None:
             return None
         first, last = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in span)
-        return first, last + timedelta(days=1)
+        return (first, last + timedelta(days=1)) if last.year < MAXYEAR else None
 
 
 def named_dates(text: str) -> list[NamedDate]:
@@ -83,6 +85,6 @@ def _found(text: str) -> Iterator[NamedDate]:
 
 
 def nearness(dates: Sequence[NamedDate], day: date) -> float:
-    """1 for a day that was named, halved for every HALVING_DAYS that it is off the nearest."""
+    """1 for a day that was named, halved for every HALVING_DAYS that it is off the nearest; 0 when that is next to nothing."""
     off = min((days for named in dates if (days := named.days_off(day)) is not None), default=None)
-    return 0.0 if off is None else 0.5 ** (off / HALVING_DAYS)
+    return 0.0 if off is None or off > FAR_DAYS else 0.5 ** (off / HALVING_DAYS)

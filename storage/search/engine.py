@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -74,6 +75,8 @@ class SearchIndexes:
         self.late = LateIndex()
         self._spaces: dict[tuple[str, str], VectorIndex] = {}
         """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
+        self.foreign = 0
+        """How many vectors came that no index took: another model made them, in a process of other settings or of old."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._covered: dict[str, int] = {}
@@ -185,6 +188,8 @@ class SearchIndexes:
                 if index is self._vectors:
                     self.late.apply_vectors(own)
                 index.add([entry.label for entry in own], np.stack([entry.vector for entry in own]))
+        if given and self.model is not None:
+            self.foreign += sum(not any(self._is_of(entry, index.model) for index in self._spaces.values()) for entry in given)
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)
@@ -353,13 +358,14 @@ class SearchIndexes:
         weights: Mapping[str, float] | None = None,
         tokens: Tokens | None = None,
         space: str | None = None,
+        sessions: int = 0,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
         by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
-        since. `pool`: candidates a side; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
+        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
         ranks, 0.15 where the cosine itself is what counts.
         """
         size = pool or max(3 * limit, MIN_POOL)
@@ -375,7 +381,7 @@ class SearchIndexes:
         said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
         asked = Asked(cursor, text, vector, tokens, predicate(filter), filter, size, fits | spoken)
         if is_ranked:
-            return self._ranked(asked, near, said, limit)
+            return self._ranked(asked, near, said, limit, sessions)
         return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
     def vector_side(
@@ -427,7 +433,7 @@ class SearchIndexes:
                 parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
         return self._answer(asked, found, sides, scores, parts, limit)
 
-    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int) -> SearchResult:
+    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int, sessions: int) -> SearchResult:
         """Candidates of every side and their neighbours in their sessions, by the sum of absolute scores."""
         assert asked.tokens is not None and asked.vector is not None
         late = self.late
@@ -435,7 +441,11 @@ class SearchIndexes:
         around = late.around(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED]))
         chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
         dates = named_dates(asked.text)
-        chosen |= dict.fromkeys(self._nearest_at(asked, dates))
+        dated = self._nearest_at(asked, dates)
+        chosen |= dict.fromkeys(dated)
+        if sessions:
+            best = (label for pair in zip_longest(near, said) for label, _ in filter(None, pair))
+            chosen |= dict.fromkeys(late.timelines.together([*dated, *best], sessions))
         found = read_hits(asked.cursor, asked.condition, "label", list(chosen), with_text=False)
         sides: dict[str, Sequence[tuple[int, float]]] = {
             "vector": [match for match in near if match[0] in found],
@@ -444,12 +454,12 @@ class SearchIndexes:
         sides["graph"] = self._search_graph(asked, sides, found)[: asked.size]
         weights = late.tokens.weights(asked.tokens)
         matches = late.matches(asked.tokens, weights, found)
-        best = self._index_of_keywords().ceiling(asked.text) or 1.0
+        ceiling = self._index_of_keywords().ceiling(asked.text) or 1.0
         seeds = [label for label in _seeds(sides) if label in found]
         evidence = Evidence(
             matches={label: row for label, (row, _) in matches.items()},
             weights=weights,
-            keyword={label: score / best for label, score in said if label in found},
+            keyword={label: score / ceiling for label, score in said if label in found},
             vector=self._cosines(asked.vector, found),
             background=self._background(asked.cursor, asked.vector, asked.filter),
             lengths={label: length for label in found if (length := late.length(label))},
@@ -458,8 +468,8 @@ class SearchIndexes:
             parents={label: seeds[int(place)] for label, place in sides["graph"] if int(place) < len(seeds)},
         )
         if dates:
-            evidence.dates = {label: nearness(dates, hit.created_at.date()) for label, hit in found.items()}
-            sides["date"] = sorted(((label, near) for label, near in evidence.dates.items() if near > 0), key=_by_score)
+            evidence.dates = {label: close for label, hit in found.items() if (close := nearness(dates, hit.created_at.date()))}
+            sides["date"] = sorted(evidence.dates.items(), key=_by_score)
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
         parts = score_parts(evidence, found, lates)

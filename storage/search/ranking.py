@@ -92,15 +92,15 @@ def keyword_score(evidence: Evidence, label: int) -> float:
     return min(1.0, max(evidence.keyword.get(label, 0.0), *around, 0.0))
 
 
-def vector_score(evidence: Evidence, label: int) -> float:
-    """Standard deviations above the mean, discounted by brevity."""
+def deviations(evidence: Evidence, label: int) -> float:
+    """By how many standard deviations a record's cosine exceeds the mean, 0 to MOST_DEVIATIONS."""
     if label not in evidence.vector:
         return 0.0
     mean, deviation = evidence.background
-    return _brevity(evidence, label) * min(MOST_DEVIATIONS, max(0.0, (evidence.vector[label] - mean) / deviation))
+    return min(MOST_DEVIATIONS, max(0.0, (evidence.vector[label] - mean) / deviation))
 
 
-def _brevity(evidence: Evidence, label: int) -> float:
+def brevity(evidence: Evidence, label: int) -> float:
     length = evidence.lengths.get(label, FULL_LENGTH) if evidence.near.get(label) else FULL_LENGTH
     return float(min(1.0, length / FULL_LENGTH) ** 0.5)
 
@@ -111,15 +111,16 @@ def score_parts(evidence: Evidence, labels: Iterable[int], late: Mapping[int, fl
     `asking` takes away, every other part adds.
     """
     words = words_found(evidence)
-    shares = dict(SHARES)
-    shares["keyword"] *= words
-    shares["vector"] *= WORDLESS_VECTOR + (1 - WORDLESS_VECTOR) * words
+    shares = dict(SHARES) | {"vector": SHARES["vector"] * (WORDLESS_VECTOR + (1 - WORDLESS_VECTOR) * words)}
     parts: dict[int, dict[str, float]] = {}
     for label in labels:
-        # without token vectors (made by an embedder that gives none) the whole text's vector stands for them
-        instead = _brevity(evidence, label) * max(0.0, evidence.vector.get(label, 0.0))
+        short = brevity(evidence, label)
+        # without token vectors (not embedded yet, or by an embedder that gives none) the whole text's vector stands for
+        # them, and words count in full: nothing else can tell
+        shares["keyword"] = SHARES["keyword"] * (words if label in evidence.matches else 1.0)
+        instead = short * max(0.0, evidence.vector.get(label, 0.0))
         found = {"late": min(1.0, late.get(label, instead)), "keyword": keyword_score(evidence, label)}
-        found |= {"vector": vector_score(evidence, label)} | ({"date": evidence.dates[label]} if label in evidence.dates else {})
+        found |= {"vector": short * deviations(evidence, label)} | ({"date": evidence.dates[label]} if label in evidence.dates else {})
         parts[label] = {side: shares[side] * value / WHOLE for side, value in found.items()}
         if asking := evidence.asking.get(label):
             parts[label]["asking"] = -ASKING_SHARE * asking * sum(parts[label].values())

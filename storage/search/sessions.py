@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -21,12 +21,11 @@ from storage.search.planner import Filter, predicate
 from storage.search.tokens import Tokens
 
 POOL = 60
+SESSIONS = 32
+"""So many sessions, those that the sides' best records are of, are read whole."""
+EVERY_HIT = 5_000
 KEYWORD_SHARE = 0.25
 LATE_SHARE = 0.2
-READ_SESSIONS = 32
-"""So many of the sessions that are best by their records and keywords are read by their tokens."""
-READ_RECORDS = 100
-"""Of a longer session every so many-th record is read, and those that were found."""
 HOLDERS = 1_000
 """Of a word that more records hold than these, the rest are not counted: it says little."""
 
@@ -53,41 +52,29 @@ def search_sessions(
 ) -> list[SessionHit]:
     """The sessions, best first. Records without a session are passed over."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
-    for hit in engine.search(cursor, text, vector, filter, POOL, pool=POOL, tokens=tokens).hits:
+    for hit in engine.search(cursor, text, vector, filter, EVERY_HIT, pool=POOL, tokens=tokens, sessions=max(limit, SESSIONS)).hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
     said = score_sessions(engine, cursor, text, filter)
-    parts = {
-        session_id: {"best": _told(grouped.get(session_id)), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0)}
-        for session_id in grouped | dict.fromkeys(said)
-    }
-    chosen = sorted(parts, key=lambda session_id: (-sum(parts[session_id].values()), session_id))[: max(limit, READ_SESSIONS)]
-    if tokens is not None:
-        for session_id, late in _read_sessions(engine, cursor, tokens, filter, {one: grouped.get(one, []) for one in chosen}).items():
-            parts[session_id]["late"] = LATE_SHARE * late
-    found = [SessionHit(one, sum(parts[one].values()), parts[one], grouped.get(one, [])) for one in chosen]
+    read = _read_sessions(engine, tokens, grouped) if tokens is not None else {}
+    found = []
+    for session_id in grouped | dict.fromkeys(said):
+        hits = grouped.get(session_id, [])
+        parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
+        found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
     return sorted(found, key=lambda hit: (-hit.score, hit.session_id))[:limit]
 
 
-def _told(hits: list[Hit] | None) -> float:
+def _told(hits: Iterable[Hit]) -> float:
     """The best record's score without what is taken off for asking: a question shows as well what was talked about."""
-    return max((hit.score - min(0.0, hit.parts.get("asking", 0.0)) for hit in hits or ()), default=0.0)
+    return max((hit.score - hit.parts.get("asking", 0.0) for hit in hits), default=0.0)
 
 
-def _read_sessions(
-    engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, tokens: Tokens, filter: Filter, sessions: Mapping[str, list[Hit]]
-) -> dict[str, float]:
-    """session -> how well its records together match the question's tokens, 0 to 1. `sessions`: what was found in each."""
-    late = engine.late
-    allowed = engine.allowed(cursor, filter)
-    records: dict[str, np.ndarray] = {}
-    for session_id, hits in sessions.items():
-        every = late.timelines.records(filter.namespace, session_id)
-        some = np.unique(np.array([*every[:: -(-len(every) // READ_RECORDS) or 1], *(hit.label for hit in hits)], np.int64))
-        records[session_id] = some if allowed is None else np.intersect1d(some, allowed, assume_unique=True)
-    weights = late.tokens.weights(tokens)
-    matches = late.matches(tokens, weights, [label for some in records.values() for label in some.tolist()])
-    read = {session_id: [matches[label][0] for label in some.tolist() if label in matches] for session_id, some in records.items()}
+def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
+    """session -> how well its records together match the question's tokens, 0 to 1."""
+    weights = engine.late.tokens.weights(tokens)
+    matches = engine.late.matches(tokens, weights, [hit.label for hits in sessions.values() for hit in hits])
+    read = {session_id: [matches[hit.label][0] for hit in hits if hit.label in matches] for session_id, hits in sessions.items()}
     return {session_id: max(0.0, float(np.max(rows, axis=0) @ weights)) for session_id, rows in read.items() if rows}
 
 

@@ -15,7 +15,6 @@ from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
 from streams.codec import decode, encode
 from streams.events import Event, LoggedEvent
-from streams.log.base import Record
 from streams.topics import MEMORY, TELEMETRY
 from tests.processors.test_stage import ListLog
 from tests.talos.making import make_event
@@ -49,9 +48,9 @@ async def derived(node: SmallNode, stage: Stage, *events: Event) -> list[LoggedE
     await runner.run(records)
     facts: list[LoggedEvent] = []
     for outgoing in log.published:
-        record: Record = node.store.record(outgoing)
-        node._apply(record)
-        facts += decode(record)
+        lying = node.store.record(outgoing)
+        node._apply(lying)
+        facts += decode(lying)
     return facts
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from storage.graph.extent import may_meet
 from streams.errors import Refused, Unavailable
 from tests.talos.node import SmallNode
 
@@ -83,6 +84,37 @@ async def test_the_inherited_count_of_an_open_is_the_number_of_its_edges(node: S
     found = await rows(node, "MATCH (s:Session {id: $id})-[:INHERITED]->(k) RETURN count(k)", id=f"{SESSION}-2")
     assert found == [[answer["inherited_count"]]]
     assert answer["inherited_count"] == sum(answer["inherited_summary"].values()) > 3
+
+
+@pytest.mark.parametrize(
+    ("cypher", "may"),
+    [
+        ("MATCH (s:Session)-[:INHERITED]->(k) RETURN k", True),
+        ("MATCH (s:Session)-[r:USED|inherited]->(k) RETURN k", True),
+        ("MATCH (s)-[:`INHERITED`*1..2]->(k) RETURN k", True),
+        ("MATCH (s)-[r]->(k) RETURN label(r)", True),
+        ("MATCH (s)-[r {count: 1}]->(k) RETURN r", True),
+        ("MATCH (s)<-[*1..2]-(k) RETURN k", True),
+        ("MATCH (s)-->(k) RETURN k", True),
+        ("MATCH (s)--(k)<--(m) RETURN k", True),
+        ("MATCH (s)<-[:USED]-(k)-[]-(m) RETURN k", True),
+        ("MATCH (s:Session)-[r:USED {count: 2}]->(k:Tool)<-[:PRODUCED*1..2]-(x) RETURN k", False),
+        ("MATCH (s:Session) WHERE s.tool_calls - 1 > -2 RETURN [1, 2], s.goal", False),
+    ],
+)
+def test_a_query_that_cannot_meet_what_sessions_inherited_is_known(cypher: str, may: bool) -> None:
+    assert may_meet(cypher, "INHERITED") is may
+
+
+async def test_what_a_session_inherited_is_projected_for_the_queries_that_can_meet_it(node: SmallNode) -> None:
+    await tell(node)
+    await node.call("session_open", session_id=f"{SESSION}-2", goal="Go on")
+    sizes = {}
+    for cypher in ("MATCH (:Session)-[r:USED]->(:Tool) RETURN count(r)", "MATCH (:Session)-[r]->() RETURN count(r)"):
+        sizes[cypher] = (await rows(node, cypher))[0][0]
+    [[inherited]] = await rows(node, "MATCH (:Session)-[r:INHERITED]->() RETURN count(r)")
+    used, any_relation = sizes.values()
+    assert used == 1 and inherited > 3 and any_relation > inherited
 
 
 async def test_a_query_sees_what_its_caller_has_just_written(node: SmallNode) -> None:

@@ -15,7 +15,7 @@ _SAYS_PRIVATE = (
     "contains(lower({row}.metadata), 'private') AND (lower({row}.metadata->>'$.is_private') = 'true' OR list_contains(list_transform("
     "list_append({row}.metadata->>'$.tags[*]', {row}.metadata->>'$.tags'), lambda tag: lower(tag)), 'private'))"
 )
-"""Few rows hold the word at all: looking for it first is four times as quick."""
+"""Few rows hold the word at all: looking for it before the JSON is read is four times as quick."""
 _EXCHANGES = "FROM vkb_exchanges x JOIN vkb_sessions s ON s.namespace = x.namespace AND s.session_id = x.session_id"
 _INSIGHTS = "FROM vkb_session_insights i JOIN valence_beliefs b ON b.namespace = i.namespace AND b.belief_id = i.belief_id"
 
@@ -32,8 +32,9 @@ TAGS = (
     "SELECT entity_id, category FROM entities WHERE namespace = $namespace AND category IS NOT NULL",
     "SELECT belief_id, unnest(domain_path) FROM valence_beliefs WHERE namespace = $namespace",
     f"SELECT i.insight_id, unnest(b.domain_path) {_INSIGHTS} WHERE i.namespace = $namespace",
-    f"SELECT 'l0-' || r.id, {_METADATA_TAGS.format(row='r')} FROM l0_raw r WHERE r.namespace = $namespace",
-    f"SELECT x.exchange_id, {_METADATA_TAGS.format(row='s')} {_EXCHANGES} WHERE x.namespace = $namespace",
+    f"SELECT 'l0-' || r.id, {_METADATA_TAGS.format(row='r')} FROM l0_raw r WHERE r.namespace = $namespace "
+    "AND contains(r.metadata, '\"tags\"')",
+    f"SELECT x.exchange_id, {_METADATA_TAGS.format(row='s')} {_EXCHANGES} WHERE x.namespace = $namespace AND contains(s.metadata, '\"tags\"')",
 )
 """(record_id, tag)."""
 

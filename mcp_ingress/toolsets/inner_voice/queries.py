@@ -20,8 +20,7 @@ from storage.search.vector import VectorModel
 
 TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)
 _TAGGED = f"d.record_id IN (SELECT record_id FROM ({facets.union(facets.TAGS)}) WHERE tag IN (SELECT unnest($%s::VARCHAR[])))"
-_EXISTS = "EXISTS (FROM (%s) x WHERE x.record_id = d.record_id)"
-_IS_ABSENT, _IS_PRIVATE = _EXISTS % facets.union(facets.ABSENT), _EXISTS % facets.union(facets.PRIVATE)
+_IS_ABSENT = f"EXISTS (FROM ({facets.union(facets.ABSENT)}) x WHERE x.record_id = d.record_id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +82,9 @@ def eligible_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wante
     if wanted.exclude_tags:
         clauses.append("NOT " + _TAGGED % "excluded")
         parameters["excluded"] = _spellings(known, wanted.exclude_tags)
-    if not wanted.include_private:
-        clauses.append(f"NOT (p.place = {TABLES.index('thoughts')} AND {_IS_PRIVATE})")
+    if not wanted.include_private and (private := _private(cursor, wanted.namespace)):
+        clauses.append(f"NOT (p.place = {TABLES.index('thoughts')} AND d.record_id IN (SELECT unnest($private::VARCHAR[])))")
+        parameters["private"] = private
     rows = cursor.execute(
         "SELECT d.label, p.place FROM documents d "
         "JOIN (SELECT unnest($toolsets::VARCHAR[]) AS toolset, unnest($kinds::VARCHAR[]) AS kind, unnest($tables::TINYINT[]) AS place) p "
@@ -102,6 +102,11 @@ def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str,
     """(toolset, kind, table) of what the namespace remembers, but for kinds that are no snippets."""
     present = cursor.execute("SELECT DISTINCT toolset, kind FROM documents WHERE namespace = ?", [namespace]).fetchall()
     return [(toolset, kind, place.table) for toolset, kind in present if (place := place_of(toolset, kind)) is not None]
+
+
+def _private(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
+    """Private thoughts; asked for by themselves, as there are mostly none."""
+    return [record_id for (record_id,) in cursor.execute(facets.union(facets.PRIVATE), {"namespace": namespace}).fetchall()]
 
 
 def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:

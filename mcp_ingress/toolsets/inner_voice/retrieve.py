@@ -110,7 +110,10 @@ async def _fetch(
         tuple(arguments.get("include_tags", ())),
         tuple(arguments.get("exclude_tags", ())),
     )
-    most = call.gateway.inner_voice.candidates(asked["top_k"])
+    config = call.gateway.inner_voice
+    most = config.candidates(asked["top_k"])
+    if config.max_candidates < asked["top_k"] and not config.is_quiet:
+        logger.warning("%d candidates of a source are fewer than top_k %d; %d are fetched", config.max_candidates, asked["top_k"], most)
 
     def query(cursor: duckdb.DuckDBPyConnection) -> dict[TableName, Fetched]:
         return fetch_candidates(cursor, call.gateway.indexes, embedder.info, vector, tables, wanted, most)
