@@ -17,11 +17,12 @@ from storage.search.engine import SearchIndexes
 if TYPE_CHECKING:
     import duckdb
 
-READ_AT_ONCE = 2 * CANDIDATES
+READ_AT_ONCE = CANDIDATES + 4
 _HELD = f"""
 SELECT belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall, overall_origin,
        {", ".join(WEIGHTS)}
-FROM valence_beliefs WHERE namespace = ? AND status = 'active' AND label IN """
+FROM valence_beliefs WHERE namespace = ? AND label IN """
+"""A condition on another column would read the whole table and not its index: what is active is picked afterwards."""
 _OLD_PARTNERS = """
 SELECT CASE WHEN t.belief_a_id = b.supersedes_id THEN t.belief_b_id ELSE t.belief_a_id END
 FROM valence_beliefs b JOIN tension_findings t ON t.namespace = b.namespace AND b.supersedes_id IN (t.belief_a_id, t.belief_b_id)
@@ -42,11 +43,11 @@ def find_tensions(
     """
     label = label_of_record(namespace, belief_id)
     own = cursor.execute(
-        "SELECT links, supersedes_id FROM valence_beliefs WHERE label = ? AND namespace = ? AND status = 'active'", [label, namespace]
+        "SELECT links, supersedes_id, status FROM valence_beliefs WHERE label = ? AND namespace = ?", [label, namespace]
     ).fetchall()
-    if not own:
+    if not own or own[0][2] != "active":
         return []
-    [(links, supersedes_id)] = own
+    [(links, supersedes_id, _)] = own
     if near is None:
         near = {} if vector is None else nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES)
     linked = {link["entity_id"] for link in orjson.loads(links)}
@@ -80,11 +81,10 @@ def nearest_held(
 
 
 def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Collection[int]) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = cursor.execute(
-        "SELECT belief_id, label FROM valence_beliefs WHERE namespace = ? AND status = 'active' AND label IN (SELECT unnest(?::BIGINT[]))",
-        [namespace, list(labels)],
+    rows = cursor.execute(
+        f"SELECT belief_id, label, status FROM valence_beliefs WHERE namespace = ? AND label IN ({_marks(labels)})", [namespace, *labels]
     ).fetchall()
-    return found
+    return [(belief_id, label) for belief_id, label, status in rows if status == "active"]
 
 
 def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> set[str]:
@@ -129,7 +129,8 @@ def _first_held(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence
 
 def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Held]:
     labels = [label_of_record(namespace, belief_id) for belief_id in ids]
-    rows = cursor.execute(f"{_HELD} ({_marks(labels)})", [namespace, *labels]).fetchall()
+    found = cursor.execute(f"{_HELD} ({_marks(labels)})", [namespace, *labels]).fetchall()
+    rows = [row for row in found if row[6] == "active"]
     standing = read_standing(cursor, namespace, [row[0] for row in rows if row[10] == "computed"])  # the others keep their overall
     subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[7]) if link["role"] == "subject"] for row in rows}
     canonical = _canonical(cursor, namespace, {entity for named in subjects.values() for entity in named})

@@ -12,6 +12,7 @@ from mcp import Client
 
 from tests.e2e.program import Program
 from tests.e2e.test_agent import call, over_stdio, refused
+from tests.sql.test_questions import QUESTIONS
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -79,6 +80,7 @@ async def test_every_request_that_the_seed_prints_is_answered_in_the_printed_sha
         await _patterns_and_insights(talk, session_id)
         await _end(talk, session_id)
         assert talk.used == {name: set(printed["input"]["properties"]) for name, printed in SEED.items()}
+        _asked_in_sql(thalweg)
         for tool in SEED:
             problem = await refused(client, tool, nonsense=1)
             assert problem["success"] is False and problem["error_code"] == "INVALID_PARAMS" and problem["error_message"], tool
@@ -171,3 +173,22 @@ async def _end(talk: Conversation, session_id: str) -> None:
     ended = await talk.ask("session_end", session_id=session_id, summary="Canaries", themes=["deployment"], status="completed")
     assert ended["session"]["insight_count"] == 1 and ended["session"]["exchange_count"] == 3
     assert (await talk.ask("session_get", session_id=session_id))["session"] == ended["session"]
+
+
+def _asked_in_sql(thalweg: Program) -> None:
+    """The documented questions about conversations and beliefs are asked of the node that this conversation was held with."""
+    titles = {title.split(". ", 1)[1]: sql for title, sql, _ in QUESTIONS}
+    traced = thalweg.sql(titles["Which words, call and record made a belief, and what has it become?"])
+    assert [(row[0], row[1], row[4], row[7]) for row in traced] == [
+        ("turn 3", "insight_extract", "thalweg.memory.v1", "The user reviews on Fridays")
+    ]
+    steps = thalweg.sql(titles["What does a belief come to, step by step?"])
+    assert ["The user prefers blue green deployments", 1, "The user prefers canary deployments", "They said so", True] in steps
+    [ended] = thalweg.sql(titles["What contradicted what, how badly, and how did it end?"])
+    assert ended[:2] == ["The user prefers canary deployments", "The user never prefers canary deployments"] and ended[5] == "resolved"
+    said = thalweg.sql(titles["What was said in a room, and what was concluded from it?"])
+    assert [row[2:4] for row in said] == [["turn 1", None], ["turn 2", None], ["turn 3", "The user reviews on Fridays"]]
+    assert len(thalweg.sql(titles["Which patterns are alive, and how sure are they?"])) == 1
+    moment = "SELECT content FROM belief_history WHERE valid_from <= TIMESTAMP '2025-02-01' AND (valid_until IS NULL OR valid_until > TIMESTAMP '2025-02-01')"
+    assert ["The user prefers blue green deployments"] in thalweg.sql(moment)  # held then, known since
+    assert thalweg.sql(f"{moment} AND known_from <= TIMESTAMP '2025-02-01'") == []
