@@ -20,6 +20,7 @@ BITS_PER_KEY = 16
 MIN_BITS = 1 << 23
 PROBES = 4
 FETCH_ROWS = 100_000
+REMEMBERED = 20_000
 
 
 class KnownKeys:
@@ -36,6 +37,8 @@ class KnownKeys:
         wanted = 2 * sum(counts.values()) * BITS_PER_KEY
         self._size = max(MIN_BITS, 1 << wanted.bit_length())
         self._bits = np.zeros(self._size // 8, np.uint8)
+        self._bytes = memoryview(self._bits)  # type: ignore[arg-type]  # a single byte of an array is read and set faster through it
+        self._asked: dict[tuple[str, tuple[Any, ...]], list[int]] = {}
         self._count = 0
         for table in self._tables:
             if counts[table.name]:  # in a young store most are empty, and each query costs a millisecond
@@ -59,14 +62,21 @@ class KnownKeys:
 
     def may_hold(self, table: str, key: tuple[Any, ...]) -> bool:
         """False: there is surely no such row."""
-        bits = self._bits
-        return all(bits[place >> 3] & (1 << (place & 7)) for place in self._places(table, key))
+        held = self._bytes
+        places = self._places(table, key)
+        for place in places:
+            if not held[place >> 3] & (1 << (place & 7)):
+                if len(self._asked) >= REMEMBERED:
+                    self._asked.clear()
+                self._asked[table, key] = places  # what is not there is likely to be added next
+                return False
+        return True
 
     def add(self, table: str, keys: Iterable[tuple[Any, ...]]) -> None:
         """Rows that were committed."""
         for key in keys:
             self._count += 1
-            for place in self._places(table, key):
-                self._bits[place >> 3] |= 1 << (place & 7)
+            for place in self._asked.pop((table, key), None) or self._places(table, key):
+                self._bytes[place >> 3] |= 1 << (place & 7)
         if self._count * BITS_PER_KEY > self._size:
             self._fill()

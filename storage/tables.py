@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import duckdb
@@ -24,6 +25,17 @@ class Table:
     @cached_property
     def json_columns(self) -> tuple[str, ...]:
         return tuple(name for name, kind in self.columns.items() if kind == "JSON")
+
+    def key_of(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values of the row's primary key."""
+        return self._key(row)
+
+    @cached_property
+    def _key(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+        if len(self.key) == 1:
+            (name,) = self.key
+            return lambda row: (row[name],)
+        return itemgetter(*self.key) if self.key else lambda row: ()
 
     def insert(self, *, replace: bool = False) -> str:
         """An INSERT of rows that come as one parameter, a JSON array (see `as_json`). What does not fit its column is an error."""

@@ -53,7 +53,7 @@ class Writer:
         self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
-        return tuple(row[name] for name in self.tables[table].key)
+        return self.tables[table].key_of(row)
 
     def find(self, table: str, keys: Iterable[Key]) -> dict[Key, Row]:
         """The stored rows with these primary keys; one query at most."""

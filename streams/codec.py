@@ -92,8 +92,9 @@ def validate(event_type: str, data: Any, topic: str | None = None) -> None:
         raise Poison(f"The event type {event_type!r} is not known; docs/topics.md lists those that are.")
     if topic is not None and known.topic != topic:
         raise Poison(f"The event type {event_type!r} belongs on {known.topic}, not on {topic}.")
-    error = next(iter(_validator(event_type).iter_errors(data)), None)
-    if error is not None:
+    validator = _validator(event_type)
+    if not validator.is_valid(data):
+        error = next(iter(validator.iter_errors(data)))
         place = ".".join(map(str, error.instance_path)) or "data"
         raise Poison(f"{event_type}: {place}: {error.message[:300]}")
 

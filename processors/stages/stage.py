@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from storage.applied import AppliedPositions
 from streams.clock import Clock
-from streams.codec import decode, encode, encode_batch
+from streams.codec import STRUCTURED, decode, encode, encode_batch
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
@@ -61,14 +61,18 @@ class Stage(ABC):
 
     async def gather(self, records: Sequence[Record]) -> None:
         """Wait for the batch's company, as long as there is time."""
-        seconds = self.gather_s if any(map(self._may_concern, records)) else max(self.gather_s, self.idle_gather_s)
+        seconds = self.gather_s if any(map(self.may_concern, records)) else max(self.gather_s, self.idle_gather_s)
         if seconds and self._applied is not None:
             await self._applied.calm(self.name, seconds)
 
-    def _may_concern(self, record: Record) -> bool:
-        """False for a record that its header says is one event of a type which is not accepted."""
-        named = next((value for name, value in record.headers if name.lower() == "ce_type"), None)
-        return named is None or named.decode("latin-1") in self.accepts or (record.value or b"").lstrip()[:1] == b"["
+    def may_concern(self, record: Record) -> bool:
+        """False when every event of the record is surely of a type that is not accepted: nothing in it needs to be decoded."""
+        headers = {name.lower(): value or b"" for name, value in record.headers}
+        if headers.get("content-type", b"").strip().startswith(STRUCTURED.encode()):
+            return True
+        value = record.value or b""
+        names_types = b'"type"' in value or b"\\u" in value  # an observation of an array may have a type of its own
+        return "ce_type" not in headers or headers["ce_type"].decode("latin-1") in self.accepts or names_types
 
     @abstractmethod
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
@@ -123,6 +127,8 @@ class StageRunner:
         return letters + self._envelopes(at, facts, self._reached(at, records))
 
     def _decoded(self, record: Record) -> list[LoggedEvent]:
+        if not self.stage.may_concern(record):
+            return []
         try:
             return [logged for logged in decode(record) if logged.event.type in self.stage.accepts]
         except Poison:

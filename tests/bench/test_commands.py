@@ -40,7 +40,11 @@ def quantiles(*names: str) -> set[str]:
 def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_bare_model() -> None:
     figures = run("write", "--callers", "1,2", "--n", "4", "--embedder", "hashing")
     expected = quantiles("accept_1", "searchable_1", "accept_2", "searchable_2", "bare_append_1", "bare_append_2", "bare_model")
-    assert set(figures) == expected | {"writes_1_per_s", "writes_2_per_s"}
+    ratios = {f"searchable_of_bare_{callers}_p{quantile}" for callers in (1, 2) for quantile in (50, 95, 99)}
+    assert set(figures) == expected | quantiles("bare_spine_1", "bare_spine_2") | ratios | {"writes_1_per_s", "writes_2_per_s"}
+    ours, bare = figures["searchable_1_p95_ms"]["value"], figures["bare_spine_1_p95_ms"]["value"]
+    assert figures["searchable_of_bare_1_p95"]["value"] == pytest.approx(ours / bare, rel=0.01)
+    assert figures["searchable_of_bare_1_p95"]["target"] == "≤ 1.67"
     assert figures["searchable_1_p95_ms"]["target"] == "≤ 20"
     assert figures["bare_append_1_p50_ms"]["bare"]
 

@@ -1,4 +1,8 @@
-"""`thalweg bench write`: a write through the real door, until it is accepted and until it can be searched."""
+"""`thalweg bench write`: a write through the real door, until it is accepted and until it can be searched.
+
+Beside it, in the same run, what the parts can do without thalweg (`bare_spine`): on a machine that is slow or busy both
+take longer, and their ratio says what is ours.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from processors.embedding.load import load_embedder
+from processors.embedding.model import Embedder
+from thalweg.bench import bare_spine
 from thalweg.bench.bare_log import appends_ms, memory_record
 from thalweg.bench.caller import write_in_turn
 from thalweg.bench.examples import ANSWER_P95, WRITE, write_tool
@@ -19,6 +25,9 @@ WARM_UP = 20
 ALONE_P95 = Target(20.0)
 EIGHT_P99 = Target(60.0)
 MODEL_TEXTS = 50
+ALONE_P95_OF_BARE = Target(1.67)
+EIGHT_P99_OF_BARE = Target(1.2)
+"""The targets in milliseconds over what the same sketch takes on the machine that they were set on: 12 and 50 ms."""
 
 
 def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE) -> Report:
@@ -37,7 +46,11 @@ def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: 
             records = [memory_record(text) for text in texts(count, seed=number)]
             durations, _ = appends_ms(broker or f"sqlite://{directory / 'bare.db'}", records, number)
             report.add_quantiles(f"bare_append_{number}", durations, bare=True)
-        _model_alone(report, home / "models", embedder)
+        model = load_embedder(embedder, cache_dir=home / "models")
+        if model is not None:
+            for number in callers if tool == WRITE else ():  # what other tools do besides has no such sketch
+                _beside_the_bare_spine(report, broker or f"sqlite://{directory / 'spine.db'}", directory, model, number, count)
+            _model_alone(report, model)
     return report
 
 
@@ -56,11 +69,19 @@ def _through_the_door(report: Report, home: Path, callers: int, count: int, tool
     report.add(f"writes_{callers}_per_s", count / seconds, "1/s")
 
 
-def _model_alone(report: Report, cache_dir: Path, embedder: str) -> None:
+def _beside_the_bare_spine(report: Report, broker: str, directory: Path, model: Embedder, callers: int, count: int) -> None:
+    """The same texts through log, model, store and vector index alone; and how many times as long ours took."""
+    entries = [*texts(WARM_UP, seed=0), *texts(count, seed=callers)]
+    durations = bare_spine.searchable_ms(broker, directory / f"spine{callers}.duckdb", model, entries, callers)[WARM_UP:]
+    report.add_quantiles(f"bare_spine_{callers}", durations, bare=True)
+    targets = {(1, 95): ALONE_P95_OF_BARE, (8, 99): EIGHT_P99_OF_BARE}
+    for quantile in (50, 95, 99):
+        ours, bare = (report.figures[f"{name}_{callers}_p{quantile}_ms"].value for name in ("searchable", "bare_spine"))
+        report.add(f"searchable_of_bare_{callers}_p{quantile}", ours / bare, "ratio", targets.get((callers, quantile)))
+
+
+def _model_alone(report: Report, model: Embedder) -> None:
     """One text at a time on one thread: with one caller no memory can be embedded sooner."""
-    model = load_embedder(embedder, cache_dir=cache_dir)
-    if model is None:
-        return
     durations = []
     for text in texts(MODEL_TEXTS, seed=1):
         started = time.perf_counter()
