@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,10 +13,10 @@ from processors.inner_voice.config import InnerVoiceConfig
 from processors.stages.consolidate import Consolidate
 from processors.stages.patterns import Patterns
 from processors.stages.stage import Stage, StageRunner
-from streams.codec import decode, encode
-from streams.events import Event, LoggedEvent
-from streams.topics import MEMORY, TELEMETRY
-from tests.processors.test_stage import ListLog
+from streams.codec import encode
+from streams.events import Event
+from streams.log.base import Log
+from streams.topics import MEMORY
 from tests.talos.making import make_event
 from tests.talos.node import SmallNode
 
@@ -39,19 +39,13 @@ async def session(node: SmallNode, name: str) -> str:
     return session_id
 
 
-async def derived(node: SmallNode, stage: Stage, *events: Event) -> list[LoggedEvent]:
+async def derived(node: SmallNode, stage: Stage, *events: Event) -> list[Event]:
     """The facts that the stage publishes about these, applied where they belong."""
-    log, records = ListLog(), [node.store.record(encode(MEMORY.name, event)) for event in events]
-    for record in records:
-        node.process([record])
-    runner = StageRunner(stage, log, node.clock)  # type: ignore[arg-type]
-    await runner.run(records)
-    facts: list[LoggedEvent] = []
-    for outgoing in log.published:
-        lying = node.store.record(outgoing)
-        node._apply(lying)
-        facts += decode(lying)
-    return facts
+    records = [node.store.record(encode(MEMORY.name, event)) for event in events]
+    node.process(records)
+    before = len(node.published)
+    await StageRunner(stage, cast(Log, node), node.clock).run(records)
+    return node.published[before:]
 
 
 def close_again(session_id: str) -> Event:
@@ -62,12 +56,13 @@ async def test_the_third_session_makes_a_pattern_that_is_told_once_and_found(nod
     sessions = [await session(node, name) for name in ("a", "b", "c", "d")]
     stage = Patterns(node.reader, node.applied, node.embed)
     facts = await derived(node, stage, *(close_again(session_id) for session_id in sessions))
-    [told] = [fact for fact in facts if fact.position.topic == TELEMETRY.name]
-    assert told.event.type == "thalweg.knowledge.pattern_detected.v1" and told.event.data["trace_id"] == f"sess-{sessions[0]}"
-    pattern_id = told.event.data["attributes"]["talos.id"]
-    assert "linter hangs" not in str(told.event.data)
+    [told] = [fact for fact in facts if fact.type == "thalweg.knowledge.pattern_detected.v1"]
+    assert told.data["trace_id"] == f"sess-{sessions[0]}" and "linter hangs" not in str(told.data)
+    pattern_id = told.data["attributes"]["talos.id"]
+    told_rows = node.store.sql("SELECT session_id FROM session_events WHERE event_type = 'knowledge.pattern_detected'")
+    assert told_rows == [(sessions[0],)]
     again = await derived(node, stage, close_again(sessions[0]))
-    assert {fact.event.type for fact in again} == {"thalweg.talos.pattern.signalled.v1"}
+    assert {fact.type for fact in again} == {"thalweg.talos.pattern.signalled.v1"}
     found = await node.call("journal_query", query="linter that hangs", entity_types=["Pattern"])
     [hit] = found["results"]
     assert (hit["id"], hit["content"]) == (pattern_id, NAME)
@@ -84,7 +79,7 @@ async def test_an_insight_of_repeated_observations_has_a_vector_and_is_a_snippet
     entry = {"content": "A new day.", "category": "reflection"}
     event = make_event("talos.journal.written", entry, event_id="day", time=node.clock.time, namespace="default")
     facts = await derived(node, Consolidate(node.reader, node.applied, node.embed), event)
-    [insight] = [fact.event.data["entities"][0] for fact in facts if fact.event.type == "thalweg.talos.entities.extracted.v1"]
+    [insight] = [fact.data["entities"][0] for fact in facts if fact.type == "thalweg.talos.entities.extracted.v1"]
     assert insight["text"] == "Observed repeatedly: The tide gauge drifts"
     snippets = (await node.call("inner_voice.retrieve", query=insight["text"], mix=1.0))["snippets"]
     assert snippets[0]["id"] == f"o:{insight['id']}"
