@@ -12,7 +12,6 @@ from dataclasses import asdict
 import duckdb
 import numpy as np
 
-from processors.reducers.frame import document_label
 from processors.stages.stage import Stage
 from processors.tension_candidates import find_tensions
 from processors.valence.beliefs import belief_id_of
@@ -23,7 +22,7 @@ from streams.errors import Unavailable
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED, ENTITY_RESOLVED, TENSION_DETECTED
 from streams.event_types.valence_kb import INSIGHT_EXTRACTED
 from streams.events import Event, LoggedEvent
-from streams.ids import derived_id
+from streams.ids import derived_id, document_label
 from streams.positions import Freshness
 from streams.topics import MEMORY
 

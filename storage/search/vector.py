@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from storage.search.compare import cosines
+from storage.search.label_map import ABSENT, LabelMap
 from storage.search.sealed import open_sealed, seal
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class VectorIndex:
         self._rows = np.empty((capacity, model.dim), np.float32)
         self._labels = np.empty(capacity, np.int64)
         self._count = 0
-        self._at: dict[int, int] = {}
+        self._at = LabelMap()
         self._graph: hnswlib.Index | None = None
         self._linked = 0
         self._adding = threading.Lock()
@@ -74,8 +75,7 @@ class VectorIndex:
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
-        with self._adding:
-            return np.sort(np.fromiter(self._at, np.int64, len(self._at)))
+        return self._at.labels()
 
     def add(self, labels: Sequence[int] | np.ndarray, vectors: np.ndarray) -> None:
         """Make (n,) labels with (n, dim) unit rows findable at once. A label that is there already keeps its vector."""
@@ -88,7 +88,7 @@ class VectorIndex:
                 if label not in self._at:
                     self._rows[self._count] = vector
                     self._labels[self._count] = label
-                    self._at[label] = self._count
+                    self._at.add(label, self._count)
                     self._count += 1  # last: searchers look at rows below it only
 
     def _reserve(self, count: int) -> None:
@@ -103,12 +103,13 @@ class VectorIndex:
         """Labels that are not found any more; unknown ones are ignored."""
         with self._linking, self._adding:
             for label in map(int, labels):
-                row = self._at.pop(label, None)
-                if row is not None:
+                row = self._at.get(label)
+                if row != ABSENT:
                     self._rows[row] = 0.0
                     self._labels[row] = _REMOVED
                     if row < self._linked and self._graph is not None:
                         self._graph.mark_deleted(label)
+            self._at.remove(labels)
 
     def search(self, vector: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Matches:
         """The k nearest as (label, cosine), best first. `allowed`: sorted int64 labels, None for no restriction."""
@@ -121,23 +122,23 @@ class VectorIndex:
             return []
         # gathering rows costs more than scanning all of them once a good part of them is allowed
         if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count):
-            at = self._at
-            chosen = np.array([row for label in allowed.tolist() if (row := at.get(label, count)) < count], np.int64)
+            found = self._at.find(allowed)
+            chosen = found[(found != ABSENT) & (found < count)]
             return _best(rows[chosen] @ query, labels[chosen], k, None)
         if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
             return _best(cosines(rows[:count], query), labels[:count], k, allowed)
-        found = _ask(graph, query, min(k, linked), allowed)
-        if found is None:
+        near = _ask(graph, query, min(k, linked), allowed)
+        if near is None:
             return _best(cosines(rows[:count], query), labels[:count], k, allowed)
         fresh = _best(cosines(rows[linked:count], query), labels[linked:count], k, allowed)
         # a row that was linked meanwhile is in both
-        return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
+        return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
-        count, rows, at = self._count, self._rows, self._at
-        places = np.fromiter((at.get(label, count) for label in labels.tolist()), np.int64, len(labels))
-        known = places < count
+        count, rows = self._count, self._rows
+        places = self._at.find(labels)
+        known = (places != ABSENT) & (places < count)
         found = np.full(len(labels), np.nan, np.float32)
         found[known] = rows[places[known]] @ np.asarray(vector, np.float32).reshape(-1)
         return found
@@ -224,9 +225,9 @@ class VectorIndex:
         graph, inside = (None, None) if directory is None else _load_graph(directory, model, labels)
         order = np.arange(len(labels)) if inside is None else np.argsort(~inside, kind="stable")
         index._labels[: len(labels)] = labels[order]
-        index._at = {label: row for row, label in enumerate(labels[order].tolist())}
+        index._at = LabelMap(labels[order], np.arange(len(labels)))
         for some, vectors in chunks:
-            index._rows[[index._at[label] for label in some.tolist()]] = vectors
+            index._rows[index._at.find(some)] = vectors
         index._count = len(labels)
         if graph is not None and inside is not None and index._agrees(graph, int(inside.sum())):
             index._graph, index._linked = graph, int(inside.sum())

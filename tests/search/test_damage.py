@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search import engine as engine_module
+from storage.search import held as held_module
 from storage.search import table as table_module
 from storage.search import vector as vector_module
 from storage.search.engine import SearchIndexes
@@ -27,7 +27,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
     monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
     monkeypatch.setattr(table_module, "CATCH_UP_ROWS", 50)
-    monkeypatch.setattr(engine_module, "SAVE_ROWS", 50)
+    monkeypatch.setattr(held_module, "SAVE_ROWS", 50)
 
 
 @pytest.fixture
