@@ -251,7 +251,8 @@ class HeldIndexes:
         tokens = self.late.tokens
         late: dict[str, Any] = {"texts": 0 if tokens is None else len(tokens), "passages": len(self.late.passages)}
         late |= {"bytes": 0 if tokens is None else tokens.size, "missing": len(self._missing_tokens)}
-        return {"keyword": keyword, "vector": vector, "late": late, "covered": dict(self._covered), "unsaved": self._unsaved}
+        about = {"is_rebuilding": self._is_rebuilding(), "covered": dict(self._covered), "unsaved": self._unsaved}
+        return {"keyword": keyword, "vector": vector, "late": late} | about
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
         """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""

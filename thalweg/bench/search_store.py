@@ -17,7 +17,7 @@ import numpy as np
 from processors.embedding.model import Embedder, TokenEmbedder, encode_documents
 from storage.search.tokens import pack_codes, quantise, unit
 from storage.writer import Changes, Writer
-from streams.ids import record_label
+from streams.ids import document_label
 from streams.topics import MEMORY
 from thalweg.bench.scratch import texts
 
@@ -25,6 +25,8 @@ NAMESPACE = "default"
 CHUNK = 2000
 READ = 2000
 SESSION_LENGTH = 20
+RELATED = 2
+"""Every second memory is related to another."""
 _START = datetime(2026, 3, 1, 12)
 _NOISE = 0.02
 """Standard deviation of each number of a unit vector: a cosine of about .93 to the vector without it."""
@@ -79,7 +81,8 @@ def fill_store(writer: Writer, count: int, embedder: Embedder) -> np.ndarray:
         documents = [_document(at, text) for at, text in enumerate(said, number)]
         rows = zip(vectors, tokens, strict=True)
         embeddings = [_embedding(at, vector, packed, embedder) for at, (vector, packed) in enumerate(rows, number)]
-        writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings}))
+        relations = [_relation(at, count) for at in range(number, number + len(said)) if at % RELATED == 0]
+        writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings, "relations": relations}))
         made.append(vectors)
         number += len(said)
     writer.checkpoint()  # as the materialiser does when there is nothing to do
@@ -110,5 +113,11 @@ def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Em
     }
 
 
+def _relation(number: int, count: int) -> dict[str, Any]:
+    ends = {"from_id": f"memory-{number}", "to_id": f"memory-{number * 7919 % count}"}
+    about = {"relation_id": f"relation-{number}", "relation_type": "LED_TO", **ends, "properties": {}, "source_event_id": f"event-{number}"}
+    return about | {"created_at": _START + timedelta(seconds=number), **_origin(number)}
+
+
 def _label(number: int) -> int:
-    return record_label(f"{NAMESPACE}/memory-{number}")
+    return document_label(NAMESPACE, f"memory-{number}")

@@ -84,10 +84,11 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 
 @bench.command()
 @JSON
+@EMBEDDER
 @click.option("--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each.")
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind.")
 @click.option("--bare/--no-bare", default=True, show_default=True, help="Also hnswlib and tantivy by themselves.")
-def search(as_json: bool, sizes: tuple[int, ...], count: int, bare: bool) -> None:
+def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool) -> None:
     """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
 
     \b
@@ -95,7 +96,7 @@ def search(as_json: bool, sizes: tuple[int, ...], count: int, bare: bool) -> Non
     """
     from thalweg.bench.search import measure_search
 
-    _show(lambda: measure_search(sizes, count, bare=bare), as_json)
+    _show(lambda: measure_search(sizes, count, embedder, bare=bare), as_json)
 
 
 @bench.command()
