@@ -17,7 +17,7 @@ from storage.search.keyword import Scores
 from storage.search.planner import Filter, predicate
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.relations import Relations
-from storage.search.scan import scan_documents
+from storage.search.scan import SCANNED_ROWS, scan_documents
 from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
 
@@ -76,9 +76,9 @@ class SearchIndexes(HeldIndexes):
         if len(allowed) == 0:
             return []
         if not self._keywords_ready:
-            scanned = scan_documents(cursor, text, Filter(namespace), len(allowed))
+            said = self._spoken_meanwhile(cursor, text, Filter(namespace), len(allowed), None, None)
             inside = set(allowed.tolist())
-            return [match for match in scanned if match[0] in inside][:k]
+            return [match for match in said if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
     def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
@@ -131,7 +131,7 @@ class SearchIndexes(HeldIndexes):
             near, fits = self.vector_side(vector, size, allowed, space)
             floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
             near = [match for match in near if match[1] >= floor]
-        said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size)
+        said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, alone=vector is None)
         asked = Asked(cursor, text, vector, tokens, predicate(filter), allowed, size, fits | spoken)
         if is_ranked:
             return self._ranked(asked, near, said, limit)
@@ -149,15 +149,33 @@ class SearchIndexes(HeldIndexes):
         found = passages.folded(index.search(vector, PASSAGES_EACH * k, wide))
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
-    def keyword_side(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> tuple[Scores, dict[int, int]]:
-        """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best."""
+    def keyword_side(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, alone: bool = True
+    ) -> tuple[Scores, dict[int, int]]:
+        """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best.
+
+        While the index is rebuilt what is in it is joined by what the table says: when it is asked `alone` of all the rest,
+        beside other sides of the newest `SCANNED_ROWS` of them.
+        """
         allowed = self.allowed(cursor, filter)
-        if not self._keywords_ready:
-            return scan_documents(cursor, text, filter, k), {}
         passages = self.late.passages
         more = PASSAGES_EACH * k if len(passages) else k
-        found = passages.folded(self._index_of_keywords().search(text, filter.namespace, more, allowed.widened(passages)))
+        wide = allowed.widened(passages)
+        if self._keywords_ready:
+            said = self._index_of_keywords().search(text, filter.namespace, more, wide)
+        else:
+            said = self._spoken_meanwhile(cursor, text, filter, more, wide, None if alone else SCANNED_ROWS)
+        found = passages.folded(said)
         return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
+
+    def _spoken_meanwhile(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, allowed: np.ndarray | None, rows: int | None
+    ) -> Scores:
+        """The keyword side while its index is built: what is in it already, and what the table says of (some of) the rest."""
+        index, below = self._index_of_keywords(), self._unindexed  # before searching: what is added meanwhile is found twice
+        scanned = index.score(text, scan_documents(cursor, text, filter, below, rows))
+        found = dict(scanned) | dict(index.search(text, filter.namespace, k, allowed))
+        return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
     def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
         """For each word of the text the documents that hold it, at most k; nothing while the index is being built."""
@@ -271,6 +289,8 @@ class SearchIndexes(HeldIndexes):
             return "No embedder is configured: results come from keywords and relations only."
         if vector is None:
             return "The embedder did not answer: results come from keywords and relations only."
+        if not self._keywords_ready and self._unindexed > SCANNED_ROWS:
+            return "The keyword index is being rebuilt: until it is, older texts are found by their vectors only."
         return None
 
 

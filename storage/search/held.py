@@ -20,6 +20,7 @@ import numpy as np
 
 from storage.memory import give_back
 from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.grown import mark
 from storage.search.keyword import KeywordIndex
 from storage.search.late import LateIndex, entries_of
 from storage.search.spaces import Space, delete_others
@@ -51,6 +52,8 @@ class HeldIndexes:
         """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
+        self._unindexed = 0
+        """While the keyword index is rebuilt: the rowid below which documents are not in it yet."""
         self._missing_tokens = np.empty(0, np.int64)
         self._covered: dict[str, int] = {}
         self._generation = 0
@@ -80,6 +83,7 @@ class HeldIndexes:
         keywords = load_keywords(cursor, self._directory / "keywords", positions, self.late.passages)
         release_buffers(cursor)
         self._keywords, self._keywords_ready = (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
+        self._unindexed = mark(cursor, "documents").last + 1
         cursor.close()
         if not self._keywords_ready or self.unlinked > SAVE_ROWS or len(self._missing_tokens):
             thread = ThreadPoolExecutor(1, thread_name_prefix="rebuild-indexes")
@@ -137,7 +141,7 @@ class HeldIndexes:
         """Runs in its own thread. Rows that are applied meanwhile come through `apply`, so that nothing is missed."""
         cursor = self._connect()
         if not self._keywords_ready:
-            catch_up_keywords(cursor, self._index_of_keywords(), self.late.passages, self._closing.is_set)
+            catch_up_keywords(cursor, self._index_of_keywords(), self.late.passages, self._closing.is_set, self._reached)
             self._keywords_ready = not self._closing.is_set()
         self._fill_tokens(cursor)
         release_buffers(cursor)
@@ -147,6 +151,9 @@ class HeldIndexes:
         if not self._closing.is_set():
             self.save()
             give_back()
+
+    def _reached(self, rowid: int) -> None:
+        self._unindexed = rowid
 
     def _index_of_keywords(self) -> KeywordIndex:
         if self._keywords is None:

@@ -84,8 +84,8 @@ def read_best(asked: Asked, scores: Mapping[int, float], limit: int) -> dict[int
 def _read_hits(asked: Asked, labels: Sequence[int]) -> dict[int, Hit]:
     rows = asked.cursor.execute(
         "SELECT d.label, d.record_id, d.kind, d.toolset, d.session_id, d.domain, d.text, d.created_at FROM documents d "
-        f"WHERE d.label IN (SELECT unnest(?::BIGINT[])) AND {asked.condition.sql}",
-        [list(labels), *asked.condition.parameters],
+        f"WHERE d.label IN ({', '.join(map(str, labels))}) AND {asked.condition.sql}",
+        asked.condition.parameters,
     ).fetchall()
     return {row[0]: Hit(*row) for row in rows}
 

@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,7 @@ class KeywordIndex:
             if not batch:
                 return 0
             for label, waiting in batch.items():
+                time.sleep(0)  # searches wait for the interpreter
                 self._writer.add_document(_document(label, waiting.namespace, waiting.text))
             self._writer.commit()
             self._index.reload()
@@ -192,6 +194,22 @@ class KeywordIndex:
         with self._overlay:
             waiting = {term: len(self._postings.get(term, ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
         return sum(_rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items())
+
+    def score(self, text: str, documents: Iterable[tuple[int, str]]) -> Scores:
+        """(label, BM25) of texts that are not in the index, as if they were; those that hold none of the words are left out."""
+        terms = query_terms(text)[:MAX_QUERY_TERMS]
+        counted = [(label, Counter(document_terms(text))) for label, text in documents]
+        searcher = self._index.searcher()
+        total = int(searcher.num_docs) + len(self._waiting) + len(counted)
+        mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
+        holding = {term: sum(term in terms for _, terms in counted) + searcher.doc_freq("text", term) for term in terms}
+        scores = []
+        for label, counts in counted:
+            length = sum(counts.values())
+            found = [_bm25(counts[term], length, mean, total, holding[term]) for term in terms if counts[term]]
+            if found:
+                scores.append((label, sum(found)))
+        return scores
 
     def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None) -> dict[int, float]:
         with self._overlay:

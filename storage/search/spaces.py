@@ -11,11 +11,13 @@ import duckdb
 import numpy as np
 
 from storage.search.entries import VectorEntry
-from storage.search.table import read_token_samples, read_tokens, token_labels
+from storage.search.table import read_token_samples, read_tokens, token_labels, yielding
 from storage.search.token_store import TokenStore
 from storage.search.vector import VectorIndex
 
 _SAMPLE = 16
+_AT_ONCE = 32
+"""So many are added before a writer that waits has its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,10 @@ class Space:
     def fill_tokens(self, cursor: duckdb.DuckDBPyConnection, missing: np.ndarray, stopped: Callable[[], bool] = lambda: False) -> None:
         """Add the token vectors of these labels from the table; returns early when `stopped` says so."""
         for chunk in read_tokens(cursor, self.vectors.model, missing):
-            if stopped():
-                return
-            self.tokens.add(chunk)
+            for start in yielding(range(0, len(chunk), _AT_ONCE)):
+                if stopped():
+                    return
+                self.tokens.add(chunk[start : start + _AT_ONCE])
 
     def close(self) -> None:
         self.tokens.close()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -18,6 +19,7 @@ from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
 from streams.failpoints import hit
 
+Item = TypeVar("Item")
 FETCH_ROWS = 8_192
 TOKEN_ROWS = 2_048
 """Token vectors are some kilobytes a row."""
@@ -171,20 +173,45 @@ def load_keywords(
     return index
 
 
-def catch_up_keywords(cursor: duckdb.DuckDBPyConnection, index: KeywordIndex, passages: PassageIndex, stopped: Callable[[], bool]) -> None:
-    """Add every document and passage that the index lacks, committing as it goes; returns early when `stopped` says so."""
+def catch_up_keywords(
+    cursor: duckdb.DuckDBPyConnection,
+    index: KeywordIndex,
+    passages: PassageIndex,
+    stopped: Callable[[], bool],
+    reached: Callable[[int], None] = lambda rowid: None,
+) -> None:
+    """Add every document and passage that the index lacks, the newest first, committing as it goes; returns early when `stopped`
+    says so. `reached` is told the rowid from which on all are in it."""
     lacking = np.setdiff1d(_labels(cursor, passages), index.labels(), assume_unique=True)
     missing = np.unique(np.array([passages.owner(label) for label in lacking.tolist()], np.int64))
-    for start in range(0, len(missing), FETCH_ROWS):
+    first, last = rowids(cursor, missing)
+    for stop in range(last + 1, first, -FETCH_ROWS):
         if stopped():
             return
-        chosen = missing[start : start + FETCH_ROWS].tolist()
-        rows = cursor.execute(
-            "SELECT label, namespace, text FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [chosen]
-        ).fetchall()
-        index.add(with_passages((DocumentEntry(*row) for row in rows), passages))
+        start = max(first, stop - FETCH_ROWS)
+        rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
+        chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
+        index.add(yielding(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages)))
         index.commit()
+        reached(start)
         hit("mid_index_rebuild")
+
+
+def rowids(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> tuple[int, int]:
+    """The first and the last row of `documents` that has one of the labels; (0, -1) when none has."""
+    row = cursor.execute(
+        "SELECT coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))",
+        [labels.tolist()],
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+def yielding(items: Iterable[Item]) -> Iterator[Item]:
+    """The items; between two of them whoever waits for the interpreter gets it, who would wait for milliseconds otherwise."""
+    for item in items:
+        yield item
+        time.sleep(0)
 
 
 def is_much(missing: np.ndarray) -> bool:
