@@ -108,7 +108,7 @@ class HeldIndexes:
         """Hold another model's vectors as well, so that `switch` takes no time; the number held. Runs for some seconds per
         100,000 vectors on a thread of the caller's; what is applied meanwhile is in it."""
         if key_of(model) not in self._spaces:
-            space = Space.of(VectorIndex(model), self._directory / "tokens")
+            space = Space.of(VectorIndex(model, directory=self._directory / "vectors"), self._directory / "tokens")
             self._spaces = self._spaces | {key_of(model): space}  # before the table is read: nothing falls between
             cursor = self._connect()
             catch_up_vectors(cursor, space.vectors)

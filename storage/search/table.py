@@ -39,7 +39,7 @@ def load_vectors(cursor: duckdb.DuckDBPyConnection, directory: Path, model: Vect
         labels = [cursor.execute(f"SELECT label FROM {table} {_OF_MODEL}", parameters).fetchnumpy()["label"] for table in _VECTORS]
         chunks = chain.from_iterable(_read_vectors(cursor, table, parameters) for table in _VECTORS)
         usable = None if is_ahead(directory, positions) else directory
-        return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks)
+        return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks, directory)
     finally:
         cursor.execute("ROLLBACK")
 

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from storage.search.label_map import ABSENT, LabelMap
+from storage.search.row_file import write_all
 from storage.search.tokens import STEP, STOP_SHARE, WIDTH, Tokens, unpack
 
 _MAGIC = b"THALWEG token vectors 1\n"
@@ -135,7 +136,7 @@ class TokenStore:
                 ids.append(some)
                 end += len(records[-1])
             if records:
-                _write(self._file.fileno(), b"".join(records), self._end)
+                write_all(self._file.fileno(), b"".join(records), self._end)
                 self._end = end
                 self._count_ids(ids)
                 for label, place in places.items():  # last: scorers look up places first
@@ -151,7 +152,9 @@ class TokenStore:
                     ids = np.frombuffer(os.pread(self._file.fileno(), _ID_BYTES * count, start), "<u2")
                     self._count_ids([ids], -1)
                     zeros = bytes(count * _ROW_BYTES)
-                    _write(self._file.fileno(), _HEAD.pack(_REMOVED, count, _checksum(_REMOVED, count, zeros)) + zeros, start - _HEAD.size)
+                    write_all(
+                        self._file.fileno(), _HEAD.pack(_REMOVED, count, _checksum(_REMOVED, count, zeros)) + zeros, start - _HEAD.size
+                    )
             self._places.remove(labels)
 
     def clear(self) -> None:
@@ -210,14 +213,6 @@ def _place(start: int, count: int) -> int:
 
 def _checksum(label: int, count: int, body: bytes | memoryview) -> int:
     return zlib.crc32(body, zlib.crc32(_HEAD.pack(label, count, 0)))
-
-
-def _write(descriptor: int, body: bytes, at: int) -> None:
-    """All of it: a write to a file that is nearly full may be cut short before it fails."""
-    with memoryview(body) as rest:
-        done = 0
-        while done < len(rest):
-            done += os.pwrite(descriptor, rest[done:], at + done)
 
 
 def _products(codes: np.ndarray, query: np.ndarray) -> np.ndarray:
