@@ -14,7 +14,7 @@ from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.held import HeldIndexes
 from storage.search.hits import Asked, Hit, SearchResult, read_best, read_dates
 from storage.search.keyword import Scores
-from storage.search.planner import Filter, predicate
+from storage.search.planner import Filter
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.relations import Relations
 from storage.search.scan import SCANNED_ROWS, scan_documents
@@ -132,7 +132,7 @@ class SearchIndexes(HeldIndexes):
             floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
             near = [match for match in near if match[1] >= floor]
         said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, alone=vector is None)
-        asked = Asked(cursor, text, vector, tokens, predicate(filter), allowed, size, fits | spoken)
+        asked = Asked(cursor, text, vector, tokens, filter.namespace, allowed, size, fits | spoken)
         if is_ranked:
             return self._ranked(asked, near, said, limit)
         return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)

@@ -1,4 +1,5 @@
-"""What a search gives, and reading it from `documents` under the filter's own condition, so that no index can leak a record."""
+"""What a search gives, and reading it from `documents`. Only labels that the table gave for the filter get here (`allowed`), so that
+no index can leak a record."""
 
 from __future__ import annotations
 
@@ -11,7 +12,6 @@ import numpy as np
 
 from storage.search.allowed import Allowed
 from storage.search.passages import Passage
-from storage.search.planner import Predicate
 from storage.search.tokens import Tokens
 
 TIE_DIGITS = 12
@@ -57,7 +57,7 @@ class Asked:
     text: str
     vector: np.ndarray | None
     tokens: Tokens | None
-    condition: Predicate
+    namespace: str
     allowed: Allowed
     size: int
     fits: dict[int, int]
@@ -66,7 +66,7 @@ class Asked:
 def read_best(asked: Asked, scores: Mapping[int, float], limit: int) -> dict[int, Hit]:
     """The `limit` best by score, and what is as good as the last of them, by label.
 
-    Each is read under the filter's own condition; for those that no longer meet it the next best are read.
+    For those that are not there any more the next best are read.
     """
     rounded = {label: round(score, TIE_DIGITS) for label, score in scores.items()}
     order = sorted(rounded, key=lambda label: -rounded[label])
@@ -82,12 +82,12 @@ def read_best(asked: Asked, scores: Mapping[int, float], limit: int) -> dict[int
 
 
 def _read_hits(asked: Asked, labels: Sequence[int]) -> dict[int, Hit]:
+    """By key alone: DuckDB evaluates further conditions on all rows first (11 ms instead of 1 at 100,000)."""
     rows = asked.cursor.execute(
-        "SELECT d.label, d.record_id, d.kind, d.toolset, d.session_id, d.domain, d.text, d.created_at FROM documents d "
-        f"WHERE d.label IN ({', '.join(map(str, labels))}) AND {asked.condition.sql}",
-        asked.condition.parameters,
+        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, namespace FROM documents "
+        f"WHERE label IN ({', '.join(map(str, labels))})"
     ).fetchall()
-    return {row[0]: Hit(*row) for row in rows}
+    return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == asked.namespace}
 
 
 def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:
