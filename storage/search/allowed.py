@@ -93,7 +93,7 @@ class AllowedLabels:
         labels = known.allowed.labels
         ended: list[Mark] = []
         for table, before, count in zip(_ENDED_BY, known.ended, others, strict=True):
-            rows = new_rows(cursor, table, "namespace, record_id", before, count)
+            rows = ([], before) if count == before.rows else new_rows(cursor, table, "namespace, record_id", before, count)
             if rows is None:
                 return None
             if filter.exclude_merged and rows[0]:

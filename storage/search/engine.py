@@ -43,6 +43,10 @@ class SearchIndexes(HeldIndexes):
         self._allowed = AllowedLabels()
         self._relations = Relations()
 
+    def remove(self, labels: Sequence[int]) -> None:
+        super().remove(labels)
+        self._allowed, self._relations = AllowedLabels(), Relations()  # what has gone is not to be told from what has come
+
     def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
         """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
         return self._vectors.search(vector, k, labels) if self._vectors is not None else []

@@ -40,11 +40,9 @@ def new_rows(
 ) -> tuple[list[tuple[Any, ...]], Mark] | None:
     """The columns of the rows after `known`, in the order in which they came, and the mark then; None when the table, which
     has `count` rows, has not simply grown. `parameters` are those of `columns`."""
-    if count == known.rows:
-        return [], known
     rows = cursor.execute(
         f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [*(parameters or ()), known.last]
     ).fetchall()
     if known.rows + len(rows) != count:
         return None
-    return [row[1:] for row in rows], Mark(count, rows[-1][0])
+    return [row[1:] for row in rows], Mark(count, rows[-1][0] if rows else known.last)

@@ -45,6 +45,8 @@ class Relations:
 
     def _grow(self, cursor: duckdb.DuckDBPyConnection) -> bool:
         count_edges, count_merges = counts(cursor, _EDGES[0], _MERGES[0])
+        if (count_edges, count_merges) == (self._read[0].rows, self._read[1].rows):
+            return True
         edges = new_rows(cursor, *_EDGES, self._read[0], count_edges)
         merges = new_rows(cursor, *_MERGES, self._read[1], count_merges)
         if edges is None or merges is None:
