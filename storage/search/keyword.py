@@ -13,7 +13,6 @@ import math
 import os
 import shutil
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -111,7 +110,6 @@ class KeywordIndex:
             if not batch:
                 return 0
             for label, waiting in batch.items():
-                time.sleep(0)  # searches wait for the interpreter
                 self._writer.add_document(_document(label, waiting.namespace, waiting.text))
             self._writer.commit()
             self._index.reload()

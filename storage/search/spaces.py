@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import duckdb
 import numpy as np
 
 from storage.search.entries import VectorEntry
-from storage.search.table import read_token_samples, read_tokens, token_labels, yielding
+from storage.search.table import read_token_samples, read_tokens, token_labels
 from storage.search.token_store import TokenStore
 from storage.search.vector import VectorIndex
 
@@ -58,10 +59,11 @@ class Space:
     def fill_tokens(self, cursor: duckdb.DuckDBPyConnection, missing: np.ndarray, stopped: Callable[[], bool] = lambda: False) -> None:
         """Add the token vectors of these labels from the table; returns early when `stopped` says so."""
         for chunk in read_tokens(cursor, self.vectors.model, missing):
-            for start in yielding(range(0, len(chunk), _AT_ONCE)):
+            for start in range(0, len(chunk), _AT_ONCE):
                 if stopped():
                     return
                 self.tokens.add(chunk[start : start + _AT_ONCE])
+                time.sleep(0)  # searches wait for the interpreter
 
     def close(self) -> None:
         self.tokens.close()
