@@ -17,6 +17,10 @@ types:
 test *ARGS:
     python3 dev.py test {{ARGS}}
 
+# the property tests again, with many examples
+thorough:
+    THALWEG_THOROUGH=1 python3 dev.py test -n 2 -m "hypothesis and not kafka and not crash and not process"
+
 # a real Kafka broker from Maven jars on port 9092
 kafka:
     python3 dev.py run python -m tests.kafka.rig up

@@ -25,6 +25,7 @@ from processors.embedding.model import Embedder, encode_query
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
+from storage.held_beliefs import HeldBeliefs
 from storage.reader import Outcome, Reader, find_outcome
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
@@ -71,6 +72,10 @@ class Gateway:
     inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
+    auto_capture: bool = False
+    """Whether a user's turn that is worth keeping becomes an insight without a call (valence 3.7)."""
+    beliefs: HeldBeliefs = field(default_factory=HeldBeliefs)
+    """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
 
@@ -189,14 +194,17 @@ class Call:
                 pass  # the result says `degraded`
         return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space))
 
-    async def projection(self) -> Path:
-        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable."""
+    async def projection(self, *, is_whole: bool = True) -> Path:
+        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable.
+
+        Without `is_whole` it may lack what sessions inherited.
+        """
         projections = self.gateway.projections
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.gateway.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.asked})
-        found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked))
+        found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole))
         if isinstance(found, Path):
             return found
         return await asyncio.get_running_loop().run_in_executor(None, projections.build, found)

@@ -19,7 +19,7 @@ CAPACITY = 10_000
 BATCH = 500
 RETRY_S = 0.5
 FLUSH_S = 1.0
-GATHER_S = 0.025
+GATHER_S = 0.1
 """Nobody waits for these records: a little patience makes one append, and one transaction behind it, of several."""
 
 logger = logging.getLogger(__name__)

@@ -10,15 +10,20 @@ import orjson
 
 from processors.talos.graph_schema import EDGES, NODES, node_of, schema
 from processors.talos.ontology import is_legal
+from storage.graph.extent import INHERITED
 
 _NODES = """
 SELECT label, node_id, name, created_at, confidence, domain, category, canonical_form, properties
 FROM graph_nodes WHERE namespace = ? OR namespace IS NULL ORDER BY label, node_id"""
-_EDGES = "SELECT relation_type, from_label, from_id, to_label, to_id, properties FROM graph_edges WHERE namespace = ? ORDER BY ALL"
+_EDGES = "SELECT relation_type, from_label, from_id, to_label, to_id, properties FROM graph_edges WHERE namespace = ?{but} ORDER BY ALL"
 
 
-def read_graph(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, Any]:
-    """What the projection is built from: its schema, nodes by label, edges by relation and pair of labels. Plain JSON."""
+def read_graph(cursor: duckdb.DuckDBPyConnection, namespace: str, is_whole: bool = True) -> dict[str, Any]:
+    """What the projection is built from: its schema, nodes by label, edges by relation and pair of labels. Plain JSON.
+
+    Without `is_whole` no session has inherited anything.
+    """
+    but = "" if is_whole else f" AND relation_type <> '{INHERITED}'"
     nodes: dict[str, dict[str, dict[str, Any]]] = {}
     for label, node_id, text, created_at, *columns, properties in cursor.execute(_NODES, [namespace]).fetchall():
         if label in NODES:
@@ -26,7 +31,7 @@ def read_graph(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, A
             stated = {**{name: value for name, value in named.items() if value is not None}, **orjson.loads(properties or "{}")}
             nodes.setdefault(label, {})[node_id] = _typed(node_of(label, node_id, text, _text(created_at), stated), NODES[label])
     edges: dict[str, list[dict[str, Any]]] = {}
-    for relation, from_label, from_id, to_label, to_id, properties in cursor.execute(_EDGES, [namespace]).fetchall():
+    for relation, from_label, from_id, to_label, to_id, properties in cursor.execute(_EDGES.format(but=but), [namespace]).fetchall():
         if is_legal(relation, from_label, to_label):
             typed = EDGES.get(relation, {})
             stated = orjson.loads(properties or "{}")

@@ -2,79 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 
+from processors.belief_standing import read_standing, stands
+from processors.valence.beliefs import label_of_record
+from processors.valence.confidence import WEIGHTS, Confidence
 from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
 from storage.search.engine import SearchIndexes
 
 if TYPE_CHECKING:
     import duckdb
 
-NEAR = 64
-"""Records near to the new one that are looked at: not all of them are beliefs that are held."""
-
-_HELD = """
-SELECT b.belief_id, b.content, b.overall, b.created_at, b.domain_path, b.valid_from, b.valid_until, b.label
-FROM beliefs b WHERE b.namespace = $1 AND b.belief_id IN (SELECT unnest($2::VARCHAR[]))"""
-_SHARING = """
-SELECT DISTINCT o.belief_id FROM belief_entities n
-JOIN belief_entities o ON o.namespace = n.namespace AND o.entity_id = n.entity_id
-JOIN valence_beliefs b ON b.namespace = o.namespace AND b.belief_id = o.belief_id AND b.status = 'active'
-WHERE n.namespace = $1 AND n.belief_id = $2 AND o.belief_id <> $2"""
-_NEAR = """
-SELECT belief_id, label FROM valence_beliefs
-WHERE namespace = $1 AND label IN (SELECT unnest($2::BIGINT[])) AND status = 'active' AND belief_id <> $3"""
+READ_AT_ONCE = 2 * CANDIDATES
+_HELD = f"""
+SELECT belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall, overall_origin,
+       {", ".join(WEIGHTS)}
+FROM valence_beliefs WHERE namespace = ? AND status = 'active' AND label IN """
 _OLD_PARTNERS = """
 SELECT CASE WHEN t.belief_a_id = b.supersedes_id THEN t.belief_b_id ELSE t.belief_a_id END
 FROM valence_beliefs b JOIN tension_findings t ON t.namespace = b.namespace AND b.supersedes_id IN (t.belief_a_id, t.belief_b_id)
-JOIN valence_beliefs o ON o.namespace = b.namespace AND o.status = 'active'
-     AND o.belief_id = CASE WHEN t.belief_a_id = b.supersedes_id THEN t.belief_b_id ELSE t.belief_a_id END
-WHERE b.namespace = $1 AND b.belief_id = $2 AND o.belief_id <> $2"""
+WHERE b.label = $1 AND b.namespace = $2 AND b.supersedes_id IS NOT NULL"""
 
 
 def find_tensions(
-    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, belief_id: str, vector: np.ndarray | None
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: SearchIndexes,
+    namespace: str,
+    belief_id: str,
+    vector: np.ndarray | None,
+    near: Mapping[str, float] | None = None,
 ) -> list[Finding]:
-    """The conflicts of an active belief with others, best score first. `vector`: the unit vector of its text, None without a model."""
+    """The conflicts of an active belief with others, best score first.
+
+    `vector`: the unit vector of its text, None without a model; `near`: what `nearest_held` found for it, when that was asked before.
+    """
+    label = label_of_record(namespace, belief_id)
     own = cursor.execute(
-        "SELECT content FROM valence_beliefs WHERE namespace = $1 AND belief_id = $2 AND status = 'active'", [namespace, belief_id]
+        "SELECT links, supersedes_id FROM valence_beliefs WHERE label = ? AND namespace = ? AND status = 'active'", [label, namespace]
     ).fetchall()
     if not own:
         return []
-    near: dict[str, float] = {}
-    if vector is not None:
-        found = {label: cosine for label, cosine in indexes.nearest(cursor, vector, NEAR) if cosine >= CANDIDATE_COSINE}
-        rows = cursor.execute(_NEAR, [namespace, list(found), belief_id]).fetchall() if found else []
-        near = {other: found[label] for other, label in rows}
-    others = [other for (other,) in cursor.execute(_SHARING, [namespace, belief_id]).fetchall()]
-    others += [other for (other,) in cursor.execute(_OLD_PARTNERS, [namespace, belief_id]).fetchall()]
-    wanted = dict.fromkeys([*near, *others])
-    if not wanted:
+    [(links, supersedes_id)] = own
+    if near is None:
+        near = {} if vector is None else nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES)
+    linked = {link["entity_id"] for link in orjson.loads(links)}
+    others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, linked).values()))
+    if supersedes_id is not None:
+        others.update(other for (other,) in cursor.execute(_OLD_PARTNERS, [label, namespace]).fetchall())
+    others = (others | near.keys()) - {belief_id}
+    if not others:
         return []
-    held, labels = _read(cursor, namespace, [belief_id, *wanted])
-    new = held.pop(belief_id)
-    cosines = _cosines(indexes, vector, labels) | near
-    best = sorted(held.values(), key=lambda other: (-cosines.get(other.belief_id, -1.0), other.belief_id))[:CANDIDATES]
+    cosines = {**_cosines(indexes, vector, {other: label_of_record(namespace, other) for other in others}), **near}
+    ordered = sorted(others, key=lambda other: (-cosines.get(other, -1.0), other))
+    [new, *best] = _first_held(cursor, namespace, [belief_id, *ordered], CANDIDATES + 1)
     findings = (judge(other, new, cosines.get(other.belief_id)) for other in best)
     return sorted((finding for finding in findings if finding is not None), key=lambda finding: (-finding.score, finding.tension_id))
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> tuple[dict[str, Held], dict[str, int]]:
-    rows = cursor.execute(_HELD, [namespace, list(ids)]).fetchall()
-    subjects: dict[str, set[str]] = {}
-    links = cursor.execute(
-        "SELECT belief_id, entity_id FROM belief_entities "
-        "WHERE namespace = $1 AND role = 'subject' AND belief_id IN (SELECT unnest($2::VARCHAR[]))",
-        [namespace, list(ids)],
-    )
-    for belief_id, entity_id in links.fetchall():
-        subjects.setdefault(belief_id, set()).add(entity_id)
-    held = {row[0]: replace(Held(*row[:7]), subjects=frozenset(subjects.get(row[0], ()))) for row in rows}
-    return held, {row[0]: row[7] for row in rows}
+def nearest_held(
+    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, vector: np.ndarray, least: float, enough: int
+) -> dict[str, float]:
+    """Active beliefs whose cosine is at least this, belief id -> cosine; the nearest of them, when they are more than `enough`.
+
+    The index holds other records and other namespaces too: it is asked for more until enough of what it names are beliefs.
+    """
+    asked = 4 * enough
+    while True:
+        near = {label: cosine for label, cosine in indexes.nearest(cursor, vector, asked) if cosine >= least}
+        held = _held_among(cursor, namespace, near) if near else []
+        if len(near) < asked or len(held) >= enough:
+            return {belief_id: near[label] for belief_id, label in held}
+        asked *= 4
+
+
+def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Collection[int]) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = cursor.execute(
+        "SELECT belief_id, label FROM valence_beliefs WHERE namespace = ? AND status = 'active' AND label IN (SELECT unnest(?::BIGINT[]))",
+        [namespace, list(labels)],
+    ).fetchall()
+    return found
+
+
+def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> set[str]:
+    """Every belief, whatever has become of it, that is linked to one of these canonical entities or to what was merged into it."""
+    if not entities:
+        return set()
+    merged = cursor.execute(
+        f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({_marks(entities)})", [namespace, *entities]
+    ).fetchall()
+    group = [*entities, *(entity_id for (entity_id,) in merged)]
+    rows = cursor.execute(
+        f"SELECT belief_id FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({_marks(group)})", [namespace, *group]
+    ).fetchall()
+    return {belief_id for (belief_id,) in rows}
+
+
+def _marks(values: Collection[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, str]:
+    """What each of these entities goes by: itself, unless it was merged."""
+    if not entities:
+        return {}
+    merged = cursor.execute(
+        f"SELECT entity_id, canonical_id FROM entity_resolutions WHERE namespace = ? AND entity_id IN ({_marks(entities)})",
+        [namespace, *entities],
+    ).fetchall()
+    return {entity: entity for entity in entities} | dict(merged)
+
+
+def _first_held(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str], count: int) -> list[Held]:
+    """The first so many of these beliefs that are active, in this order."""
+    found: list[Held] = []
+    for start in range(0, len(ids), READ_AT_ONCE):
+        held = _read(cursor, namespace, ids[start : start + READ_AT_ONCE])
+        found += [held[belief_id] for belief_id in ids[start : start + READ_AT_ONCE] if belief_id in held]
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Held]:
+    labels = [label_of_record(namespace, belief_id) for belief_id in ids]
+    rows = cursor.execute(f"{_HELD} ({_marks(labels)})", [namespace, *labels]).fetchall()
+    standing = read_standing(cursor, namespace, [row[0] for row in rows if row[10] == "computed"])  # the others keep their overall
+    subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[7]) if link["role"] == "subject"] for row in rows}
+    canonical = _canonical(cursor, namespace, {entity for named in subjects.values() for entity in named})
+    held = {}
+    for belief_id, content, created_at, domain_path, valid_from, valid_until, status, _, count, overall, origin, *dimensions in rows:
+        given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
+        confidence, _ = stands(Confidence(overall, origin, given), status, count, standing.get(belief_id))
+        about = frozenset(canonical[entity] for entity in subjects[belief_id])
+        held[belief_id] = Held(belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about)
+    return held
 
 
 def _cosines(indexes: SearchIndexes, vector: np.ndarray | None, labels: Mapping[str, int]) -> dict[str, float]:

@@ -23,8 +23,6 @@ from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
 from streams.sqlite_transport import use_log
 
-APP_ID = "thalweg"
-
 __all__ = ["faust_app_running", "make_app", "use_log", "watch"]
 
 
@@ -36,13 +34,15 @@ class NoTables(TableManager):
         await self.recovery.start()
 
 
-def make_app(broker: str, runners: Sequence[StageRunner], *, directory: Path, instance_id: str | None = None) -> faust.App:
-    """The app with an agent for each runner. `broker`: `sqlite:///path` or `kafka://host:port`; `directory`: Faust's own.
+def make_app(
+    broker: str, runners: Sequence[StageRunner], *, directory: Path, group: str = "thalweg", instance_id: str | None = None
+) -> faust.App:
+    """The app with an agent for each runner, a member of this consumer group. `broker`: `sqlite:///path` or `kafka://host:port`; `directory`: Faust's own.
 
     `instance_id` (stable per worker) lets a restarted worker take its partitions back at once.
     """
     app = faust.App(
-        APP_ID,
+        group,
         broker=broker.replace("kafka://", "aiokafka://"),
         broker_credentials=_credentials(broker),
         datadir=str(directory),
@@ -112,8 +112,7 @@ async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[A
     try:
         while True:
             batch = [await waiting.get()]
-            if runner.stage.gather_s:
-                await asyncio.sleep(runner.stage.gather_s)
+            await runner.stage.gather([to_record(batch[0].message)])
             while len(batch) < runner.stage.batch_size and not waiting.empty():
                 batch.append(waiting.get_nowait())
             await runner.run([to_record(event.message) for event in batch])

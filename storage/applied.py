@@ -93,6 +93,19 @@ class AppliedPositions:
             return False
         return True
 
+    # --- for the stages: is there time to gather company
+
+    def is_awaited(self, stage: str) -> bool:
+        """Whether somebody in a hurry waits for what this stage processes."""
+        return any(not waiter.patient and not waiter.woken.done() and stage in waiter.stages for waiter in self._waiters)
+
+    async def calm(self, stage: str, seconds: float) -> None:
+        """Return after so long, at once when somebody in a hurry waits for the stage."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while (left := until - loop.time()) > 0 and not self.is_awaited(stage):
+            await asyncio.wait({self.asked()}, timeout=left)
+
     # --- for the materialiser: when is a transaction worth its while
 
     def asked(self) -> asyncio.Future[None]:

@@ -45,7 +45,7 @@ class Database:
             self._connection = duckdb.connect(":memory:", config=SETTINGS)
             return
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock, ended_cleanly = _own(self.path.parent / LOCK_NAME)
+        self._lock, ended_cleanly = own_directory(self.path.parent)
         try:
             self._connection = self._open(self.path, verify=not ended_cleanly)
         except BaseException:
@@ -62,11 +62,10 @@ class Database:
             _condemned(self.path).touch()
 
     def close(self) -> None:
-        """Close the file and give the directory up. The lock file stays, empty: the next start knows that all is well."""
+        """Close the file and give the directory up."""
         self._connection.close()
         if self._lock is not None:
-            os.ftruncate(self._lock, 0)
-            os.close(self._lock)
+            give_up(self._lock)
             self._lock = None
 
     def _open(self, path: Path, *, verify: bool) -> duckdb.DuckDBPyConnection:
@@ -122,9 +121,9 @@ def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f'SELECT bit_xor(hash(t)) FROM "{name}" t').fetchall()
 
 
-def _own(lock_file: Path) -> tuple[int, bool]:
+def own_directory(home: Path) -> tuple[int, bool]:
     """The held lock, and whether the previous owner ended cleanly. Raises StoreError naming the owner when there is one."""
-    handle = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -139,6 +138,12 @@ def _own(lock_file: Path) -> tuple[int, bool]:
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle, ended_cleanly
+
+
+def give_up(lock: int) -> None:
+    """Release the directory. The lock file stays, empty: the next owner knows that all is well."""
+    os.ftruncate(lock, 0)
+    os.close(lock)
 
 
 def _first_line(error: duckdb.Error) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import duckdb
 import orjson
+
+_NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
 
 
 @dataclass(frozen=True)
@@ -23,10 +25,36 @@ class Table:
     def json_columns(self) -> tuple[str, ...]:
         return tuple(name for name, kind in self.columns.items() if kind == "JSON")
 
-    def values(self, count: int, *, replace: bool = False) -> str:
-        """An INSERT of `count` rows as parameters."""
-        row = "(" + ", ".join("?" for _ in self.columns) + ")"
-        return f"INSERT {'OR REPLACE ' if replace else ''}INTO {self.name} VALUES " + ", ".join([row] * count)
+    def insert(self, *, replace: bool = False) -> str:
+        """An INSERT of rows that come as one parameter, a JSON array (see `as_json`). What does not fit its column is an error."""
+        structure = orjson.dumps([{name: "VARCHAR" if kind == "JSON" else kind for name, kind in self.columns.items()}]).decode()
+        rows = f"SELECT unnest(from_json_strict($1::VARCHAR, '{structure}')) AS r"
+        return f"INSERT {'OR REPLACE ' if replace else ''}INTO {self.name} SELECT r.* FROM ({rows})"
+
+    def as_json(self, rows: Iterable[Mapping[str, Any]]) -> str:
+        """Rows as `insert` takes them; what a row does not name is NULL."""
+        named = [dict(zip(self.columns, self.parameters(row), strict=True)) for row in rows]
+        return orjson.dumps(named, default=_plain).decode()
+
+    @cached_property
+    def update(self) -> str | None:
+        """An UPDATE of one row by its primary key, a third of the time of INSERT OR REPLACE; its parameters are `changed`.
+
+        None for a table with nested values: DuckDB updates those by deleting and inserting, which its primary keys refuse.
+        """
+        if not self.key or any(kind.endswith("]") or kind.startswith(_NESTED) for kind in self.columns.values()):
+            return None
+        values = ", ".join(f'"{name}" = ?' for name in self._values)
+        return f"UPDATE {self.name} SET {values} WHERE " + " AND ".join(f'"{name}" = ?' for name in self.key)
+
+    def changed(self, row: Mapping[str, Any]) -> list[Any]:
+        """A row in the order of `update`."""
+        values = dict(zip(self.columns, self.parameters(row), strict=True))
+        return [values[name] for name in (*self._values, *self.key)]
+
+    @cached_property
+    def _values(self) -> list[str]:
+        return [name for name in self.columns if name not in self.key]
 
     def parameters(self, row: Mapping[str, Any]) -> list[Any]:
         """A row in the order of the columns; what it does not name is NULL."""
@@ -50,6 +78,11 @@ class Table:
         structure = orjson.dumps([{name: self.columns[name] for name in self.key}]).decode()
         on = " AND ".join(f't."{name}" = k."{name}"' for name in self.key)
         return f"SELECT t.* FROM {self.name} t JOIN (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k ON {on}"
+
+
+def _plain(value: Any) -> Any:
+    """A vector's numbers as Python's, which keep every bit on their way through JSON."""
+    return value.tolist()
 
 
 def read_tables(cursor: duckdb.DuckDBPyConnection) -> dict[str, Table]:

@@ -23,7 +23,7 @@ from streams.progress import MATERIALISE
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 CACHED_ROWS = 20_000
-FEW = 8
+FEW = 100
 STATEMENTS = 500
 
 
@@ -49,6 +49,7 @@ class Writer:
         self._known = KnownKeys(self._cursor, self.tables.values())
         self._places = self._read_places()
         self._statements: dict[str, duckdb.Statement] = {}
+        self._prepared: set[str] = set()
         self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
@@ -110,9 +111,16 @@ class Writer:
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        """Very few rows as parameters of one statement, more through an appender (docs/adr/0006)."""
-        if 0 < len(rows) <= FEW:
-            self._execute(table.values(len(rows), replace=replace), [value for row in rows for value in table.parameters(row)])
+        """A changed row alone by an UPDATE, more as one JSON array into a prepared statement, very many through an appender (docs/adr/0006)."""
+        if replace and len(rows) == 1 and table.update is not None:
+            self._execute(table.update, table.changed(rows[0]))
+        elif 0 < len(rows) <= FEW:
+            name = f"{'replace' if replace else 'insert'}_{table.name}"
+            if name not in self._prepared:
+                self._cursor.execute(f"PREPARE {name} AS {table.insert(replace=replace)}")
+                self._prepared.add(name)
+            body = table.as_json(rows).replace("'", "''")  # EXECUTE takes no parameters of Python's, only literals
+            self._cursor.execute(f"EXECUTE {name}('{body}')")
         elif rows:
             with self._cursor.appender(table.name, action="upsert" if replace else "insert") as appender:  # by the primary key
                 appender.append_rows(map(table.parameters, rows))

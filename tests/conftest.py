@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from processors.embedding.load import load_embedder
+from tests.examples import load_profile
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
+
+load_profile()
+
+
+@pytest.fixture(scope="session")
+def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the default model's graph is made once for all test processes: copy it before you damage it."""
+    shared = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else tmp_path_factory.getbasetemp()
+    cache = shared / "models"
+    cache.mkdir(exist_ok=True)
+    with (shared / "models.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        load_embedder("minilm", cache_dir=cache)
+    return cache
 
 
 @pytest.fixture(params=["sqlite", pytest.param("kafka", marks=pytest.mark.kafka)])

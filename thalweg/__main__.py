@@ -1,4 +1,4 @@
-"""The console script. `thalweg mcp` takes a short way that imports next to nothing: clients wait for it."""
+"""The console script. `thalweg mcp` and `thalweg hook` take a short way that imports next to nothing: clients wait for it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ def main() -> None:
         from thalweg.mcp_command import run
 
         sys.exit(run(sys.argv[2:]))
+    if sys.argv[1:2] == ["hook"] and not {"--help", "-h"} & set(sys.argv):
+        from thalweg.hook_command import run as run_hook
+
+        sys.exit(run_hook(sys.argv[2:]))
     from thalweg.cli import cli
 
     cli()

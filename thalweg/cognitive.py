@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from processors.cognitive.api_judge import PROVIDERS, ApiJudge
+from processors.cognitive.api_judge import FORMS, PER_SECOND, ApiJudge
 from processors.cognitive.configuration import Cognitive
 from processors.cognitive.fidelity import THRESHOLD
 from processors.cognitive.judging import Judge, LexicalJudge, SemanticJudge
+from processors.embedding.api import ApiEmbedder
 from processors.embedding.model import Embedder
+from processors.providers import Client
 from streams.errors import SettingsError
 from thalweg.settings import Settings
 
@@ -16,7 +18,10 @@ from thalweg.settings import Settings
 def configured(settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]) -> Cognitive:
     """What the tools are given. Raises SettingsError for a judge or a threshold that is none."""
     judges = _judge("judge1", settings.judge1, embedder, environ), _judge("judge2", settings.judge2, embedder, environ)
-    return Cognitive(_threshold(environ.get("FIDELITY_THRESHOLD")), judges)
+    if settings.judge_stages and not all(isinstance(judge, ApiJudge) for judge in judges):
+        raise SettingsError("The setting judge_stages saves calls of providers: judge1 and judge2 must both be models of one.")
+    missing_key = embedder.missing_key if isinstance(embedder, ApiEmbedder) else None
+    return Cognitive(_threshold(environ.get("FIDELITY_THRESHOLD")), judges, settings.judge_stages, missing_key)
 
 
 def _threshold(text: str | None) -> float:
@@ -35,7 +40,7 @@ def _judge(setting: str, name: str, embedder: Embedder | None, environ: Mapping[
     if name == "semantic":
         return SemanticJudge(embedder)
     provider, _, model = name.partition(":")
-    if provider in PROVIDERS and model:
-        return ApiJudge(provider, model, environ.get(PROVIDERS[provider].variable))
-    accepted = ", ".join(["lexical", "semantic", *(f"{known}:MODEL" for known in PROVIDERS)])
+    if provider in FORMS and model:
+        return ApiJudge(provider, model, Client.configured(provider, PER_SECOND, environ))
+    accepted = ", ".join(["lexical", "semantic", *(f"{known}:MODEL" for known in FORMS)])
     raise SettingsError(f"The setting {setting} is {name!r}; accepted: {accepted}.")

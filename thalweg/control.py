@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from processors.telemetry.hooks import hook_event
 from storage.reader import find_outcome
 from storage.sql.export import export_parquet
 from streams.codec import encode
@@ -177,6 +179,14 @@ async def _request(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     return {"status": outcome.status, "message": outcome.message, "result": outcome.result}
 
 
+async def _hook(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+    """Put what a client's hook was told on the log."""
+    raw = base64.b64decode(str(request["input"]))
+    identity, namespace, now = str(uuid7()), str(request["namespace"]), node.clock.now()
+    event = hook_event(str(request["event"]), raw, namespace=namespace, identity=identity, time=now)
+    return {"freshness": Freshness.after(await node.log.publish([encode(TELEMETRY.name, event)])).to_json()}
+
+
 async def _agreement(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     return {"report": await node.reader.run(lambda cursor: agreement_report(cursor, str(request["namespace"])))}
 
@@ -195,6 +205,7 @@ async def _drop_spaces(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 HANDLERS: dict[str, Handler] = {
     "request": _request,
+    "hook": _hook,
     "agreement": _agreement,
     "status": _status,
     "stop": _stop,

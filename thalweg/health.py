@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from processors.stages.stage import StageRunner
+from processors.stages.stage import Stage, StageRunner
 from storage.disk import low_sentence
 from streams.clock import format_time
 from streams.errors import Unavailable
@@ -60,9 +60,10 @@ class Health:
             return  # `log` is reported as down by `report`
         for topic in {at.topic for at in ends}:
             self._look(f"topic {topic}", now, [(end, node.applied.next_offset(at)) for at, end in ends.items() if at.topic == topic])
-        for runner in node.runners:
-            name = runner.stage.name
-            source = MEMORY.name if runner.stage.follows else runner.stage.source.name
+        stages: list[Stage | type[Stage]] = [*(runner.stage for runner in node.runners), *node.elsewhere]
+        for stage in stages:
+            name = stage.name
+            source = MEMORY.name if stage.follows else stage.source.name
             reached = [(end, node.applied.next_offset(at, name)) for at, end in ends.items() if at.topic == source]
             self._look(f"stage {name}", now, reached)
 
@@ -77,8 +78,11 @@ class Health:
         parts = {
             part: {"state": watch.state(now), "applied": watch.reached, "lag": watch.lag} for part, watch in sorted(self._watches.items())
         }
+        elsewhere = {f"stage {stage.name}" for stage in node.elsewhere}
         problems = [
-            f"{part} is {seen['state']} (lag {seen['lag']})" for part, seen in parts.items() if seen["state"] in ("behind", "stuck")
+            f"{part} is {seen['state']} (lag {seen['lag']}{'; another node has to run it' if part in elsewhere else ''})"
+            for part, seen in parts.items()
+            if seen["state"] in ("behind", "stuck")
         ]
         for runner in node.runners:
             seen = parts.setdefault(f"stage {runner.stage.name}", {"applied": 0, "lag": 0})
@@ -111,7 +115,8 @@ class Health:
             "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,
             "spaces": spaces,
             "topics": {part.removeprefix("topic "): seen for part, seen in parts.items() if part.startswith("topic ")},
-            "stages": {runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners},
+            "stages": {runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners}
+            | {stage.name: parts.get(f"stage {stage.name}", {}) for stage in node.elsewhere},
             "materialiser": vars(node.materialiser.counters),
             "indexes": indexes,
             "dead_letters": await self._dead_letters(),

@@ -5,14 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
-import hashlib
-import importlib
 import logging
 import os
-import socket
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
@@ -48,7 +43,6 @@ from storage.writer import Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.log import open_log
-from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
@@ -56,13 +50,15 @@ from thalweg.cognitive import configured
 from thalweg.control import handle
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
+from thalweg.parts import Parts
 from thalweg.paths import socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
+from thalweg.stage_apps import run_stages
 
 logger = logging.getLogger("thalweg")
 
-STOP_TIMEOUT_S = 5.0
+STAGES: tuple[type[Stage], ...] = (Extract, Embed, Dedup, Patterns, Consolidate, Tensions)
 MAINTAIN_S = 1.0
 LOOK_S = 5.0
 
@@ -72,10 +68,13 @@ def calm_collector() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
-class Node:
+class Node(Parts):
     """One process: log, stages, store and door, as the role asks. `start`, then `wait`, then `stop`."""
 
+    finishes = "materialiser"
+
     def __init__(self, settings: Settings, clock: Clock | None = None, *, stages: bool = True) -> None:
+        super().__init__()
         self.settings = settings
         self.with_stages = stages and settings.role != "ingress"
         self.clock = clock or SystemClock()
@@ -84,9 +83,7 @@ class Node:
         self.followed = [topic.name for topic in self.topics]
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
-        self._closers: list[Callable[[], Awaitable[None]]] = []
-        self._critical: list[asyncio.Task[None]] = []
-        self._stopping = asyncio.Event()
+        self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
 
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
@@ -196,8 +193,8 @@ class Node:
             Extract(),
             self.embed,
             Dedup(self.reader, self.indexes, self.applied),
-            Patterns(self.reader, self.applied),
-            Consolidate(self.reader, self.applied),
+            Patterns(self.reader, self.applied, self.embed),
+            Consolidate(self.reader, self.applied, self.embed),
             Tensions(self.reader, self.indexes, self.applied),
         ]
 
@@ -205,26 +202,8 @@ class Node:
         """Start the Faust app; the door does not wait for it."""
         if self.with_stages:
             self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
-            self._guard("stages", self._run_stages())
+            self._guard("stages", run_stages(self.settings, self.log, self.runners, self._closers))
             self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
-
-    def _instance_id(self) -> str:
-        """Stable for this node, so that after a restart it has its partitions back at once; no other node's."""
-        place = f"{socket.gethostname()}\0{self.settings.home.resolve()}"
-        return f"thalweg-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
-
-    async def _run_stages(self) -> None:
-        """Loaded here, on a thread: importing Faust takes half a second, and starting its app another one."""
-        worker = await asyncio.to_thread(importlib.import_module, "processors.worker")
-        if isinstance(self.log, SqliteLog):
-            worker.use_log(self.log)
-        app = worker.make_app(
-            self.settings.broker_url, self.runners, directory=self.settings.home / "faust", instance_id=self._instance_id()
-        )
-        running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)
-        await running.__aenter__()
-        self._closers.append(functools.partial(running.__aexit__, None, None, None))
-        await worker.watch(app)
 
     async def _open_door(self) -> None:
         settings = self.settings
@@ -240,6 +219,7 @@ class Node:
             projections=Projections(settings.home / "graph", read_graph),
             cognitive=configured(settings, self.embedder, os.environ),
             inner_voice=self.inner_voice,
+            auto_capture=settings.valence_auto_capture,
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
@@ -266,11 +246,6 @@ class Node:
         """Whether every index answers by itself, not by exact search over the tables."""
         return self.indexes.wait_ready(0)
 
-    def _guard(self, name: str, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        task.set_name(name)
-        self._critical.append(task)
-
     async def _maintain(self) -> None:
         """Every second, off every waited path: keyword commits, index saves, and a look at how far behind each part is."""
         while True:
@@ -290,30 +265,6 @@ class Node:
                 except LogUnavailable:
                     pass  # still down; the records stay in the spool
             await asyncio.sleep(0.5)
-
-    async def wait(self) -> None:
-        """Until `stop` is asked for; raises what a part died of."""
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        done, _ = await asyncio.wait([stopping, *self._critical], return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            if task is not stopping:
-                error = task.exception()
-                raise error if error else RuntimeError(f"{task.get_name()} ended")
-
-    def ask_to_stop(self) -> None:
-        self._stopping.set()
-
-    async def stop(self) -> None:
-        """Finish what was accepted, save the indexes, release the lock; bounded."""
-        for task in self._critical:
-            if task.get_name() != "materialiser":
-                task.cancel()
-        for close in reversed(self._closers):
-            try:
-                await asyncio.wait_for(close(), STOP_TIMEOUT_S + 5)
-            except Exception:
-                logger.warning("stopping: %s failed", close, exc_info=True)
-        self._closers.clear()
 
     async def _close_materialiser(self) -> None:
         for task in self._critical:

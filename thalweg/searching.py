@@ -84,6 +84,7 @@ def _shown(hit: Hit) -> dict[str, Any]:
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
+        "parts": {part: round(added, 6) for part, added in hit.parts.items()},
     }
 
 

@@ -17,6 +17,7 @@ from storage.disk import full_sentence, is_full, low_sentence
 from streams.errors import ThalwegError
 from thalweg.node import Node
 from thalweg.settings import Settings
+from thalweg.worker import Worker
 
 STOP_S = 15.0
 
@@ -31,7 +32,7 @@ def serve(settings: Settings) -> int:
 
 
 async def _serve(settings: Settings) -> int:
-    node = Node(settings)
+    node = Worker(settings) if settings.role == "worker" else Node(settings)
     loop = asyncio.get_running_loop()
     try:
         await node.start()
@@ -49,7 +50,7 @@ async def _serve(settings: Settings) -> int:
     try:
         await node.wait()
     except BaseException as error:
-        if isinstance(error, duckdb.Error) and is_damage(error):
+        if isinstance(node, Node) and isinstance(error, duckdb.Error) and is_damage(error):
             node.database.condemn()  # the next start moves the file aside and replays the log
         die(error, settings)
     loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process

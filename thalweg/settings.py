@@ -22,13 +22,18 @@ class Settings:
 
     home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
     broker: str = field(default="", metadata={"help": "sqlite:///path/log.db (default: log.db in the data directory) or kafka://host:port"})
-    role: str = field(default="all", metadata={"help": "all, or ingress: no stages, another node on the same kafka:// runs them"})
+    role: str = field(
+        default="all",
+        metadata={
+            "help": "all; ingress: no stages, others on the same kafka:// run them; worker: extract and embed only, no store and no door"
+        },
+    )
     namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
     partitions: int = field(default=12, metadata={"help": "partitions of each topic, chosen once"})
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), a sentence-transformers name; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), openai:MODEL, a sentence-transformers name; none: keywords only"
         },
     )
     model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
@@ -42,10 +47,17 @@ class Settings:
     rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
+    valence_auto_capture: bool = field(
+        default=False,
+        metadata={"help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"},
+    )
     judge1: str = field(
         default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
     )
     judge2: str = field(default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"})
+    judge_stages: bool = field(
+        default=False, metadata={"help": "with judges of providers: ask one alone while both agree, with spot checks of both"}
+    )
     log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
 
     @property
@@ -114,12 +126,14 @@ def _check(settings: Settings) -> None:
     def refuse(name: str, accepted: str) -> None:
         raise SettingsError(f"The setting {name} is {getattr(settings, name)!r}; accepted: {accepted}.")
 
-    if settings.role not in ("all", "ingress"):
-        refuse("role", "all, ingress")
+    if settings.role not in ("all", "ingress", "worker"):
+        refuse("role", "all, ingress, worker")
     if not settings.broker_url.startswith(("sqlite://", "kafka://")):
         refuse("broker", "sqlite:///path/log.db or kafka://host:port")
     if settings.role != "all" and settings.broker_url.startswith("sqlite://"):
         raise SettingsError(f"The role {settings.role} needs a broker that several processes can share: kafka://host:port.")
+    if settings.role == "worker" and settings.embedder == "none":
+        raise SettingsError("A worker embeds what it is given, so it needs a model: --embedder minilm, hashing or a model's name.")
     if not 1 <= settings.partitions <= 1000:
         refuse("partitions", "1 to 1000")
     if not 1 <= settings.embed_threads <= 64:

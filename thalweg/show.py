@@ -115,11 +115,13 @@ def show_status(report: dict[str, Any]) -> None:
     for kind, name, part in parts:
         numbers = (cell(part.get(key)) for key in ("applied", "lag", "processed", "buried"))
         table.add_row(kind, name, coloured(str(part.get("state", ""))), *numbers)
-    for name in ("keyword", "vector"):
+    for name in ("keyword", "vector") if "indexes" in report else ():
         index = report["indexes"][name]
         state = "ok" if index["state"] == "ready" else index["state"]
         table.add_row("index", name, coloured(state), cell(index.get("count")), "", "", "")
     out.print(table)
+    if report["role"] == "worker":
+        return
     embedder = report["embedder"]
     model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
     if building := report["spaces"]["building"]:

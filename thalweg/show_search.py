@@ -12,7 +12,7 @@ from thalweg.show import SIGNS, console, plain
 
 MAX_SHOWN = 400
 _WORD = re.compile(r"\w+")
-RAW = {"vector": "cosine", "keyword": "BM25", "graph": "place of its parent", "late": "token cosines"}
+RAW = {"vector": "cosine", "keyword": "BM25", "graph": "place of its parent", "late": "token cosines", "date": "nearness"}
 
 
 def highlighted(text: str, query: str) -> Text:
@@ -33,6 +33,7 @@ def show_hits(query: str, answer: dict[str, Any]) -> None:
         out.print(f"[bold]{number}[/bold]  {hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
         out.print(Text("   ") + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query), soft_wrap=True)
         out.print(f"   [dim]{plain(said(hit['sides']))}[/dim]", soft_wrap=True)
+        out.print(f"   [dim]{plain(summed(hit['parts']))}[/dim]", soft_wrap=True)
     count = len(answer["hits"])
     out.print(f"[dim]{count} of {answer['total']} found[/dim]" if count else "Nothing was found.")
     if answer["degraded"]:
@@ -42,6 +43,11 @@ def show_hits(query: str, answer: dict[str, Any]) -> None:
 def said(sides: dict[str, dict[str, float]]) -> str:
     """`vector #1 (cosine 0.71), keyword #3 (BM25 4.2)`."""
     return ", ".join(f"{side} #{one['rank']} ({RAW.get(side, 'raw')} {one['raw']:.4g})" for side, one in sides.items())
+
+
+def summed(parts: dict[str, float]) -> str:
+    """`late +0.31, vector +0.12, asking −0.02`: what the score is the sum of; what adds nothing is left out."""
+    return ", ".join(f"{part} {added:+.3f}".replace("-", "−") for part, added in parts.items() if round(added, 3))
 
 
 def show_why(answer: dict[str, Any]) -> None:

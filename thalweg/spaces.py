@@ -22,9 +22,9 @@ import numpy as np
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, ModelInfo
 from processors.reembedding import Missing, facts_of, missing_labels, read_texts
-from processors.stages.embed import encode_texts
+from processors.stages.embed import encode_or_say
 from streams.codec import encode, encode_batch
-from streams.errors import Refused, ThalwegError, Unavailable
+from streams.errors import EmbedderUnavailable, Refused, ThalwegError, Unavailable
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
 from streams.events import Event
 from streams.failpoints import hit
@@ -65,7 +65,7 @@ class Spaces:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reembed")
         self._wake = asyncio.Event()
         self._loaded: dict[str, Embedder] = {}
-        self._repaired: str | None = None
+        self._repaired: tuple[str, int] | None = None
         self.progress: Progress | None = None
         self.problem: str | None = None
 
@@ -154,7 +154,7 @@ class Spaces:
             return  # another answers now
         if unable is not None:
             raise unable
-        if self._repaired != live["space"] and node.with_stages:
+        if self._repaired != (live["space"], node.indexes.foreign) and node.with_stages:
             await self._repair(live)
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
@@ -195,15 +195,16 @@ class Spaces:
             chosen = labels[start : start + BATCH]
             texts: list[Missing] = await node.reader.run(lambda cursor, chosen=chosen: read_texts(cursor, chosen))  # type: ignore[misc]
             said = list(dict.fromkeys(missing.text for missing in texts))
-            encoded = await asyncio.get_running_loop().run_in_executor(self._thread, encode_texts, embedder, said)
+            encoded = await asyncio.get_running_loop().run_in_executor(self._thread, _encoded, embedder, said)
             facts = facts_of(embedder.info, row["event_id"], texts, encoded)
             await self._publish_records([encode_batch(DERIVED.name, group[0], group) for group in facts])
             done += len(chosen)
             hit("mid_reembed")
 
     async def _repair(self, row: Row) -> None:
-        """What was embedded by another model only (before a switch was heard of, or by a node of other settings) follows."""
+        """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
         node = self._node
+        foreign = node.indexes.foreign
         ends = await node.log.end_offsets([MEMORY.name])
         await self._applied(Freshness(ends), ["embed"])
         assert node.embedder is not None
@@ -211,7 +212,7 @@ class Spaces:
             await self._fill(row, node.embedder, enough=0)
         finally:
             self.progress = None
-        self._repaired = row["space"]
+        self._repaired = row["space"], foreign
 
     async def _answer_from(self, embedder: Embedder) -> None:
         """Searches and new memories use this model from now on; its space is live in the store already."""
@@ -263,6 +264,16 @@ class Spaces:
     async def _applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
         while not await self._node.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
             logger.info("embedding spaces: the store is behind")
+
+
+def _encoded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Row]:
+    """Raises EmbedderUnavailable for whatever the model raises: the former space answers on, and status says why."""
+    try:
+        return encode_or_say(embedder, texts)
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:
+        raise EmbedderUnavailable(f"A text cannot be embedded by {embedder.info.model_id} ({type(error).__name__}: {error}).") from error
 
 
 def _check_same(row: Row, info: ModelInfo) -> None:

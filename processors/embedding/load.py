@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 
+from processors.embedding.api import load_api_embedder
 from processors.embedding.find import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
 from processors.embedding.hashing import DIM, HashingEmbedder
 from processors.embedding.model import MAX_DIM, Embedder, ModelInfo
+from processors.providers import PROVIDERS
 from streams.errors import EmbedderUnavailable
 
 MINILM = ModelInfo(
@@ -25,7 +28,8 @@ MINILM = ModelInfo(
 
 
 def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None, threads: int = 1) -> Embedder | None:
-    """`minilm` (the default), `hashing` or `hashing-N` (N dimensions), `none` (gives None), or a sentence-transformers name (needs `thalweg[models]`).
+    """`minilm` (the default), `hashing` or `hashing-N` (N dimensions), `none` (gives None), `openai:MODEL` (a provider is called, with the
+    key in the environment), or a sentence-transformers name (needs `thalweg[models]`).
 
     Raises EmbedderUnavailable with a sentence that names the remedies. Takes about 0.3 s for `minilm`, a second more
     when its graph is not in `cache_dir` yet.
@@ -36,6 +40,8 @@ def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None,
         return _load_hashing(int(hashing[1] or DIM))
     if name == "minilm":
         return _load_minilm(find_model(cache_dir, model_path), cache_dir, threads)
+    if name.partition(":")[0] in PROVIDERS:
+        return load_api_embedder(name, os.environ)
     from processors.embedding.named import load_named
 
     return load_named(name, threads=threads)

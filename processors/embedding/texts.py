@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from processors.cognitive import embedding as cognitive
 from processors.talos import extraction
+from processors.talos.identifiers import goal_id
 from processors.valence.beliefs import belief_id_of
+from processors.valence_kb.identifiers import EXCHANGE, PATTERN, object_id
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED
-from streams.event_types.valence_kb import INSIGHT_EXTRACTED
-from streams.events import Event
+from streams.event_types.valence_kb import EXCHANGE_ADDED, INSIGHT_EXTRACTED, PATTERN_RECORDED
+from streams.events import Event, wire_type
 
 Texts = Sequence[tuple[str, str]]
 
@@ -22,12 +24,30 @@ def _belief(field: str) -> Callable[[Event], Texts]:
     return texts
 
 
+def _said(field: str, role: str) -> Callable[[Event], Texts]:
+    """A text whose record's id is made from the event in this role."""
+
+    def texts(event: Event) -> Texts:
+        content = event.data[field]
+        return [(object_id(event, role), content)] if content.strip() else []
+
+    return texts
+
+
+def _goal(event: Event) -> Texts:
+    goal = event.data["goal"].strip()
+    return [(goal_id(goal), goal)] if goal else []
+
+
 TEXTS: Mapping[str, Callable[[Event], Texts]] = {
     **dict.fromkeys(extraction.EXTRACTED_FROM, extraction.texts_to_embed),
+    wire_type("talos.session.opened"): _goal,
     **cognitive.TEXTS,
     BELIEF_CREATED: _belief("content"),
     BELIEF_SUPERSEDED: _belief("new_content"),
     INSIGHT_EXTRACTED: _belief("content"),
+    EXCHANGE_ADDED: _said("content", EXCHANGE),
+    PATTERN_RECORDED: _said("description", PATTERN),
 }
 
 

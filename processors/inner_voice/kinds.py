@@ -1,11 +1,12 @@
-"""Which memory counts as what: one line for each kind, and one for all kinds of a toolset that has no line of its own.
+"""Which memory counts as what: one line for each kind that a processor writes into `documents`.
 
-A memory of a kind that is not named here joins by its toolset's line, or as a thought of unknown origin.
+A test fails when a processor writes a kind that has no line here. A kind of a toolset that this version does not know joins as
+a thought of unknown origin, which is trusted least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -29,31 +30,27 @@ _LOGGED, _BY_ROLE = Place("thoughts", "logged"), Place("thoughts", None)
 _MODEL, _TOOL = Place("thoughts", "model"), Place("thoughts", "tool")
 _ENTITY, _OBSERVATION = Place("kg_entities", "tool"), Place("kg_observations", "tool")
 
-KINDS: Mapping[tuple[str, str], Place] = {
-    **{("talos", kind): _LOGGED for kind in ("journalentry", "reflection", "friction")},
-    **{("talos", kind): _ENTITY for kind in ("goal", "capability", "limitation", "sutra", "protocol", "persona", "domain")},
-    **{("talos", kind): _OBSERVATION for kind in ("insight", "observation", "belief", "pattern", "decision")},
-    ("valence", "exchange"): _BY_ROLE,
-    ("valence", "entity"): _ENTITY,
-    ("valence", "belief"): _OBSERVATION,
-    **{("cognitive_memory", kind): _BY_ROLE for kind in ("raw", "rawmemory", "raw_memory", "dialogue", "message")},
-    ("cognitive_memory", "*"): _MODEL,
-    ("context_graph", "*"): _TOOL,
+KINDS: Mapping[tuple[str, str], Place | None] = {
+    **{("talos", kind): _LOGGED for kind in ("JournalEntry", "Reflection", "Friction")},
+    **{("talos", kind): _ENTITY for kind in ("Goal", "Capability", "Limitation", "Sutra", "Protocol", "Persona", "Domain")},
+    **{("talos", kind): _OBSERVATION for kind in ("Insight", "Observation", "Belief", "Pattern", "Decision")},
+    **{("talos", kind): None for kind in ("Session", "Experience", "OperationalState", "Tool", "Question", "Human")},
+    ("valence", "Exchange"): _BY_ROLE,
+    ("valence", "Entity"): _ENTITY,
+    **{("valence", kind): _OBSERVATION for kind in ("Belief", "Pattern", "Insight")},
+    ("cognitive_memory", "raw_dialogue"): _BY_ROLE,
+    **{("cognitive_memory", kind): _MODEL for kind in ("l2_insight", "episode", "working_memory")},
 }
-"""(toolset, kind in lower case, or `*` for all others of the toolset) -> place."""
-COMPLETE = ("talos", "valence")
-"""Toolsets whose other kinds are no snippets."""
+"""(toolset, kind) -> place; None: never a snippet, as the specification names no table for it."""
+TOOLS = ("context_graph",)
+"""Toolsets of which every memory is a thought that a tool noted."""
 
 
 def place_of(toolset: str, kind: str) -> Place | None:
     """Where memories of this kind belong; None for those that are never retrieved."""
-    known = KINDS.get((toolset, kind.lower())) or KINDS.get((toolset, "*"))
-    return known if known is not None or toolset in COMPLETE else _BY_ROLE
-
-
-def kinds_of(table: TableName, present: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Of the (toolset, kind) pairs that there are, those of one table."""
-    return [pair for pair in present if (place := place_of(*pair)) is not None and place.table == table]
+    if (toolset, kind) in KINDS:
+        return KINDS[toolset, kind]
+    return _TOOL if toolset in TOOLS else _BY_ROLE
 
 
 def origin_of(toolset: str, kind: str, role: str | None) -> Origin | None:

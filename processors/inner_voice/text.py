@@ -31,6 +31,8 @@ def normalise(text: str) -> str:
     """The text as it is compared: the seed's five steps in the seed's order (removal of invisible characters comes last)."""
     folded = unicodedata.normalize("NFKC", text).lower()
     spaced = _WHITESPACE.sub(" ", folded).strip()
+    if spaced.isprintable():  # nothing to remove, which takes longer to find out one by one
+        return spaced
     return "".join(character for character in spaced if unicodedata.category(character) not in ("Cf", "Cc"))
 
 

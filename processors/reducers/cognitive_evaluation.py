@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
 
 from processors.cognitive import agreement, golden
 from processors.cognitive.identifiers import number_of
+from processors.cognitive.staging import DUAL, SINGLE
 from processors.reducers.cognitive import INVALID, blank
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at
 from streams.event_types.cognitive import GOLDEN_COMPLETED, GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, JUDGE_SCORED
@@ -100,37 +101,43 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
     truth = rows.get(GROUND_TRUTH, data["query_id"])
     if truth is None:
         return Outcome("refused", INVALID, f"query_id {data['query_id']} does not exist in ground_truth")
-    both = [document for document in data["documents"] if None not in (document["judge1"], document["judge2"])]
-    failed = [document["id"] for document in data["documents"] if None in (document["judge1"], document["judge2"])]
-    if not both:
-        return Outcome("refused", "nothing_to_evaluate", "No document was judged by both judges.")
-    scores = [[float(document[judge]) for document in both] for judge in ("judge1", "judge2")]
-    labels = [agreement.labels(given) for given in scores]
-    kappa = round(agreement.kappa(*labels), 9)
+    mode = data.get("mode") or DUAL
+    asked = ("judge1",) if mode == SINGLE else ("judge1", "judge2")
+    judged = [document for document in data["documents"] if all(document[judge] is not None for judge in asked)]
+    failed = [document["id"] for document in data["documents"] if any(document[judge] is None for judge in asked)]
+    if not judged:
+        return Outcome("refused", "nothing_to_evaluate", "No document was judged by each of the judges that were asked.")
+    scores = {judge: [float(document[judge]) for document in judged] for judge in asked}
+    summary = {**_means(scores), **_agreement(scores)}
     models = {name: data[name] for name in ("judge1_model", "judge2_model")}
+    given = {"judge1_scores": scores["judge1"], "judge2_scores": scores.get("judge2")}
+    latest = {"kappa": summary["kappa"], "judged_at": moment, "event_id": logged.event.id}
+    rows.put(GROUND_TRUTH, truth | models | given | latest)
+    run = {"query_id": data["query_id"], "judged_at": moment}
+    counts = {"evaluated_documents": len(judged), "failed_documents": len(failed)}
     spent = {name: data.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")}
-    summary = {
-        "judge1_score": round(sum(scores[0]) / len(both), 9),
-        "judge2_score": round(sum(scores[1]) / len(both), 9),
-        "kappa": kappa,
-        "kappa_degenerate": agreement.is_degenerate(*labels),
-        "agreement": agreement.agreement(kappa),
-    }
-    rows.put(
-        GROUND_TRUTH,
-        truth
-        | models
-        | {"judge1_scores": scores[0], "judge2_scores": scores[1], "kappa": kappa, "judged_at": moment, "event_id": logged.event.id},
-    )
-    asked = {"query_id": data["query_id"], "judged_at": moment}
-    counts = {"evaluated_documents": len(both), "failed_documents": len(failed)}
-    rows.insert("judge_runs", {**asked, "query": data["query"], **models, **summary, **counts, **spent})
+    rows.insert("judge_runs", {**run, "query": data["query"], "mode": mode, **models, **summary, **counts, **spent})
     for document in data["documents"]:
-        given = {"judge1_score": document["judge1"], "judge2_score": document["judge2"]}
-        rows.insert("judgements", {**asked, "document_id": document["id"], **given})
-    details = {"judge1_scores": scores[0], "judge2_scores": scores[1], "judge1_labels": labels[0], "judge2_labels": labels[1]}
-    answer = {"query_id": data["query_id"], **summary, "evaluated_documents": len(both), **details, **models}
-    return Outcome(result=answer | {"failed_documents": failed})
+        rows.insert(
+            "judgements", {**run, "document_id": document["id"], "judge1_score": document["judge1"], "judge2_score": document["judge2"]}
+        )
+    labels = {f"{judge}_labels": agreement.labels(scores[judge]) if judge in scores else None for judge in ("judge1", "judge2")}
+    answer = {"query_id": data["query_id"], **summary, "evaluated_documents": len(judged), **given, **labels, **models}
+    return Outcome(result=answer | {"failed_documents": failed, "mode": mode})
+
+
+def _means(scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    means = {judge: round(sum(given) / len(given), 9) for judge, given in scores.items()}
+    return {f"{judge}_score": means.get(judge) for judge in ("judge1", "judge2")}
+
+
+def _agreement(scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """κ, its name, and whether it says anything; of one judge alone there is none."""
+    if len(scores) < 2:
+        return {"kappa": None, "kappa_degenerate": False, "agreement": None}
+    labels = [agreement.labels(given) for given in scores.values()]
+    kappa = round(agreement.kappa(*labels), 9)
+    return {"kappa": kappa, "kappa_degenerate": agreement.is_degenerate(*labels), "agreement": agreement.agreement(kappa)}
 
 
 def _completed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:

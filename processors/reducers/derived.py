@@ -18,6 +18,7 @@ from streams.event_types.derived import (
     EMBEDDED,
     ENTITIES_EXTRACTED,
     ENTITIES_PRUNED,
+    PATTERN_DETECTED,
     PATTERN_SIGNALLED,
     SIGNIFICANCE_RATED,
     SIMILAR_FOUND,
@@ -181,6 +182,17 @@ def _signalled(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     return None
 
 
+def _detected_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "documents", (document_label(logged.event.namespace, logged.event.data["pattern_id"]),)
+
+
+def _detected(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """What the pattern is follows from its signals (view `patterns`); here its name becomes searchable."""
+    data = logged.event.data
+    rows.document(data["pattern_id"], "talos", "Pattern", data["name"], created_at=at(logged.event.time))
+    return None
+
+
 def _prune_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield from (("prunes", (record_id,)) for record_id in logged.event.data["record_ids"])
 
@@ -211,6 +223,7 @@ REDUCERS = {
     EMBEDDED: Reducer(_embedded, _embedded_reads),
     SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
     PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
+    PATTERN_DETECTED: Reducer(_detected, _detected_reads),
     ENTITIES_PRUNED: Reducer(_pruned, _prune_reads),
     SIGNIFICANCE_RATED: Reducer(_rated, _rated_reads),
 }

@@ -11,6 +11,7 @@ from processors.reducers.valence import invalid_draft, refused
 from processors.valence.beliefs import SOURCES, DraftError, belief_id_of, draft_reads, put_source, read_draft, state
 from processors.valence.sources import session_source
 from processors.valence_kb import patterns
+from processors.valence_kb.capture import AUTO, MOST_A_SESSION
 from processors.valence_kb.exchanges import next_sequence, tokens_approx
 from processors.valence_kb.identifiers import EXCHANGE, INSIGHT, PATTERN, SESSION, object_id
 from processors.valence_kb.insights import DEFAULT_CONFIDENCE, EXTRACTION, LINK
@@ -78,6 +79,7 @@ def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
             "exchange_count": 0,
             "last_exchange_id": None,
             "insight_count": 0,
+            "capture_count": 0,
         },
     )
     return Outcome(result={"session_id": session_id, "started_at": format_time(event.time)})
@@ -213,6 +215,8 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
     session = rows.get(SESSIONS, _session_id(event))
     if session is None:
         return session_not_found(_session_id(event))
+    if data.get("signal") is not None and (session["capture_count"] or 0) >= MOST_A_SESSION:
+        return Outcome(result={"captured": False, "session_id": session["session_id"]})  # nobody has asked for it
     confidence = DEFAULT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
     try:
         draft = read_draft({**data, "confidence": confidence}, extraction_method=EXTRACTION)
@@ -229,9 +233,11 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
 def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
     """Link the belief to the session, at the exchange that was the latest; the insight's own words can be found."""
     insight_id, moment, session_id = object_id(event, INSIGHT), at(event.time), session["session_id"]
+    signal = event.data.get("signal")
     row = {"insight_id": insight_id, "session_id": session_id, "belief_id": belief_id, "exchange_id": session["last_exchange_id"]}
-    rows.put(INSIGHTS, row | {"extraction_method": LINK, "extracted_at": moment})
-    rows.put(SESSIONS, _changed(session, insight_count=session["insight_count"] + 1))
+    rows.put(INSIGHTS, row | {"extraction_method": LINK if signal is None else AUTO, "extracted_at": moment, "signal": signal})
+    counted = {"capture_count": (session["capture_count"] or 0) + (signal is not None)}
+    rows.put(SESSIONS, _changed(session, insight_count=session["insight_count"] + 1, **counted))
     rows.document(insight_id, TOOLSET, "Insight", event.data["content"], created_at=moment, session_id=session_id)
     return insight_id
 

@@ -15,13 +15,14 @@ from typing import Any
 import duckdb
 
 from processors.significance_counts import count_significance
+from processors.stages.embed import Embed
 from processors.stages.stage import Stage
 from processors.talos.extraction import EXTRACTED_FROM, IMPLIED
 from processors.talos.significance import rate
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.errors import Unavailable
-from streams.event_types.derived import ENTITIES_EXTRACTED, ENTITIES_PRUNED, SIGNIFICANCE_RATED
+from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, ENTITIES_PRUNED, SIGNIFICANCE_RATED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
@@ -50,19 +51,22 @@ class Consolidate(Stage):
 
     name = "consolidate"
     source = MEMORY
+    needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
     gather_s = 0.25
 
-    def __init__(self, reader: Reader, applied: AppliedPositions) -> None:
-        self._reader, self._applied = reader, applied
+    _applied: AppliedPositions
+
+    def __init__(self, reader: Reader, applied: AppliedPositions, embed: Embed) -> None:
+        self._reader, self._applied, self._embed = reader, applied, embed
         self._days: dict[str, str] = {}
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         firsts = [logged for logged in events if self._is_new_day(logged)]
         if firsts:
             token = Freshness.after(logged.position for logged in firsts)
-            if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=True):
+            if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
                 raise Unavailable("The store has not caught up with the log; the day is looked at once it has.")
         return [await self._consolidated(logged) if self._is_new_day(logged) else [] for logged in events]
 
@@ -72,6 +76,10 @@ class Consolidate(Stage):
     async def _consolidated(self, logged: LoggedEvent) -> list[Event]:
         event = logged.event
         found = await self._reader.run(lambda cursor: consolidate(cursor, logged))
+        made = [entity for kind, _, data in found if kind == ENTITIES_EXTRACTED for entity in data["entities"]]
+        vectors = await self._embed.of_texts([(entity["id"], entity["text"]) for entity in made])
+        if vectors is not None:
+            found.append((EMBEDDED, "embedded", vectors))
         self._days[event.namespace] = f"{event.time:%Y-%m-%d}"
         return [self._named(logged, kind, identity, data) for kind, identity, data in found]
 

@@ -7,11 +7,13 @@ and its vector are applied, which makes every earlier record visible as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
+import orjson
 
 from processors.stages.stage import Stage
 from processors.talos import similarity
@@ -30,10 +32,41 @@ CANDIDATES = 5
 POOL = 50
 WAIT_S = 10.0
 
+_COLUMNS = {"number": "INTEGER", "namespace": "VARCHAR", "label": "VARCHAR", "category": "VARCHAR", "offset": "BIGINT", "idx": "INTEGER"}
 _EARLIER = """
-SELECT e.entity_id, e.text FROM entities e
-WHERE e.namespace = ? AND e.label = ? AND e.category IS NOT DISTINCT FROM ?
-  AND (e."offset", e.idx) < (?, ?)"""
+SELECT k.number, e.entity_id, e.text FROM (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k
+JOIN entities e ON e.{key} = k.{key} AND e.namespace = k.namespace AND e.label = k.label AND e.category IS NOT DISTINCT FROM k.category
+  AND (e."offset", e.idx) < (k."offset", k.idx)
+QUALIFY row_number() OVER (PARTITION BY k.number ORDER BY e."offset", e.idx) <= {most}
+ORDER BY k.number, e."offset", e.idx"""
+
+
+def _earlier(key: str, most: int) -> str:
+    """The query for earlier entities by the text column `key`: a JSON array of `_New.asked` with it in, to (number, id, text)."""
+    return _EARLIER.format(structure=orjson.dumps([_COLUMNS | {key: "VARCHAR"}]).decode(), key=key, most=most)
+
+
+_SAME_FORM = _earlier("canonical_form", CANDIDATES)
+_NAMED = _earlier("entity_id", POOL)
+_VECTORS = "SELECT label, vector FROM embeddings WHERE space = $space AND label IN (SELECT unnest($labels))"
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """An extracted entity of a batch, to be compared with what was there before it."""
+
+    logged: LoggedEvent
+    record: similarity.Record
+
+    @property
+    def namespace(self) -> str:
+        return self.logged.event.namespace
+
+    def asked(self, number: int, **key: str) -> dict[str, Any]:
+        """Its row in a query, under its number in the batch, with what the others are looked up by."""
+        record, position = self.record, self.logged.position
+        row = {"number": number, "namespace": self.namespace, "label": record.label, "category": record.category}
+        return row | {"offset": position.offset, "idx": self.logged.index, **key}
 
 
 class Dedup(Stage):
@@ -41,6 +74,7 @@ class Dedup(Stage):
 
     name = "dedup"
     source = DERIVED
+    needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
     gather_s = 0.05
@@ -49,64 +83,83 @@ class Dedup(Stage):
         {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}
     )
 
+    _applied: AppliedPositions
+
     def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         await self._wait_for(events)
-        return [[await self._similar(logged, entity) for entity in self._entities(logged)] for logged in events]
+        news = [[_New(logged, record) for record in self._records(logged)] for logged in events]
+        flat = [new for group in news for new in group]
+        found = await self._reader.run(lambda cursor: self._find(cursor, flat)) if flat else []
+        facts = iter(self._similar(new, similar) for new, similar in zip(flat, found, strict=True))
+        return [[next(facts) for _ in group] for group in news]
 
-    def _entities(self, logged: LoggedEvent) -> list[Mapping[str, Any]]:
-        return [entity for entity in logged.event.data["entities"] if entity["label"] in self.labels]
+    def _records(self, logged: LoggedEvent) -> list[similarity.Record]:
+        return [
+            similarity.Record(entity["id"], entity["label"], entity["text"], (entity.get("properties") or {}).get("category"))
+            for entity in logged.event.data["entities"]
+            if entity["label"] in self.labels
+        ]
 
     async def _wait_for(self, events: Sequence[LoggedEvent]) -> None:
         """Until the records are applied, and their vectors too: the embed facts of the same memories."""
         token = Freshness.after(logged.position for logged in events)
-        reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=True)
+        patient = not self._applied.is_awaited(self.name)
+        reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=patient)
         if reached and self._indexes.model is not None:
             # facts lie on the partition of their memories, and `extract` has just said how far it has read there
             sources = {Partition(MEMORY.name, logged.position.partition) for logged in events}
             memories = Freshness({at: self._applied.next_offset(at, "extract") for at in sources})
-            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stages=["embed"], patient=True)
+            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stages=["embed"], patient=patient)
         if not reached:
             raise Unavailable("The store has not caught up with the log; records are compared once it has.")
 
-    async def _similar(self, logged: LoggedEvent, entity: Mapping[str, Any]) -> Event:
-        category = (entity.get("properties") or {}).get("category")
-        found = await self._reader.run(lambda cursor: self._find(cursor, logged, entity, category))
-        info = self._indexes.model
-        data = {"record_id": entity["id"], "label": entity["label"], "category": category, "similar": found}
-        fact = self.fact(logged, SIMILAR_FOUND, data | {"model_id": info.model_id if info else None})
-        return Event(f"{fact.id}/{entity['id']}", fact.source, fact.type, fact.namespace, fact.time, fact.data)
+    def _similar(self, new: _New, found: Sequence[similarity.Similar]) -> Event:
+        record, info = new.record, self._indexes.model
+        similar = [{"record_id": f.record_id, "how": f.how, "cosine": None if f.cosine is None else round(f.cosine, 6)} for f in found]
+        data: dict[str, object] = {"record_id": record.record_id, "label": record.label, "category": record.category, "similar": similar}
+        fact = self.fact(new.logged, SIMILAR_FOUND, data | {"model_id": info.model_id if info else None})
+        return Event(f"{fact.id}/{record.record_id}", fact.source, fact.type, fact.namespace, fact.time, fact.data)
 
-    def _find(
-        self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent, entity: Mapping[str, Any], category: str | None
-    ) -> list[dict[str, Any]]:
-        namespace = logged.event.namespace
-        new = similarity.Record(entity["id"], entity["label"], entity["text"], category)
-        key = [namespace, new.label, category, logged.position.offset, logged.index]
-        form = canonical_form(new.text)
-        rows = cursor.execute(f'{_EARLIER} AND e.canonical_form = ? ORDER BY e."offset", e.idx LIMIT {CANDIDATES}', [*key, form]).fetchall()
-        cosines: dict[str, float] = {}
-        if not rows:
-            cosines = self._near(cursor, namespace, entity["id"])
-            rows = cursor.execute(f"{_EARLIER} AND e.entity_id IN (SELECT unnest(?))", [*key, list(cosines)]).fetchall() if cosines else []
-        earlier = [similarity.Record(record_id, new.label, text, category, cosines.get(record_id)) for record_id, text in rows]
-        found = similarity.similar_records(new, earlier)[:CANDIDATES]
-        return [{"record_id": f.record_id, "how": f.how, "cosine": None if f.cosine is None else round(f.cosine, 6)} for f in found]
+    def _find(self, cursor: duckdb.DuckDBPyConnection, news: Sequence[_New]) -> list[list[similarity.Similar]]:
+        """For each what it resembles, best first: a query for all, since each reads the whole of a table."""
+        asked = [new.asked(number, canonical_form=canonical_form(new.record.text)) for number, new in enumerate(news)]
+        earlier = _rows(cursor, _SAME_FORM, asked)
+        cosines = self._near(cursor, {number: new for number, new in enumerate(news) if number not in earlier})
+        near = [news[number].asked(number, entity_id=record_id) for number, found in cosines.items() for record_id in found]
+        if near:
+            earlier |= _rows(cursor, _NAMED, near)
+        return [_chosen(new.record, earlier.get(number, ()), cosines.get(number, {})) for number, new in enumerate(news)]
 
-    def _near(self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> dict[str, float]:
-        """Cosine by record id of the records nearest to this one, all at least SIMILAR_COSINE."""
-        label = document_label(namespace, record_id)
+    def _near(self, cursor: duckdb.DuckDBPyConnection, news: Mapping[int, _New]) -> dict[int, dict[str, float]]:
+        """By the number of each the cosines by record id of the records nearest to it, all at least SIMILAR_COSINE."""
         model = self._indexes.model
-        if model is None:
+        if model is None or not news:
             return {}
-        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, model.space]).fetchone()
-        if row is None:
+        labels = {number: document_label(new.namespace, new.record.record_id) for number, new in news.items()}
+        vectors = dict(cursor.execute(_VECTORS, {"space": model.space, "labels": list(labels.values())}).fetchall())
+        near: dict[int, dict[int, float]] = {}
+        for number, label in labels.items():
+            if label in vectors:
+                matches = self._indexes.nearest(cursor, np.asarray(vectors[label], np.float32), POOL, space=model.space)
+                near[number] = {other: cosine for other, cosine in matches if cosine >= similarity.SIMILAR_COSINE and other != label}
+        wanted = sorted({other for found in near.values() for other in found})
+        if not wanted:
             return {}
-        near = self._indexes.nearest(cursor, np.asarray(row[0], np.float32), POOL, space=model.space)
-        cosines = {number: cosine for number, cosine in near if cosine >= similarity.SIMILAR_COSINE and number != label}
-        if not cosines:
-            return {}
-        rows = cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [list(cosines)]).fetchall()
-        return {found: cosines[number] for number, found in rows}
+        names = dict(cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [wanted]).fetchall())
+        return {number: {names[other]: cosine for other, cosine in found.items() if other in names} for number, found in near.items()}
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, query: str, asked: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[str, str]]]:
+    """(record id, text) of what is found, in log order, by the number of what asked."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    for number, record_id, text in cursor.execute(query, [orjson.dumps(asked).decode()]).fetchall():
+        found.setdefault(number, []).append((record_id, text))
+    return found
+
+
+def _chosen(new: similarity.Record, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]) -> list[similarity.Similar]:
+    candidates = [similarity.Record(record_id, new.label, text, new.category, cosines.get(record_id)) for record_id, text in earlier]
+    return similarity.similar_records(new, candidates)[:CANDIDATES]

@@ -19,9 +19,13 @@ from processors.reducers.derived import embedded_by, encode_vector
 from processors.stages.stage import Stage
 from storage.search.passages import Passage, split_passages
 from storage.search.tokens import pack, unit
+from streams.errors import EmbedderUnavailable
 from streams.event_types.derived import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
+
+PROBE = "The river bends."
+"""A text that every working model embeds."""
 
 
 class Embed(Stage):
@@ -43,15 +47,40 @@ class Embed(Stage):
         if embedder is None:
             return [[] for _ in events]
         texts = [texts_to_embed(logged.event) for logged in events]
-        unique = list(dict.fromkeys(text for found in texts for _, text in found))
-        encoded = await asyncio.get_running_loop().run_in_executor(self._thread, encode_texts, embedder, unique)
-        return [[self._embedded(logged, embedder.info, found, encoded)] for logged, found in zip(events, texts, strict=True)]
+        encoded = await self._encoded(embedder, [text for found in texts for _, text in found])
+        return [
+            [self.fact(logged, EMBEDDED, _embedded(embedder.info, found, encoded))] for logged, found in zip(events, texts, strict=True)
+        ]
 
-    def _embedded(
-        self, logged: LoggedEvent, info: ModelInfo, texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, Any]]
-    ) -> Event:
-        vectors = [{"record_id": record_id, **encoded[text]} for record_id, text in texts]
-        return self.fact(logged, EMBEDDED, embedded_by(info) | {"vectors": vectors})
+    async def of_texts(self, texts: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
+        """The data of an embedded event about these (record id, text) that another stage has made; None without an embedder."""
+        embedder = self.embedder
+        if embedder is None or not texts:
+            return None
+        return _embedded(embedder.info, texts, await self._encoded(embedder, [text for _, text in texts]))
+
+    async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, encode_or_say, embedder, list(dict.fromkeys(texts)))
+
+
+def _embedded(info: ModelInfo, texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    return embedded_by(info) | {"vectors": [{"record_id": record_id, **encoded[text]} for record_id, text in texts]}
+
+
+def encode_or_say(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """As `encode_texts`. Raises EmbedderUnavailable when the model fails on any text: then there is nothing wrong with these,
+    and nobody should bury them; what it raises otherwise is about these texts."""
+    try:
+        return encode_texts(embedder, texts)
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:
+        try:
+            encode_texts(embedder, [PROBE])
+        except Exception:
+            message = f"The model {embedder.info.model_id} fails on every text ({type(error).__name__}: {error})."
+            raise EmbedderUnavailable(message) from error
+        raise
 
 
 def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from storage.applied import AppliedPositions
 from streams.clock import Clock
-from streams.codec import decode, encode_batch
+from streams.codec import decode, encode, encode_batch
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
-from streams.events import Event, LoggedEvent
+from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
@@ -40,16 +41,34 @@ Life = Literal["starting", "running", "dead"]
 
 
 class Stage(ABC):
-    """What a stage derives. One that is given a reader runs only in the node that owns the store."""
+    """What a stage derives."""
 
     name: ClassVar[str]
     source: ClassVar[Topic]
     accepts: ClassVar[frozenset[str]]
     batch_size: ClassVar[int] = 16
     gather_s: ClassVar[float] = 0.0
-    """How long a batch gathers beyond what is there: some where nobody waits, so that fewer progress marks are written."""
+    """How long a batch gathers beyond what is there while nobody waits for this stage, so that fewer progress marks are written."""
+    idle_gather_s: ClassVar[float] = 0.0
+    """The same for a batch of which nothing concerns the stage."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
+    needs_store: ClassVar[bool] = False
+    """Whether it asks the store; such a stage runs in a process that has one, the others anywhere."""
+
+    _applied: AppliedPositions | None = None
+    """Tells whether somebody waits; a stage without the store is one that somebody may wait for elsewhere."""
+
+    async def gather(self, records: Sequence[Record]) -> None:
+        """Wait for the batch's company, as long as there is time."""
+        seconds = self.gather_s if any(map(self._may_concern, records)) else max(self.gather_s, self.idle_gather_s)
+        if seconds and self._applied is not None:
+            await self._applied.calm(self.name, seconds)
+
+    def _may_concern(self, record: Record) -> bool:
+        """False for a record that its header says is one event of a type which is not accepted."""
+        named = next((value for name, value in record.headers if name.lower() == "ce_type"), None)
+        return named is None or named.decode("latin-1") in self.accepts or (record.value or b"").lstrip()[:1] == b"["
 
     @abstractmethod
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
@@ -170,12 +189,20 @@ class StageRunner:
         return [Position(at.topic, at.partition, offset) for at, offset in furthest.items()]
 
     def _envelopes(self, at: Partition, facts: Sequence[Event], sources: Sequence[Position]) -> list[Outgoing]:
-        """One record a namespace; the last carries the mark, and lies on the partition of the source behind the others."""
+        """One record a namespace; the last carries the mark, and lies on the partition of the source behind the others.
+
+        A fact whose type belongs to another topic (telemetry) is a record of its own there.
+        """
         if not facts and not sources:
             return []  # nothing to say: its own marks come back to a stage that reads the derived topic
         by_namespace: dict[str, list[Event]] = {}
+        elsewhere: list[Outgoing] = []
         for fact in facts:
-            by_namespace.setdefault(fact.namespace, []).append(fact)
+            topic = event_types()[fact.type].topic
+            if topic == DERIVED.name:
+                by_namespace.setdefault(fact.namespace, []).append(fact)
+            else:
+                elsewhere.append(encode(topic, fact))
         groups = list(by_namespace.items()) or [("thalweg", [])]
         extensions = mark(self.stage.name, sources) if sources else {}
         records = []
@@ -193,7 +220,7 @@ class StageRunner:
                 extensions=extensions if is_last else {},
             )
             records.append(encode_batch(DERIVED.name, envelope, group, partition=at.partition))
-        return records
+        return elsewhere + records
 
 
 def _by_partition(records: Sequence[Record]) -> Iterable[tuple[Partition, list[Record]]]:

@@ -279,20 +279,29 @@ def _corroborate(rows: Rows, belief_id: str, source_id: str, content: str, how: 
 
 def _duplicate_of(rows: Rows, draft: Draft, source_id: str, links: Sequence[Mapping[str, str]]) -> tuple[Row, float] | None:
     """The nearest belief that says the same from another source; a contradiction never does, however near it is."""
-    entities = frozenset(link["entity_id"] for link in links)
-    subjects = frozenset(link["entity_id"] for link in links if link["role"] == "subject")
+    entities, subjects = _things(rows, links)
     for belief_id, cosine in sorted(draft.similar, key=lambda near: (-near[1], near[0])):
         row = rows.get(BELIEFS, belief_id) if cosine > DUPLICATE_COSINE else None
         if row is None or row["status"] != "active" or rows.get(CORROBORATIONS, belief_id, source_id) is not None:
             continue
         new = Held("", draft.content, draft.confidence.overall, row["created_at"], subjects=subjects, entities=entities)
-        if is_duplicate(held_of(row), new, cosine):
+        if is_duplicate(_held_of(rows, row), new, cosine):
             return row, cosine
     return None
 
 
-def held_of(row: Mapping[str, Any]) -> Held:
+def _things(rows: Rows, links: Sequence[Mapping[str, str]]) -> tuple[frozenset[str], frozenset[str]]:
+    """What is linked, and what of it is a subject, by type and form: names that are merged, or will be, are one thing."""
+    named: dict[str, str] = {}
+    for link in links:
+        entity = rows.get(ENTITIES, link["entity_id"])
+        named[link["entity_id"]] = link["entity_id"] if entity is None else f"{entity['type']} {entity['form']}"
+    return frozenset(named.values()), frozenset(named[link["entity_id"]] for link in links if link["role"] == "subject")
+
+
+def _held_of(rows: Rows, row: Mapping[str, Any]) -> Held:
     """A row of beliefs as it is compared."""
+    entities, subjects = _things(rows, row["links"])
     return Held(
         row["belief_id"],
         row["content"],
@@ -301,8 +310,8 @@ def held_of(row: Mapping[str, Any]) -> Held:
         row["domain_path"],
         row["valid_from"],
         row["valid_until"],
-        frozenset(link["entity_id"] for link in row["links"] if link["role"] == "subject"),
-        frozenset(link["entity_id"] for link in row["links"]),
+        subjects,
+        entities,
     )
 
 

@@ -75,10 +75,10 @@ def _unit(name: str, value: Any) -> float:
     return float(value)
 
 
-def overall_of(dimensions: Mapping[str, float]) -> float:
+def overall_of(dimensions: Mapping[str, float], weights: Mapping[str, float] = WEIGHTS) -> float:
     """The weighted geometric mean over the dimensions that are present, in [0, 1]."""
-    weight = sum(WEIGHTS[name] for name in dimensions)
-    logs = sum(WEIGHTS[name] * math.log(max(FLOOR, value)) for name, value in dimensions.items())
+    weight = sum(weights[name] for name in dimensions)
+    logs = sum(weights[name] * math.log(max(FLOOR, value)) for name, value in dimensions.items())
     return min(1.0, math.exp(logs / weight))
 
 

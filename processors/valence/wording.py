@@ -123,9 +123,15 @@ class Wording:
         words = (match.group() for match in _NAME.finditer(self.text))
         return frozenset(word.casefold() for word in words if word != word.lower() and word.casefold() not in _STOP)
 
+    @cached_property
+    def _plain_words(self) -> frozenset[str]:
+        return frozenset(_plain(token) for token in self.tokens)
+
     def has(self, phrase: str) -> bool:
         """Whether the words of the phrase follow each other; n't is not, and `should` before a negation is not `should`."""
         wanted = phrase.split()
+        if wanted[0] not in self._plain_words:
+            return False
         tokens = [_plain(token) for token in self.tokens]
         for place in range(len(tokens) - len(wanted) + 1):
             if tokens[place : place + len(wanted)] == wanted:

@@ -30,7 +30,8 @@ BUILD_TIMEOUT_S = 25.0
 KEPT_S = 60.0
 """A replaced file stays so long: a query may still be opening it."""
 
-ReadGraph = Callable[[duckdb.DuckDBPyConnection, str], dict[str, Any]]
+ReadGraph = Callable[[duckdb.DuckDBPyConnection, str, bool], dict[str, Any]]
+"""(cursor, namespace, whole): without `whole` the edges that are left out are those of `storage.graph.extent.INHERITED`."""
 Positions = Mapping[Partition, int]
 
 
@@ -41,6 +42,7 @@ class Wanted:
     namespace: str
     graph: dict[str, Any]
     covers: Positions
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +58,23 @@ class Projections:
     def __init__(self, directory: Path, read_graph: ReadGraph) -> None:
         self._directory = directory
         self._read_graph = read_graph
-        self._built: dict[str, _Built] = {}
+        self._built: dict[tuple[str, bool], _Built] = {}
+        """By namespace and whether it is whole."""
         self._lock = threading.Lock()
         self._number = 0
         shutil.rmtree(directory, ignore_errors=True)
 
-    def find(self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness) -> Path | Wanted:
-        """The file that holds what `asked` names and is at most `MAX_AGE_S` behind; else what a new one is built from."""
-        known = self._built.get(namespace)
-        if known is not None and known.file.exists() and _serves(known, _applied(cursor), asked):
-            return known.file
+    def find(self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True) -> Path | Wanted:
+        """The file that holds what `asked` names and is at most `MAX_AGE_S` behind; else what a new one is built from.
+
+        Without `is_whole` one without inherited edges will do.
+        """
         covers = _applied(cursor)  # before the graph is read: it may hold more, never less
-        return Wanted(namespace, self._read_graph(cursor, namespace), covers)
+        for kind in {True, is_whole}:
+            known = self._built.get((namespace, kind))
+            if known is not None and known.file.exists() and _serves(known, covers, asked):
+                return known.file
+        return Wanted(namespace, self._read_graph(cursor, namespace, is_whole), covers, is_whole)
 
     def build(self, wanted: Wanted) -> Path:
         """Make the file and serve it from now on. Raises Unavailable when that is not possible."""
@@ -80,7 +87,7 @@ class Projections:
             self._number += 1
             file = self._directory / f"{name}-{self._number}.lbug"
             _run_build(file, wanted.graph)
-            self._built[wanted.namespace] = _Built(file, wanted.covers, time.monotonic())
+            self._built[wanted.namespace, wanted.is_whole] = _Built(file, wanted.covers, time.monotonic())
             return file
 
     def discard(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import signal
 import subprocess
@@ -63,6 +64,7 @@ def run_cypher(file: Path, cypher: str, parameters: Mapping[str, Any], *, explai
         "explain": explain,
         "max_rows": MAX_ROWS,
         "memory_mb": MEMORY_MB,
+        "parent": os.getpid(),
         "cpu_s": math.ceil(timeout_s) + 1,
     }
     answer = _ask_child(orjson.dumps(request), timeout_s)

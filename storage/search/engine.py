@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import duckdb
 import numpy as np
 
 from storage.search.allowed import Allowed, AllowedLabels
+from storage.search.background import background
+from storage.search.dates import NamedDate, named_dates, nearness
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.held import HeldIndexes
 from storage.search.hits import Asked, Hit, SearchResult, read_best, read_dates
-from storage.search.keyword import Scores
+from storage.search.keyword import TERMS, WORDS, Scores
 from storage.search.planner import Filter
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.relations import Relations
@@ -22,6 +26,8 @@ from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
 
 __all__ = ["Hit", "SearchIndexes", "SearchResult"]
+
+Found = TypeVar("Found")
 
 MIN_POOL = 50
 SEEDS = 5
@@ -35,6 +41,11 @@ EXPANDED = 30
 """Of so many of the best of a side the neighbours in their sessions are candidates too."""
 
 
+DATED = 20
+"""So many of what was recorded at a date that the query names are candidates by their vectors alone."""
+REMEMBERED = 8
+
+
 class SearchIndexes(HeldIndexes):
     """Searches of one data directory. Any number of threads search, each with a cursor of its own."""
 
@@ -42,14 +53,15 @@ class SearchIndexes(HeldIndexes):
         super().__init__(directory, connect, model)
         self._allowed = AllowedLabels()
         self._relations = Relations()
+        self._remembered: dict[tuple[Hashable, int], Any] = {}
 
     def remove(self, labels: Sequence[int]) -> None:
         super().remove(labels)
         self._allowed, self._relations = AllowedLabels(), Relations()  # what has gone is not to be told from what has come
 
-    def nearest_of(self, vector: np.ndarray, k: int, labels: np.ndarray) -> Matches:
-        """Of these labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
-        return self._vectors.search(vector, k, labels) if self._vectors is not None else []
+    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """Of each group of labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
+        return self._vectors.search_groups(vector, k, groups) if self._vectors is not None else [[] for _ in groups]
 
     def nearest(
         self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None, *, space: str | None = None
@@ -85,23 +97,36 @@ class SearchIndexes(HeldIndexes):
             return [match for match in said if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
-    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
-        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
+    def count_matches(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray, others: np.ndarray
+    ) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them.
+
+        `others` are the namespace's other labels, in any order.
+        """
         if not self._keywords_ready:
             said = self.words(cursor, text, namespace, len(allowed), allowed)
             return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        others = cursor.execute("SELECT label FROM documents WHERE namespace = ?", [namespace]).fetchnumpy()["label"]
         index = self._index_of_keywords()
-        holding = index.count(text, namespace, allowed, np.setdiff1d(np.asarray(others, np.int64), allowed, assume_unique=True))
+        holding = index.count(text, namespace, allowed, others)
         return holding + len(near) - index.count(text, namespace, near)
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
-        """The k records that say the words of a text, as (label, BM25), best first: the keyword side alone."""
-        return self.keyword_side(cursor, text, filter, k)[0]
+        """The k records that say the words of a text as they are spelled, as (label, BM25), best first: no language's rules."""
+        return self.keyword_side(cursor, text, filter, k, field=WORDS)[0]
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> Allowed:
         """What the filter leaves, remembered until something is applied, and then brought up to date."""
         return self._allowed.get(cursor, filter, self._generation)
+
+    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied."""
+        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+        known = self._remembered  # replaced, never changed: readers share it
+        if key not in known:
+            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
+            known = self._remembered = dict([*current[1 - REMEMBERED :], (key, find())])
+        return cast(Found, known[key])
 
     def search(
         self,
@@ -116,13 +141,14 @@ class SearchIndexes(HeldIndexes):
         weights: Mapping[str, float] | None = None,
         tokens: Tokens | None = None,
         space: str | None = None,
+        sessions: int = 0,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
         by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
-        since. `pool`: candidates a side; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
+        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
         ranks, 0.15 where the cosine itself is what counts.
         """
         size = pool or max(3 * limit, MIN_POOL)
@@ -136,9 +162,9 @@ class SearchIndexes(HeldIndexes):
             floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
             near = [match for match in near if match[1] >= floor]
         said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, alone=vector is None)
-        asked = Asked(cursor, text, vector, tokens, filter.namespace, allowed, size, fits | spoken)
+        asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
         if is_ranked:
-            return self._ranked(asked, near, said, limit)
+            return self._ranked(asked, near, said, limit, sessions)
         return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
     def vector_side(self, vector: np.ndarray, k: int, allowed: Allowed | None, space: str | None = None) -> tuple[Matches, dict[int, int]]:
@@ -154,7 +180,7 @@ class SearchIndexes(HeldIndexes):
         return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
     def keyword_side(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, alone: bool = True
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, field: str = TERMS, alone: bool = True
     ) -> tuple[Scores, dict[int, int]]:
         """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best.
 
@@ -166,19 +192,27 @@ class SearchIndexes(HeldIndexes):
         more = PASSAGES_EACH * k if len(passages) else k
         wide = allowed.widened(passages)
         if self._keywords_ready:
-            said = self._index_of_keywords().search(text, filter.namespace, more, wide)
+            said = self._index_of_keywords().search(text, filter.namespace, more, wide, field=field)
         else:
-            said = self._spoken_meanwhile(cursor, text, filter, more, wide, None if alone else SCANNED_ROWS)
+            said = self._spoken_meanwhile(cursor, text, filter, more, wide, None if alone else SCANNED_ROWS, field=field)
         found = passages.folded(said)
         return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
 
     def _spoken_meanwhile(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, allowed: np.ndarray | None, rows: int | None
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        text: str,
+        filter: Filter,
+        k: int,
+        allowed: np.ndarray | None,
+        rows: int | None,
+        *,
+        field: str = TERMS,
     ) -> Scores:
         """The keyword side while its index is built: what is in it already, and what the table says of (some of) the rest."""
         index, below = self._index_of_keywords(), self._unindexed  # before searching: what is added meanwhile is found twice
-        scanned = index.score(text, scan_documents(cursor, text, filter, below, rows))
-        found = dict(scanned) | dict(index.search(text, filter.namespace, k, allowed))
+        scanned = index.score(text, scan_documents(cursor, text, filter, below, rows, field=field), field=field)
+        found = dict(scanned) | dict(index.search(text, filter.namespace, k, allowed, field=field))
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
     def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
@@ -201,7 +235,7 @@ class SearchIndexes(HeldIndexes):
                 parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
         return self._answer(asked, sides, scores, parts, limit)
 
-    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int) -> SearchResult:
+    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int, sessions: int) -> SearchResult:
         """Candidates of every side and their neighbours in their sessions, by the sum of absolute scores."""
         assert asked.tokens is not None and asked.vector is not None
         late = self.late
@@ -212,27 +246,50 @@ class SearchIndexes(HeldIndexes):
         around = late.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED])))
         chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
         chosen |= dict.fromkeys(label for label, _ in sides["graph"])
+        dates = named_dates(asked.text)
+        dated = self._nearest_at(asked, dates)
+        chosen |= dict.fromkeys(dated)
+        if sessions:
+            best = (label for pair in zip_longest(near, said) for label, _ in filter(None, pair))
+            chosen |= dict.fromkeys(late.timelines.together([*dated, *best], sessions))
         found = dict.fromkeys(asked.allowed.of(np.fromiter(chosen, np.int64, len(chosen))).tolist())
         weights = late.tokens.weights(asked.tokens)
         matches = late.matches(asked.tokens, weights, found)
-        best = self._index_of_keywords().ceiling(asked.text) or 1.0
+        ceiling = self._index_of_keywords().ceiling(asked.text) or 1.0
         seeds = _seeds({side: sides[side] for side in ("vector", "keyword")})
         around |= late.around(label for label in found if label not in around)
         evidence = Evidence(
             matches={label: row for label, (row, _) in matches.items()},
             weights=weights,
-            keyword={label: score / best for label, score in said if label in found},
+            keyword={label: score / ceiling for label, score in said if label in found},
             vector=self._cosines(asked.vector, found),
+            background=background(self.cosines, asked.vector, asked.allowed.labels),
             lengths=late.lengths(list(found)),
             near={label: [one for one in around.get(label, ()) if one[0] in found] for label in found},
+            asking={label: share for label in found if (share := late.asking.share(label))},
             parents={label: seeds[int(place)] for label, place in sides["graph"]},
         )
+        if dates:
+            moments = read_dates(asked.cursor, list(found))
+            evidence.dates = {label: close for label, (moment, _) in moments.items() if (close := nearness(dates, moment.date()))}
+            sides["date"] = sorted(evidence.dates.items(), key=_by_score)
         asked.fits.update({label: part for label, (_, part) in matches.items()})
         lates = late_scores(evidence)
         parts = score_parts(evidence, found, lates)
         sides["late"] = sorted(lates.items(), key=_by_score)
         scores = {label: sum(given.values()) for label, given in parts.items()}
         return self._answer(asked, sides, scores, parts, limit)
+
+    def _nearest_at(self, asked: Asked, dates: Sequence[NamedDate]) -> list[int]:
+        """Of what was recorded at a date with its year, the nearest."""
+        assert asked.vector is not None
+        found: list[int] = []
+        for first, last in filter(None, (named.bounds() for named in dates)):
+            start, end = max(first, asked.filter.created_from or first), min(last, asked.filter.created_before or last)
+            if start < end:
+                allowed = self.allowed(asked.cursor, replace(asked.filter, created_from=start, created_before=end))
+                found += [label for label, _ in self.vector_side(asked.vector, DATED, allowed)[0]]
+        return found
 
     def _cosines(self, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
         """The cosine of each document; of a long one the mean of its whole vector's and its best passage's."""

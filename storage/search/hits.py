@@ -12,6 +12,7 @@ import numpy as np
 
 from storage.search.allowed import Allowed
 from storage.search.passages import Passage
+from storage.search.planner import Filter
 from storage.search.tokens import Tokens
 
 TIE_DIGITS = 12
@@ -57,7 +58,7 @@ class Asked:
     text: str
     vector: np.ndarray | None
     tokens: Tokens | None
-    namespace: str
+    filter: Filter
     allowed: Allowed
     size: int
     fits: dict[int, int]
@@ -87,7 +88,7 @@ def _read_hits(asked: Asked, labels: Sequence[int]) -> dict[int, Hit]:
         "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, namespace FROM documents "
         f"WHERE label IN ({', '.join(map(str, labels))})"
     ).fetchall()
-    return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == asked.namespace}
+    return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == asked.filter.namespace}
 
 
 def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:

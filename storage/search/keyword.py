@@ -5,6 +5,7 @@ found in the overlay, which analyses and scores it alike: BM25 (k1 1.2, b .75), 
 together, the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds
 lengths to a byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
 Scores compare all namespaces' documents; matches never leave the namespace.
+A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search asks for one of the two.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ import numpy as np
 import orjson
 
 from storage.search.sealed import open_sealed, seal
-from storage.search.terms import document_terms, query_terms
+from storage.search.terms import document_terms, document_words, query_terms, query_words
 
 if TYPE_CHECKING:
     import tantivy
@@ -32,6 +33,10 @@ K1, B = 1.2, 0.75
 MAX_QUERY_TERMS = 64
 TERM_SET_LABELS = 1_000
 """Up to this many allowed labels are part of the query; more are looked up in what the query finds."""
+TERMS, WORDS = "text", "words"
+"""The two fields of a document."""
+_ASKED = {TERMS: query_terms, WORDS: query_words}
+_HELD = {TERMS: document_terms, WORDS: document_words}
 _HEAP_BYTES = 20_000_000
 _LIVE = "live"
 _SNAPSHOT_TRIES = 5
@@ -44,9 +49,10 @@ class _Waiting:
     """A document of the overlay."""
 
     namespace: str
-    terms: Counter[str]
+    counts: Mapping[str, Counter[str]]
+    """By field."""
     length: int
-    text: str
+    texts: Mapping[str, str]
 
 
 class KeywordIndex:
@@ -67,7 +73,7 @@ class KeywordIndex:
         self._index = tantivy.Index(self._schema, path=str(self._live))
         self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         self._waiting: dict[int, _Waiting] = {}
-        self._postings: dict[str, set[int]] = {}
+        self._postings: dict[tuple[str, str], set[int]] = {}
         self._overlay = threading.Lock()
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
@@ -85,12 +91,14 @@ class KeywordIndex:
         for label, namespace, text in documents:
             if label in self._waiting or self._is_committed(label):  # in this order: see commit
                 continue
-            terms = document_terms(text)
-            waiting = _Waiting(namespace, Counter(terms), len(terms), " ".join(terms))
+            fields = {field: held(text) for field, held in _HELD.items()}
+            counts = {field: Counter(terms) for field, terms in fields.items()}
+            texts = {field: " ".join(terms) for field, terms in fields.items()}
+            waiting = _Waiting(namespace, counts, len(fields[TERMS]), texts)
             with self._overlay:
                 self._waiting[label] = waiting
-                for term in waiting.terms:
-                    self._postings.setdefault(term, set()).add(label)
+                for posting in _postings_of(waiting):
+                    self._postings.setdefault(posting, set()).add(label)
                 self._seen_documents += 1
                 self._seen_terms += waiting.length
 
@@ -110,7 +118,7 @@ class KeywordIndex:
             if not batch:
                 return 0
             for label, waiting in batch.items():
-                self._writer.add_document(_document(label, waiting.namespace, waiting.text))
+                self._writer.add_document(_document(label, waiting.namespace, waiting.texts))
             self._writer.commit()
             self._index.reload()
             with self._overlay:  # only now: a searcher looks at the overlay first, so it misses nothing
@@ -120,11 +128,11 @@ class KeywordIndex:
 
     def _forget(self, label: int) -> None:
         waiting = self._waiting.pop(label, None)
-        for term in waiting.terms if waiting else ():
-            holders = self._postings[term]
+        for posting in _postings_of(waiting) if waiting else ():
+            holders = self._postings[posting]
             holders.discard(label)
             if not holders:
-                del self._postings[term]
+                del self._postings[posting]
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more, after this returns."""
@@ -143,16 +151,16 @@ class KeywordIndex:
             waiting = list(self._waiting)
         return np.unique(np.concatenate([np.array(waiting, np.int64), _labels(self._index.searcher())]))
 
-    def search(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> Scores:
+    def search(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None, *, field: str = TERMS) -> Scores:
         """The k best as (label, BM25), best first. `allowed`: sorted int64 labels, None for the whole namespace.
 
         Every word counts as an alternative; nothing in `text` is syntax.
         """
-        terms = query_terms(text)[:MAX_QUERY_TERMS]
+        terms = _ASKED[field](text)[:MAX_QUERY_TERMS]
         if not terms or k < 1 or (allowed is not None and len(allowed) == 0):
             return []
-        found = self._search_overlay(terms, namespace, allowed)  # before tantivy: see commit
-        for label, score in self._search_tantivy(terms, namespace, k, allowed):
+        found = self._search_overlay(terms, namespace, allowed, field)  # before tantivy: see commit
+        for label, score in self._search_tantivy(terms, namespace, k, allowed, field):
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
@@ -190,17 +198,17 @@ class KeywordIndex:
         searcher = self._index.searcher()
         documents = int(searcher.num_docs) + len(self._waiting)
         with self._overlay:
-            waiting = {term: len(self._postings.get(term, ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
+            waiting = {term: len(self._postings.get((TERMS, term), ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
         return sum(_rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items())
 
-    def score(self, text: str, documents: Iterable[tuple[int, str]]) -> Scores:
+    def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Scores:
         """(label, BM25) of texts that are not in the index, as if they were; those that hold none of the words are left out."""
-        terms = query_terms(text)[:MAX_QUERY_TERMS]
-        counted = [(label, Counter(document_terms(text))) for label, text in documents]
+        terms = _ASKED[field](text)[:MAX_QUERY_TERMS]
+        counted = [(label, Counter(_HELD[field](said))) for label, said in documents]
         searcher = self._index.searcher()
         total = int(searcher.num_docs) + len(self._waiting) + len(counted)
         mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
-        holding = {term: sum(term in terms for _, terms in counted) + searcher.doc_freq("text", term) for term in terms}
+        holding = {term: sum(term in counts for _, counts in counted) + searcher.doc_freq(field, term) for term in terms}
         scores = []
         for label, counts in counted:
             length = sum(counts.values())
@@ -209,9 +217,9 @@ class KeywordIndex:
                 scores.append((label, sum(found)))
         return scores
 
-    def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None) -> dict[int, float]:
+    def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None, field: str = TERMS) -> dict[int, float]:
         with self._overlay:
-            holders = {term: [(label, self._waiting[label]) for label in self._postings.get(term, ())] for term in terms}
+            holders = {term: [(label, self._waiting[label]) for label in self._postings.get((field, term), ())] for term in terms}
         usable = {label for holding in holders.values() for label, waiting in holding if waiting.namespace == namespace}
         if allowed is not None and usable:
             labels = np.array(list(usable), np.int64)
@@ -223,18 +231,18 @@ class KeywordIndex:
         mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
         scores: dict[int, float] = {}
         for term, holding in holders.items():
-            frequency = searcher.doc_freq("text", term) + len(holding)
+            frequency = searcher.doc_freq(field, term) + len(holding)
             for label, waiting in holding:
                 if label in usable:
-                    score = _bm25(waiting.terms[term], waiting.length, mean, documents, frequency)
+                    score = _bm25(waiting.counts[field][term], waiting.length, mean, documents, frequency)
                     scores[label] = scores.get(label, 0.0) + score
         return scores
 
-    def _search_tantivy(self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None) -> Scores:
+    def _search_tantivy(self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS) -> Scores:
         searcher = self._index.searcher()
         if allowed is not None and len(allowed) <= TERM_SET_LABELS:
-            return _hits(searcher, _query(self._schema, terms, namespace, allowed.tolist()), k)
-        query = _query(self._schema, terms, namespace, None)
+            return _hits(searcher, _query(self._schema, terms, namespace, allowed.tolist(), field), k)
+        query = _query(self._schema, terms, namespace, None, field)
         if allowed is None:
             return _hits(searcher, query, k)
         # as many as the filter should leave k of, then more, until enough are left or there are no more
@@ -314,25 +322,31 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("label", indexed=True, fast=True)
     builder.add_text_field("namespace", tokenizer_name="raw", index_option="basic")
-    builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+    for field in (TERMS, WORDS):
+        builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 
 
-def _document(label: int, namespace: str, terms: str) -> tantivy.Document:
+def _postings_of(waiting: _Waiting) -> Iterator[tuple[str, str]]:
+    return ((field, term) for field, counts in waiting.counts.items() for term in counts)
+
+
+def _document(label: int, namespace: str, texts: Mapping[str, str]) -> tantivy.Document:
     import tantivy
 
     document = tantivy.Document()
     document.add_integer("label", label)
     document.add_text("namespace", namespace)
-    document.add_text("text", terms)
+    for field, text in texts.items():
+        document.add_text(field, text)
     return document
 
 
-def _query(schema: tantivy.Schema, terms: Sequence[str], namespace: str, labels: list[int] | None) -> tantivy.Query:
+def _query(schema: tantivy.Schema, terms: Sequence[str], namespace: str, labels: list[int] | None, field: str = TERMS) -> tantivy.Query:
     """Any of the terms, all of the restrictions; only the terms score."""
     from tantivy import Occur, Query
 
-    words = Query.boolean_query([(Occur.Should, Query.term_query(schema, "text", term, "freq")) for term in terms])
+    words = Query.boolean_query([(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms])
     parts = [(Occur.Must, words), (Occur.Must, Query.const_score_query(Query.term_query(schema, "namespace", namespace, "basic"), 0.0))]
     if labels is not None:
         parts.append((Occur.Must, Query.const_score_query(Query.term_set_query(schema, "label", labels), 0.0)))

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
+from storage.search.asking import AskingIndex
 from storage.search.entries import DocumentEntry
 from storage.search.passages import PassageIndex, split_passages
-from storage.search.table import read_passages, read_places
+from storage.search.table import read_asking, read_passages, read_places
 from storage.search.timeline import Timelines
 from storage.search.token_store import TokenStore
 from storage.search.tokens import Tokens
@@ -26,18 +27,21 @@ class LateIndex:
     tokens: TokenStore | None
     timelines: Timelines
     passages: PassageIndex
+    asking: AskingIndex
 
     @classmethod
     def load(cls, cursor: duckdb.DuckDBPyConnection) -> LateIndex:
         """Everything that the tables hold, without token vectors."""
-        timelines, passages = Timelines(), PassageIndex()
+        timelines, passages, asking = Timelines(), PassageIndex(), AskingIndex()
+        asking.add(read_asking(cursor))
         timelines.add(read_places(cursor))
         for owner, some in read_passages(cursor):
             passages.add(owner, some)
-        return cls(None, timelines, passages)
+        return cls(None, timelines, passages, asking)
 
     def apply_documents(self, entries: Sequence[DocumentEntry]) -> None:
         self.timelines.add(entries)
+        self.asking.add((entry.label, entry.text) for entry in entries)
         for entry in entries:
             self.passages.add(entry.label, split_passages(entry.text))
 
@@ -45,6 +49,7 @@ class LateIndex:
         """Forget documents with their passages; all labels that went."""
         gone = [*labels, *self.passages.remove(labels)]
         self.timelines.remove(labels)
+        self.asking.remove(labels)
         return gone
 
     def lengths(self, labels: Sequence[int]) -> dict[int, int]:
@@ -58,7 +63,7 @@ class LateIndex:
         return {label: count for label, count in counts.items() if count}
 
     def matches(self, query: Tokens, weights: np.ndarray, labels: Iterable[int]) -> dict[int, tuple[np.ndarray, int]]:
-        """label -> (best cosine to each token of the query, the label of the text or of the passage that has it)."""
+        """label -> (best cosine to each token of the query, the label of the text or of its passage that fits best)."""
         if self.tokens is None:
             return {}
         wanted = [part for label in labels for part in (self.passages.parts(label) or (label,))]
@@ -66,7 +71,11 @@ class LateIndex:
         order = np.argsort(-(rows @ weights), kind="stable")
         best: dict[int, tuple[np.ndarray, int]] = {}
         for row in order.tolist():
-            best.setdefault(self.passages.owner(known[row]), (rows[row], known[row]))
+            owner = self.passages.owner(known[row])
+            if owner in best:  # a long text says what any of its passages says
+                np.maximum(best[owner][0], rows[row], out=best[owner][0])
+            else:
+                best[owner] = rows[row].copy(), known[row]
         return best
 
     def around(self, labels: Iterable[int]) -> dict[int, list[tuple[int, int]]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import duckdb
 
-from storage.search.keyword import MAX_QUERY_TERMS
+from storage.search.keyword import MAX_QUERY_TERMS, TERMS
 from storage.search.planner import Filter, predicate
-from storage.search.terms import query_terms
+from storage.search.terms import fold, query_terms, query_words
 
 MAX_CANDIDATES = 400
 SCANNED_ROWS = 20_000
@@ -14,11 +14,11 @@ SCANNED_ROWS = 20_000
 
 
 def scan_documents(
-    cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, below: int, rows: int | None = SCANNED_ROWS
+    cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, below: int, rows: int | None = SCANNED_ROWS, *, field: str = TERMS
 ) -> list[tuple[int, str]]:
     """(label, text) of documents that hold a word's beginning of the text, at most MAX_CANDIDATES: those with most of the words,
     the newest first. Only the `rows` before the rowid `below` are looked through (None: all before it)."""
-    terms = query_terms(text)[:MAX_QUERY_TERMS]
+    terms = (query_terms if field == TERMS else query_words)(text)[:MAX_QUERY_TERMS]
     if not terms:
         return []
     condition = predicate(filter)
@@ -30,7 +30,7 @@ def scan_documents(
         f"FROM documents d WHERE d.rowid < ? AND d.rowid >= ? AND {condition.sql})) WHERE held > 0 "
         f"ORDER BY held DESC, created_at DESC LIMIT {MAX_CANDIDATES}",
         [
-            *(term[:-1] if len(term) > 3 else term for term in terms),
+            *(term[:-1] if len(term) > 3 else term for term in map(fold, terms)),
             below,
             0 if rows is None else below - rows,
             *condition.parameters,

@@ -1,10 +1,15 @@
-"""Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them."""
+"""Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them.
+
+score = best record, whether it asks or tells
+      + 0.25 · BM25 with the session as document and its records as the words' places
+      + 0.2 · late interaction with the session as document: each token of the question met by any record of it
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -16,14 +21,18 @@ from storage.search.planner import Filter, predicate
 from storage.search.tokens import Tokens
 
 POOL = 60
+SESSIONS = 32
+"""So many sessions, those that the sides' best records are of, are read whole."""
+EVERY_HIT = 5_000
 KEYWORD_SHARE = 0.25
+LATE_SHARE = 0.2
 HOLDERS = 1_000
 """Of a word that more records hold than these, the rest are not counted: it says little."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session that was found. `parts` (`best`, `keyword`) add up to the score; `hits` are its records, best first."""
+    """A session that was found. `parts` (`best`, `keyword`, `late`) add up to the score; `hits` are its records, best first."""
 
     session_id: str
     score: float
@@ -43,16 +52,33 @@ def search_sessions(
 ) -> list[SessionHit]:
     """The sessions, best first. Records without a session are passed over."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
-    for hit in engine.search(cursor, text, vector, filter, POOL, pool=POOL, tokens=tokens).hits:
+    for hit in engine.search(cursor, text, vector, filter, EVERY_HIT, pool=POOL, tokens=tokens, sessions=max(limit, SESSIONS)).hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
     said = score_sessions(engine, cursor, text, filter)
+    read = _read_sessions(engine, tokens, grouped) if tokens is not None else {}
     found = []
     for session_id in grouped | dict.fromkeys(said):
         hits = grouped.get(session_id, [])
-        parts = {"best": hits[0].score if hits else 0.0, "keyword": KEYWORD_SHARE * said.get(session_id, 0.0)}
+        parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
     return sorted(found, key=lambda hit: (-hit.score, hit.session_id))[:limit]
+
+
+def _told(hits: Iterable[Hit]) -> float:
+    """The best record's score without what is taken off for asking: a question shows as well what was talked about."""
+    return max((hit.score - hit.parts.get("asking", 0.0) for hit in hits), default=0.0)
+
+
+def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
+    """session -> how well its records together match the question's tokens, 0 to 1."""
+    late = engine.late
+    if late.tokens is None:
+        return {}
+    weights = late.tokens.weights(tokens)
+    matches = late.matches(tokens, weights, [hit.label for hits in sessions.values() for hit in hits])
+    read = {session_id: [matches[hit.label][0] for hit in hits if hit.label in matches] for session_id, hits in sessions.items()}
+    return {session_id: max(0.0, float(np.max(rows, axis=0) @ weights)) for session_id, rows in read.items() if rows}
 
 
 def score_sessions(engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> dict[str, float]:

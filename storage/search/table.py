@@ -138,6 +138,13 @@ def read_places(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
             yield DocumentEntry(label, namespace, "", session_id, created_at)
 
 
+def read_asking(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
+    """(label, text) of every document with a question mark."""
+    cursor.execute("SELECT label, text FROM documents WHERE regexp_matches(text, '[?？؟]')")
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        yield from rows
+
+
 def read_passages(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, list[Passage]]]:
     """(document, passages): as embedded, and of long texts that no model has read, as they are cut."""
     rows = cursor.execute("SELECT DISTINCT owner_label, number, char_start, char_end FROM passages").fetchall()

@@ -3,6 +3,7 @@
 Case, accents and compatibility forms are folded, words are stemmed as English (which changes no other script), and
 runs of scripts that put no spaces between words (Han, kana, Thai, Lao, Khmer, Myanmar) become characters and pairs
 of characters. A text without any word is indexed by its symbols, so that whatever is stored can be found.
+Beside its terms a text has its words as they are spelled, case alone folded: for searches that want no language's rules.
 """
 
 from __future__ import annotations
@@ -46,24 +47,35 @@ def query_terms(text: str) -> list[str]:
     return [term for term in terms if term not in _stop_terms()] or terms
 
 
+def document_words(text: str) -> list[str]:
+    """Every word of the text as it is spelled, casefolded, in order, with repetitions: no stemmer, no stop list."""
+    return _split(_case_folded(text), text, asked=False)
+
+
+def query_words(text: str) -> list[str]:
+    """The distinct words that are looked for as they are spelled."""
+    return list(dict.fromkeys(_split(_case_folded(text), text, asked=True)))
+
+
 @cache
 def _stop_terms() -> frozenset[str]:
     return frozenset(term for word in STOP_WORDS for term in _terms(word, asked=True))
 
 
 def _terms(text: str, *, asked: bool) -> list[str]:
-    folded = fold(text)
-    split, stem = _analyzers()
+    found: list[str] = _analyzers()[1].analyze("\n".join(_split(fold(text), text, asked=asked)))
+    return found
+
+
+def _split(folded: str, text: str, *, asked: bool) -> list[str]:
     words: list[str] = []
-    for word in split.analyze(folded):
+    for word in _analyzers()[0].analyze(folded):
         if _UNSPACED.search(word):
             words.extend(_unspaced(word, asked=asked))
         else:
             words.append(word[:MAX_TERM_CHARS])
     # without a word its symbols stand for it; text of accents alone folds to nothing
-    words = words or [character for character in folded.strip() or text if not character.isspace()]
-    found: list[str] = stem.analyze("\n".join(words))
-    return found
+    return words or [character for character in folded.strip() or text if not character.isspace()]
 
 
 def _unspaced(word: str, *, asked: bool) -> Iterator[str]:
@@ -88,6 +100,10 @@ def fold(text: str) -> str:
         return text.lower()
     bare = _ACCENTS.sub("", unicodedata.normalize("NFKD", text).casefold())
     return unicodedata.normalize("NFKC", bare)
+
+
+def _case_folded(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _analyzers() -> tuple[tantivy.TextAnalyzer, tantivy.TextAnalyzer]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from storage.search.entries import DocumentEntry
 
 REACH = 2
+MAX_OF_SESSION = 100
 MAX_AT_ONCE = 4
 """So many records of one moment are looked at: an entry and what was found in it share theirs."""
 
@@ -42,6 +44,16 @@ class Timelines:
         """The session of a record, without its namespace."""
         place = self._places.get(label)
         return None if place is None else place[0].split("\0", 1)[1]
+
+    def together(self, labels: Iterable[int], most: int) -> list[int]:
+        """The records of the first `most` sessions of these labels; of a long one every so many-th, at most MAX_OF_SESSION."""
+        keys = dict.fromkeys(place[0] for label in labels if (place := self._places.get(label)) is not None)
+        found: list[int] = []
+        for key in islice(keys, most):
+            with self._changing:
+                session = self._sessions[key]
+                found += [label for _, label in session[:: -(-len(session) // MAX_OF_SESSION) or 1]]
+        return found
 
     def around(self, label: int) -> list[tuple[int, int]]:
         """(label, distance) of the records up to REACH moments away, before and after; the same moment is none."""

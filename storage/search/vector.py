@@ -151,10 +151,21 @@ class VectorIndex:
         # a row that was linked meanwhile is in both
         return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
+    def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """`search` under each of these restrictions; a good part of all rows is compared once, not once a group."""
+        count, allowed = self._count, sum(map(len, groups))
+        if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
+            return [self.search(vector, k, group) for group in groups]
+        query = np.asarray(vector, np.float32).reshape(-1)
+        rough = products(self._codes[:count], self._scales[:count], query)
+        return [self._exact(query, k, slice(0, count), rough, group) if len(group) else [] for group in groups]
+
     def _nearest(self, query: np.ndarray, k: int, rows: slice | np.ndarray, allowed: np.ndarray | None = None) -> Matches:
         """The k nearest of some rows: by their codes all that may be among them, and these compared exactly."""
-        codes, scales, labels = self._codes[rows], self._scales[rows], self._labels[rows]
-        rough = products(codes, scales, query)
+        return self._exact(query, k, rows, products(self._codes[rows], self._scales[rows], query), allowed)
+
+    def _exact(self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None) -> Matches:
+        labels = self._labels[rows]
         close = _largest(rough, labels, k, allowed, 2 * error_of(self._widest))
         places = close + rows.start if isinstance(rows, slice) else rows[close]
         exact = self._rows.read(places) @ query

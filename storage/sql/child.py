@@ -6,54 +6,19 @@ that the kernel keeps (address space, CPU time, no byte written to any file) and
 
 from __future__ import annotations
 
-import ctypes
-import math
-import os
-import resource
-import signal
 import sys
 import time
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
-from datetime import time as clock_time
-from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import duckdb
 import orjson
 
+from storage.confined import end_with, limit, plain
 from storage.sql.guard import check
 from streams.errors import Refused, Unavailable
 
-PROGRAM_MB = 1024
-"""Address space that the interpreter, DuckDB's code, its threads' stacks and its allocator reserve before any query."""
 BATCH = 500
-LARGEST_INTEGER = 2**63
-PR_SET_PDEATHSIG = 1
-
-
-def end_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, however that dies: nobody is left to read the answer.
-
-    Linux only; elsewhere the limit of CPU time ends what a killed parent leaves behind.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before it could be watched
-            sys.exit(1)
-
-
-def limit(memory_mb: int, cpu_s: int) -> None:
-    """Have the kernel bound this process: irrevocable, as the hard limits are lowered too."""
-    address_space = (memory_mb + PROGRAM_MB) * 2**20
-    for what, value in (
-        (resource.RLIMIT_AS, address_space),
-        (resource.RLIMIT_CPU, cpu_s),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(what, (value, value))
 
 
 def connect(snapshot: str, memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
@@ -125,31 +90,6 @@ def _fetch(fetchmany: Callable[[int], list[tuple[Any, ...]]], max_rows: int, max
                 return rows, True
             rows.append(row)
     return rows, False
-
-
-def plain(value: Any) -> Any:
-    """A value that JSON has. Times become RFC 3339 text, what JSON's numbers cannot hold becomes text."""
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, int):
-        return value if -LARGEST_INTEGER <= value < LARGEST_INTEGER else str(value)
-    if isinstance(value, Decimal):
-        return float(value) if value.is_finite() else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, datetime):
-        return value.isoformat() + "Z" if value.tzinfo is None else value.isoformat()
-    if isinstance(value, (date, clock_time)):
-        return value.isoformat()
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).hex()
-    if isinstance(value, (timedelta, UUID)):
-        return str(value)
-    return str(value)
 
 
 def _error(code: str, message: str) -> dict[str, Any]:

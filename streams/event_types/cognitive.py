@@ -58,10 +58,16 @@ EVENT_TYPES = (
     EventType(
         JUDGE_SCORED,
         MEMORY.name,
-        "Two judges scored documents for a query of the ground truth; a missing judgement is null.",
+        "Two judges (`mode` single: the first alone) scored documents for a query of the ground truth; a missing judgement is null.",
         obj(
             {"query_id": _ID, "query": FILLED, "documents": array(_SCORED), "judge1_model": FILLED, "judge2_model": FILLED},
-            {"input_tokens": _COUNT, "output_tokens": _COUNT, "cost_usd": NUMBER, **_REQUEST},
+            {
+                "mode": {"enum": ["dual", "single", "spot", None]},
+                "input_tokens": _COUNT,
+                "output_tokens": _COUNT,
+                "cost_usd": NUMBER,
+                **_REQUEST,
+            },
         ),
     ),
     EventType(

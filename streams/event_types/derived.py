@@ -9,6 +9,7 @@ ENTITIES_EXTRACTED = wire_type("talos.entities.extracted")
 EMBEDDED = wire_type("memory.embedded")
 SIMILAR_FOUND = wire_type("memory.similar_found")
 PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
+PATTERN_DETECTED = wire_type("talos.pattern.detected")
 ENTITIES_PRUNED = wire_type("talos.entities.pruned")
 SIGNIFICANCE_RATED = wire_type("talos.significance")
 
@@ -76,6 +77,12 @@ EVENT_TYPES = (
             {"signal_id": FILLED, "session_id": FILLED, "description": FILLED},
             {"indicators": array(FILLED), "evidence": array(obj({"relation": FILLED, "id": FILLED}))},
         ),
+    ),
+    EventType(
+        PATTERN_DETECTED,
+        DERIVED.name,
+        "The third session has shown a signal: it is a pattern from now on, and can be searched for by its name.",
+        obj({"pattern_id": FILLED, "name": FILLED, "session_id": FILLED}),
     ),
     EventType(
         ENTITIES_PRUNED,

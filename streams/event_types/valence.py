@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, TEXT, TIME, UNIT, obj
+from streams.event_types import COUNT, FILLED, FLAG, NUMBER, OPTIONAL, TEXT, TIME, UNIT, obj
 from streams.events import EventType, wire_type
 from streams.topics import DERIVED, MEMORY
 
@@ -14,6 +14,8 @@ TENSION_RESOLVED = wire_type("valence.tension.resolved")
 TENSION_INVESTIGATED = wire_type("valence.tension.investigated")
 ENTITY_RESOLVED = wire_type("valence.entity.resolved")
 TENSION_DETECTED = wire_type("valence.tension.detected")
+TENSION_CLOSED = wire_type("valence.tension.closed")
+BELIEF_REINFORCED = wire_type("valence.belief.reinforced")
 
 _REQUEST = {"request_id": OPTIONAL}
 _TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": TEXT}
@@ -94,5 +96,20 @@ EVENT_TYPES = (
             },
             {"cosine": NUMBER, "model_id": OPTIONAL, "is_trained": FLAG, "suggested_action": OPTIONAL},
         ),
+    ),
+    EventType(
+        TENSION_CLOSED,
+        DERIVED.name,
+        "A tension is not open any more: it was resolved, or one of its beliefs is not held any more. The tables compute it; this tells it.",
+        obj(
+            {"tension_id": FILLED, "belief_a_id": FILLED, "belief_b_id": FILLED, "status": FILLED, "resolution": FILLED},
+            {"action": OPTIONAL},
+        ),
+    ),
+    EventType(
+        BELIEF_REINFORCED,
+        DERIVED.name,
+        "Another source has said what a belief says. The reducer of the request has counted it; this tells it.",
+        obj({"belief_id": FILLED, "corroboration_count": COUNT, "stated_in": FILLED}),
     ),
 )

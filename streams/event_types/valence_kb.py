@@ -64,7 +64,14 @@ EVENT_TYPES = (
         "An insight was drawn from a conversation: a belief whose source is the session.",
         obj(
             {"session_id": FILLED, "content": FILLED},
-            {"domain_path": _TEXTS, "confidence": CONFIDENCE, "entities": ENTITIES, "similar": SIMILAR, **_REQUEST},
+            {
+                "domain_path": _TEXTS,
+                "confidence": CONFIDENCE,
+                "entities": ENTITIES,
+                "similar": SIMILAR,
+                "signal": OPTIONAL,
+                **_REQUEST,
+            },
         ),
     ),
     EventType(

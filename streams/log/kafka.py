@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -20,6 +20,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OffsetOutOfRan
 from streams.errors import LogUnavailable, Refused, SettingsError, StoreError, ThalwegError
 from streams.log.backoff import install
 from streams.log.base import Log, LogReader, Outgoing, Record
+from streams.log.kafka_probe import why_refused
 from streams.log.kafka_security import KafkaSecurity
 from streams.log.kafka_writer import MAX_RECORD_BYTES, Writer, record_bytes, settle
 from streams.partitioning import partition_for
@@ -61,13 +62,19 @@ class KafkaLog(Log):
             return
         install()
         try:
-            async with asyncio.timeout(START_S):
-                await self._connect()
-                await self._learn()
+            with _silent_client():
+                async with asyncio.timeout(START_S):
+                    await self._connect()
+                    await self._learn()
         except ABSENT as error:
             await self._disconnect()
+            with _silent_client():
+                reason = await why_refused(self.bootstrap, self.security)
+            if reason is not None:
+                raise SettingsError(reason) from None
             raise LogUnavailable(
-                f"No Kafka broker answers at {self.bootstrap}, or it does not accept this connection's security settings.",
+                f"No Kafka broker answers at {self.bootstrap}, or it does not accept this connection's security settings "
+                f"(THALWEG_KAFKA_PROTOCOL is {self.security.protocol}).",
                 retry_after_ms=RETRY_AFTER_MS,
             ) from error
         self._started = True
@@ -309,6 +316,18 @@ class KafkaLogReader(LogReader):
 
     async def close(self) -> None:
         await settle(self._consumer.stop())
+
+
+@contextlib.contextmanager
+def _silent_client() -> Iterator[None]:
+    """Without the client's own log lines: why a start failed is said once, in our sentence."""
+    client = logging.getLogger("aiokafka")
+    level = client.level
+    client.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        client.setLevel(level)
 
 
 async def _group_offsets(admin: AIOKafkaAdminClient, group: str, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Any]:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from mcp_ingress.inventory import find_tools
 from streams.log import open_log
 from streams.topics import MEMORY
 from thalweg.bench.bare_log import memory_record
+from thalweg.bench.examples import example, write_tool
 from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
@@ -34,6 +36,7 @@ def quantiles(*names: str) -> set[str]:
     return {f"{name}_p{quantile}_ms" for name in names for quantile in (50, 95, 99)}
 
 
+@pytest.mark.process
 def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_bare_model() -> None:
     figures = run("write", "--callers", "1,2", "--n", "4", "--embedder", "hashing")
     expected = quantiles("accept_1", "searchable_1", "accept_2", "searchable_2", "bare_append_1", "bare_append_2", "bare_model")
@@ -42,6 +45,33 @@ def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_ba
     assert figures["bare_append_1_p50_ms"]["bare"]
 
 
+@pytest.mark.process
+def test_any_write_tool_can_be_measured_and_its_promise_stands_beside_it() -> None:
+    figures = run("write", "--tool", "update_working_memory", "--callers", "1", "--n", "2", "--embedder", "hashing")
+    assert figures["accept_1_p95_ms"]["target"] == "≤ 20" and figures["searchable_1_p95_ms"]["target"] is None
+
+
+def test_every_write_tool_is_called_with_arguments_that_it_accepts() -> None:
+    for tool in find_tools():
+        if tool.kind == "write" and tool.name != "tension_resolve":
+            find_tools().checks[tool.name](example(write_tool(tool.name), texts(1)[0]))
+
+
+def test_a_search_tool_is_measured_over_rows_that_came_about_as_in_use() -> None:
+    figures = run("search", "--tool", "hybrid_search", "--sizes", "60", "--n", "2")
+    told = quantiles("hybrid_search_60", "bare_hnsw_60", "bare_tantivy_60")
+    assert set(figures) == told | {"applied_60_per_s", "resident_60_mb"} and figures["hybrid_search_60_p95_ms"]["target"] == "≤ 30"
+
+
+@pytest.mark.parametrize(
+    ("bench", "tool", "said"), [("write", "ping", "it measures"), ("search", "hybrid_serch", "it measures"), ("write", "wm", "no tool")]
+)
+def test_a_tool_that_cannot_be_measured_is_refused_by_name(bench: str, tool: str, said: str) -> None:
+    result = CliRunner().invoke(cli, ["bench", bench, "--tool", tool])
+    assert result.exit_code == 1 and said in result.output, result.output
+
+
+@pytest.mark.process
 def test_ingest_tells_rates_and_their_share_of_a_bare_consumer() -> None:
     figures = run("ingest", "--accepted", "50", "--n", "40", "--rate", "5", "--seconds", "1", "--embedder", "hashing")
     rates = {"accepted_per_s", "bulk_published_per_s", "bulk_applied_per_s", "replay_per_s", "bare_sink_per_s", "replay_of_bare_sink"}
@@ -51,6 +81,7 @@ def test_ingest_tells_rates_and_their_share_of_a_bare_consumer() -> None:
     assert figures["replay_of_bare_sink"]["target"] == "≥ 0.5"
 
 
+@pytest.mark.process
 def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexes() -> None:
     figures = run("search", "--sizes", "200", "--n", "3", "--embedder", "hashing")
     kinds = [f"search_200_{name}{when}" for name in ("all", "1pct", "50pct", "99pct") for when in ("", "_after_write")]
@@ -61,6 +92,7 @@ def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexe
     assert figures["search_200_all_p95_ms"]["target"] == "≤ 30"
 
 
+@pytest.mark.process
 @pytest.mark.timeout(90)
 def test_start_tells_warm_and_cold_and_what_the_node_weighs() -> None:
     figures = run("start", "--n", "1", "--embedder", "hashing")
@@ -69,6 +101,7 @@ def test_start_tells_warm_and_cold_and_what_the_node_weighs() -> None:
     assert figures["initialize_warm_p50_ms"]["target"] == "≤ 300"
 
 
+@pytest.mark.process
 def test_a_table_is_printed_for_people() -> None:
     result = CliRunner().invoke(cli, ["bench", "search", "--sizes", "50", "--n", "2", "--embedder", "hashing"])
     assert result.exit_code == 0, result.output

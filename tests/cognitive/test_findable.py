@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cognitive.node import opened
+from tests.examples import examples
 
 VOCABULARIES = [
     "river valley granite erosion lantern harbour thicket meadow quarry orchard glacier cathedral",
@@ -21,6 +22,10 @@ VOCABULARIES = [
     "نهر واد جسر ضباب حجر بحيرة بحر طاحونة حديقة خبز شجرة جبل",
     "नदी घाटी पुल कोहरा पत्थर झील समुद्र चक्की बगीचा रोटी पेड़ पहाड़",
     "강물 골짜기 다리 안개 바위 호수 바다 물레방아 정원 나무 빙하 등대",
+    "河流 山谷 桥梁 大雾 石头 湖泊 海洋 磨坊 花园 面包 树木 灯塔",
+    "かわ たに はし きり いわ みずうみ うみ すいしゃ にわ パン 木々 灯台",
+    "connect connected connecting connection connections connector run runs running ran the of",
+    "🌊 🏔 🌉 🌫 🪨 🏞 🐟 🌾 🌷 🥖 🌳 🗼",
 ]
 WORDS = [vocabulary.split() for vocabulary in VOCABULARIES]
 
@@ -31,7 +36,7 @@ def texts() -> st.SearchStrategy[list[str]]:
     return st.lists(text.map(" ".join), min_size=2, max_size=8, unique_by=lambda text: frozenset(text.split()))
 
 
-@settings(max_examples=5, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(3, 12), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(texts())
 def test_an_insight_is_found_by_its_own_text_and_by_three_of_its_rare_words(insights: list[str]) -> None:
     asyncio.run(_all_found(insights))
@@ -57,3 +62,16 @@ def test_text_without_spaces_between_words_is_found_too() -> None:
 
 def test_exact_german_words_are_found_although_english_rules_would_cut_them() -> None:
     asyncio.run(_all_found(["Die Lösungen liegen vor", "Die Lösung liegt nahe", "Übungen machen Meister"]))
+
+
+def test_forms_of_one_word_are_told_apart_and_no_word_is_too_common_to_be_looked_for() -> None:
+    asyncio.run(
+        _all_found(
+            ["connect", "connected", "connecting", "connection", "connections", "to be or not to be", "to be", "river", "river river"]
+        )
+    )
+
+
+def test_symbols_alone_and_texts_of_many_pages_are_found() -> None:
+    pages = [" ".join(f"{word}{page}" if place % 7 else word for place, word in enumerate(WORDS[page % 8] * 60)) for page in range(3)]
+    asyncio.run(_all_found(["🎉🎊", "🎉🎊🎉", "→ ∑ ∞", "¡!", *pages]))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
 
 from processors.cognitive import agreement, episodes, golden
-from processors.cognitive.api_judge import ApiJudge, Reply
 from processors.cognitive.fidelity import fidelity, warning
 from processors.cognitive.identifiers import number_of
-from processors.cognitive.judging import Corpus, Document
 from processors.cognitive.ranking import WEIGHTS, WeightsError, checked_weights, fuse, fuse_lists
-from streams.errors import Refused
 from thalweg.memory_command import BadRows, read_rows
 
 
@@ -90,46 +86,6 @@ def test_the_reward_of_judgements_and_when_a_reflection_is_due() -> None:
 
 def test_ids_have_at_most_53_bits() -> None:
     assert all(1 <= number_of("row", str(number)) < 2**53 for number in range(2000))
-
-
-async def judged(*replies: Reply, key: str | None = "secret-key") -> tuple[list[float | None], list[float], ApiJudge]:
-    waits: list[float] = []
-    left = iter(replies)
-
-    async def post(url: str, headers: object, body: bytes) -> Reply:
-        reply = next(left)
-        if reply.status == 0:
-            raise TimeoutError
-        return reply
-
-    async def sleep(seconds: float) -> None:
-        waits.append(seconds)
-
-    times = itertools.count(0.0, 10.0)
-    judge = ApiJudge("openai", "gpt-4o", key, post, sleep, lambda: next(times))
-    result = await judge.judge("q", [Document(1, "text")], Corpus(0, {}))
-    assert result.spent.cost_usd is not None
-    return result.scores, waits, judge
-
-
-def answer(text: str) -> Reply:
-    body = f'{{"choices":[{{"message":{{"content":"{text}"}}}}],"usage":{{"prompt_tokens":100,"completion_tokens":2}}}}'
-    return Reply(200, body.encode())
-
-
-async def test_a_provider_is_asked_again_with_growing_waits_and_what_fails_is_missing() -> None:
-    scores, waits, judge = await judged(Reply(429, b""), Reply(503, b""), Reply(0, b""), answer("0.7"))
-    assert scores == [0.7] and [round(wait / base) for wait, base in zip(waits, (1, 2, 4), strict=True)] == [1, 1, 1]
-    assert "secret-key" not in repr(judge)
-    assert (await judged(*[Reply(429, b"")] * 4))[0] == [None]
-    assert (
-        (await judged(Reply(400, b"")))[0] == [None]
-        and (await judged(answer("7")))[0] == [None]
-        and (await judged(answer("1.5")))[0] == [None]
-    )
-    with pytest.raises(Refused) as caught:
-        await judged(key=None)
-    assert caught.value.error_code == "api_key_not_configured" and "OPENAI_API_KEY" in caught.value.message
 
 
 def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from processors.cognitive.identifiers import item_number, normalised
+from tests.examples import examples
 from tests.processors.harness import NOW, Store, event
 
 
@@ -102,7 +103,7 @@ def test_a_blank_content_changes_nothing() -> None:
 UPDATES = st.lists(st.tuples(st.integers(0, 20), st.sampled_from([0.0, 0.5, 0.8, 0.81, 1.0])), min_size=1, max_size=60)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(3, 12), deadline=None)
 @given(UPDATES, st.booleans())
 def test_never_more_than_ten_rows_every_evicted_one_archived_once_and_a_replay_gives_the_same(
     updates: list[tuple[int, float]], in_one_batch: bool

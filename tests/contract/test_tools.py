@@ -20,11 +20,12 @@ from mcp_ingress.inventory import MAX_DESCRIPTION, MAX_NAME, find_tools
 from mcp_ingress.server import wire_tool
 from mcp_ingress.tool import Tool
 from streams.errors import Refused
+from tests.examples import examples
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SERVER_NAME = "thalweg"
 every_tool = pytest.mark.parametrize("tool", list(find_tools()), ids=lambda tool: tool.name)
-lenient = settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+lenient = settings(max_examples=examples(5, 25), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def shown(tool: Tool) -> dict[str, Any]:

@@ -85,6 +85,7 @@ def check_all(node: NodeProcess, ledger: Ledger) -> dict[str, int]:
         no_loss(store, ledger)
         no_duplicate(store)
         no_invention(store, ledger)
+        lines_and_numbers_hold(store)
         every_offset_accounted_for(store)
         committed_not_ahead_of_durable(node, store)
         live = contents(store)
@@ -97,7 +98,12 @@ def no_loss(store: duckdb.DuckDBPyConnection, ledger: Ledger) -> None:
     rows = dict(store.execute("SELECT request_id, status FROM outcomes").fetchall())
     lost = [request for request in ledger.answered if rows.get(request) != "applied"]
     assert not lost, f"I1: answered ok, but not applied: {lost[:5]} of {len(lost)}"
-    entries = {row[0] for row in store.execute("SELECT entry_id FROM talos_journal UNION SELECT entity_id FROM entities").fetchall()}
+    given = (
+        "talos_journal.entry_id entities.entity_id vkb_sessions.session_id vkb_exchanges.exchange_id vkb_session_insights.insight_id "
+        "valence_beliefs.belief_id tension_resolutions.tension_id"
+    )
+    tables = (column.split(".") for column in given.split())
+    entries = {row[0] for table, column in tables for row in store.execute(f"SELECT {column} FROM {table}").fetchall()}
     missing = [record for record in ledger.answered.values() if record not in entries]
     assert not missing, f"I1: ids that were given, but are no rows: {missing[:5]} of {len(missing)}"
 
@@ -114,6 +120,20 @@ def no_invention(store: duckdb.DuckDBPyConnection, ledger: Ledger) -> None:
     applied = {row[0] for row in store.execute("SELECT request_id FROM outcomes WHERE status = 'applied'").fetchall()}
     invented = applied - set(ledger.answered) - ledger.unknown
     assert not invented, f"I3: applied, but never asked for: {sorted(invented)[:5]}"
+
+
+def lines_and_numbers_hold(store: duckdb.DuckDBPyConnection) -> None:
+    """Valence's own: exchanges are 1 to n, a belief has at most one successor and only the head of a line is held."""
+    gaps = store.execute(
+        "SELECT session_id FROM vkb_exchanges GROUP BY session_id HAVING min(sequence) <> 1 OR max(sequence) <> count(*)"
+    ).fetchall()
+    assert not gaps, f"sessions whose exchanges have gaps: {gaps}"
+    forked = store.execute(
+        "SELECT supersedes_id FROM valence_beliefs WHERE extraction_method LIKE 'supersession:%' GROUP BY supersedes_id HAVING count(*) > 1"
+    ).fetchall()
+    assert not forked, f"beliefs that were superseded twice: {forked}"
+    held = store.execute("SELECT belief_id FROM valence_beliefs WHERE (status = 'superseded') <> (superseded_by_id IS NOT NULL)").fetchall()
+    assert not held, f"beliefs that are held beside their successors: {held}"
 
 
 def every_offset_accounted_for(store: duckdb.DuckDBPyConnection) -> None:

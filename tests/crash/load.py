@@ -6,22 +6,40 @@ import random
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from tests.crash.invariants import Ledger
 from tests.node_process import Client
 
 THINGS = ["the cache", "a reader", "the parser", "our schema", "that index", "the queue"]
 FAULTS = ["is stale", "blocks on the writer", "loses its place", "needs a retry", "drifts", "is slow"]
+LOST = ("ALREADY_SUPERSEDED", "TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
+"""What a caller is told who was not the first, or who has heard of a tension before the node that was started again has."""
+
+
+class Beliefs:
+    """What all callers know of beliefs and tensions: each may be superseded or resolved by several of them at once."""
+
+    def __init__(self) -> None:
+        self.held: list[str] = []
+        self.tensions: list[str] = []
+
+    def learn(self, answer: dict[str, Any]) -> None:
+        belief = answer.get("new_belief") or answer.get("belief")
+        if belief is not None:
+            self.held = [*self.held[-20:], belief["id"]]
+        self.tensions = [*self.tensions[-20:], *(tension["id"] for tension in answer.get("tensions_detected", ()))]
 
 
 class Caller(threading.Thread):
-    """Writes one entry after another. A call that fails is sent again with the same request id until it is answered (R4)."""
+    """Writes one thing after another. A call that fails is sent again with the same request id until it is answered (R4)."""
 
-    def __init__(self, home: Path, number: int, seed: int, ledger: Ledger, stop: threading.Event) -> None:
+    def __init__(self, home: Path, number: int, seed: int, ledger: Ledger, beliefs: Beliefs, stop: threading.Event) -> None:
         super().__init__(name=f"caller-{number}", daemon=True)
-        self._home, self._number, self._ledger, self._stop_asked = home, number, ledger, stop
+        self._home, self._number, self._ledger, self._beliefs, self._stop_asked = home, number, ledger, beliefs, stop
         self._random = random.Random(seed * 1000 + number)
         self._client: Client | None = None
+        self._session_id: str | None = None
         self.resent = 0
 
     def run(self) -> None:
@@ -31,7 +49,7 @@ class Caller(threading.Thread):
             count += 1
 
     def _write(self, request_id: str) -> None:
-        tool, arguments, field = self._request()
+        tool, arguments, path = self._request()
         self._ledger.unknown.add(request_id)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
@@ -46,16 +64,50 @@ class Caller(threading.Thread):
                     return
                 time.sleep(0.05)
                 continue
-            assert answer["success"], answer
-            self._ledger.answered[request_id] = answer[field]
+            self._take(request_id, answer, path)
             return
         raise AssertionError(f"{request_id} was not answered within a minute")
 
-    def _request(self) -> tuple[str, dict[str, str], str]:
+    def _take(self, request_id: str, answer: dict[str, Any], path: str) -> None:
+        """Note what was answered: the id that stands at this path."""
+        if not answer["success"]:
+            assert answer.get("error_code") in LOST, answer
+            self._ledger.refused.add(request_id)
+            return
+        found: Any = answer
+        for name in path.split("."):
+            found = found[name]
+        self._ledger.answered[request_id] = found
+        self._session_id = answer.get("session_id", self._session_id)
+        self._beliefs.learn(answer)
+
+    def _request(self) -> tuple[str, dict[str, Any], str]:
         text = f"{self._random.choice(THINGS)} {self._random.choice(FAULTS)} in case {self._random.randrange(200)}"
-        if self._random.random() < 0.3:
+        chance = self._random.random()
+        if chance < 0.2:
             return "friction_log", {"description": text, "category": "tooling"}, "friction_id"
-        return "journal_write", {"content": f"I realized that {text}.", "category": "insight"}, "entry_id"
+        if chance < 0.5:
+            return "journal_write", {"content": f"I realized that {text}.", "category": "insight"}, "entry_id"
+        return self._valence(self._random.random())
+
+    def _valence(self, chance: float) -> tuple[str, dict[str, Any], str]:
+        if self._session_id is None:
+            return "session_start", {"platform": "api"}, "session_id"
+        thing, case = self._random.choice(THINGS), self._random.randrange(20)
+        if chance < 0.3:
+            said = {"session_id": self._session_id, "role": "user", "content": f"{thing} in case {case}"}
+            return "exchange_add", said, "exchange_id"
+        if chance < 0.5 and self._beliefs.held:
+            old = self._random.choice(self._beliefs.held)
+            return "belief_supersede", {"old_belief_id": old, "new_content": f"{thing} is at {case}", "reason": "load"}, "new_belief.id"
+        if chance < 0.6 and self._beliefs.tensions:
+            ended = {"tension_id": self._random.choice(self._beliefs.tensions), "resolution": "load", "action": "supersede_a"}
+            return "tension_resolve", ended, "tension_id"
+        if chance < 0.7:
+            content = f"{thing} was looked at in case {case}"
+            return "insight_extract", {"session_id": self._session_id, "content": content}, "insight_id"
+        stated = {"content": f"{thing} is {self._random.choice(('on', 'not on'))}", "source_ref": f"s{case}", "entities": [{"name": thing}]}
+        return "belief_create", stated, "belief.id"
 
 
 class Load:
@@ -64,7 +116,8 @@ class Load:
     def __init__(self, home: Path, callers: int, seed: int) -> None:
         self.ledger = Ledger()
         self._stop = threading.Event()
-        self._callers = [Caller(home, number, seed, self.ledger, self._stop) for number in range(callers)]
+        beliefs = Beliefs()
+        self._callers = [Caller(home, number, seed, self.ledger, beliefs, self._stop) for number in range(callers)]
         self._errors: list[BaseException] = []
 
     def __enter__(self) -> Load:

@@ -15,6 +15,9 @@ from mcp_ingress.calls import Request, Visitor
 from processors.embedding import guarded
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
+from processors.stages.embed import encode_or_say
+from processors.stages.stage import CONSECUTIVE_FAILURES
+from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -81,4 +84,38 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
         assert time.monotonic() - began < 2.0
     node.frail.mended.set()
     assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=15.0, stages=("embed",))
+    assert (await node.health.report())["dead_letters"] == {}
     assert "degraded" not in await call(node, "journal_query", query="gearbox whines")
+
+
+@pytest.mark.parametrize("node", ["raises"], indirect=True)
+async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(node: FrailNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("processors.stages.stage.LONGEST_DELAY_S", 0.2)
+    for number in range(2 * CONSECUTIVE_FAILURES):
+        written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
+    token = Freshness.from_json(written["freshness"])
+    assert await node.applied.wait(token, timeout_s=10.0, stages=("extract",))
+    assert not await node.applied.wait(token, timeout_s=1.0, stages=("embed",))
+    report = await node.health.report()
+    assert (report["dead_letters"], report["stages"]["embed"]["failure"]) == ({}, None)
+    assert all(not task.done() for task in node._critical)
+    node.frail.mended.set()
+    assert await node.applied.wait(token, timeout_s=15.0, stages=("embed",))
+    [vectors] = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM embeddings").fetchone())
+    assert vectors >= 2 * CONSECUTIVE_FAILURES
+
+
+class Picky(HashingEmbedder):
+    """Cannot take one text."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        if any("unspeakable" in text for text in texts):
+            raise ValueError("no token")
+        return super().encode(texts)
+
+
+def test_a_text_on_which_only_the_model_fails_is_told_from_a_model_that_fails() -> None:
+    with pytest.raises(ValueError, match="no token"):
+        encode_or_say(Picky(), ["unspeakable"])
+    with pytest.raises(EmbedderUnavailable, match=r"every text .*out of memory"):
+        encode_or_say(Frail("raises"), ["unspeakable"])

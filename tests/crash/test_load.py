@@ -89,7 +89,7 @@ async def test_ids_order_and_dedupe_do_not_depend_on_a_clock_that_jumps(start: S
     again = {name: (await write(node, name))["entry_id"] for name in reversed(names)}
     assert again == first and len(set(first.values())) == 20
     await settled(node)
-    rows = 'SELECT entry_id, content, written_at FROM talos_journal ORDER BY "offset"'
+    rows = 'SELECT entry_id, content, created_at FROM talos_journal ORDER BY "offset"'
     live = await read(node, rows)
     assert [entry for entry, *_ in live] == list(first.values()), "the order is the log's"
     await node.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -68,3 +69,22 @@ async def test_of_many_supersedes_at_once_one_wins_and_the_others_are_told(thalw
         assert [step["is_current"] for step in history] == [False, True]
         unknown = await refused(client, "belief_get", belief_id="00000000-0000-4000-8000-000000000000")
         assert unknown["error_code"] == "BELIEF_NOT_FOUND" and unknown["error_message"]
+
+
+async def test_of_resolutions_at_once_one_wins_and_the_others_are_told_which(thalweg: Program) -> None:
+    async with over_stdio(thalweg) as client:
+        await call(client, "belief_create", content="The cache is on", entities=[{"name": "cache"}])
+        stated = await call(client, "belief_create", content="The cache is not on", entities=[{"name": "cache"}])
+        [tension] = stated["tensions_detected"]
+
+        async def resolve(number: int) -> dict[str, Any]:
+            fields = {"tension_id": tension["id"], "resolution": f"said by {number}", "action": ("keep_both", "supersede_a")[number % 2]}
+            return (await client.call_tool("tension_resolve", fields)).structured_content or {}
+
+        answers = await asyncio.gather(*(resolve(number) for number in range(6)))
+        [won] = [answer for answer in answers if answer["success"]]
+        lost = [answer for answer in answers if not answer["success"]]
+        assert len(lost) == 5 and {answer["error_code"] for answer in lost} == {"TENSION_ALREADY_RESOLVED"}
+        assert {(answer["details"]["resolution"], answer["details"]["action"]) for answer in lost} == {(won["resolution"], won["action"])}
+        [listed] = (await call(client, "tension_list"))["tensions"]
+        assert listed["resolution"] == won["resolution"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from mcp_ingress.calls import REQUEST_ID_META
 from tests.e2e.program import Program
 from tests.e2e.test_agent import call, over_stdio, refused
 from thalweg.example import session_path
@@ -70,3 +71,16 @@ async def test_a_transcript_and_a_recorded_session_stand_in_one_list_and_in_one_
         assert got["exchanges"][0]["sequence"] == got["session"]["exchange_count"]
         rows = thalweg.sql("SELECT origin, count(*) FROM exchanges GROUP BY origin ORDER BY origin")
         assert rows[0] == ["tool", 1] and rows[1][0] == "transcript" and rows[1][1] > 20
+
+
+async def test_the_same_exchange_sent_twice_at_once_is_one_and_another_under_its_id_is_told_which_stands(thalweg: Program) -> None:
+    async with over_stdio(thalweg) as client:
+        session_id = (await call(client, "session_start", platform="api"))["session_id"]
+        turn = {"session_id": session_id, "role": "user", "content": "once"}
+        meta = {REQUEST_ID_META: "r-1"}
+        answers = await asyncio.gather(*(call(client, "exchange_add", meta, **turn) for _ in range(5)))
+        [(exchange_id, sequence)] = {(answer["exchange_id"], answer["sequence"]) for answer in answers}
+        lost = await client.call_tool("exchange_add", {**turn, "content": "twice"}, meta=meta)
+        assert lost.is_error and lost.structured_content is not None
+        assert lost.structured_content["details"]["allowed"]["exchange_id"] == exchange_id and sequence == 1
+        assert (await call(client, "exchange_list", session_id=session_id))["total_count"] == 1

@@ -1,5 +1,6 @@
 """The default model through its ONNX graph, with the official weights."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,13 +22,8 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def cache_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def embedder(cache_dir: Path) -> Embedder:
-    loaded = load_embedder("minilm", cache_dir=cache_dir)
+def embedder(model_cache: Path) -> Embedder:
+    loaded = load_embedder("minilm", cache_dir=model_cache)
     assert loaded is not None
     return loaded
 
@@ -91,7 +87,8 @@ def test_threads_may_share_it(embedder: Embedder, rows: np.ndarray) -> None:
             assert np.abs(found - rows[:12]).max() < 1e-6
 
 
-def test_a_damaged_graph_in_the_cache_is_built_again(cache_dir: Path, embedder: Embedder, rows: np.ndarray) -> None:
+def test_a_damaged_graph_in_the_cache_is_built_again(model_cache: Path, tmp_path: Path, embedder: Embedder) -> None:
+    cache_dir = Path(shutil.copytree(model_cache, tmp_path / "cache"))
     [graph] = cache_dir.glob("*.onnx")
     content = bytearray(graph.read_bytes())
     content[len(content) // 2] ^= 1

@@ -12,8 +12,10 @@ from mcp_ingress.gateway import Gateway
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.spool import Spool
 from storage.applied import AppliedPositions
+from storage.reader import Reader
 from streams.clock import Clock, SystemClock
 from streams.codec import decode
+from streams.errors import Unavailable
 from streams.events import Event
 from streams.log.base import Log
 from streams.log.sqlite import SqliteLog
@@ -22,10 +24,17 @@ from streams.topics import TOPICS
 from tests.ingress.tools import demo_tools
 
 
+class NoStore:
+    """What a reader is while its store is down."""
+
+    async def run(self, query: object) -> object:
+        raise Unavailable("There is no store.")
+
+
 def gateway(log: Log, home: Path, clock: Clock | None = None) -> Gateway:
     """A gateway whose store parts are absent: tools that need none of them run on it."""
     absent = cast(Any, None)
-    return Gateway(log, AppliedPositions(), absent, absent, None, Spool(home / "spool"), clock or SystemClock())
+    return Gateway(log, AppliedPositions(), cast(Reader, NoStore()), absent, None, Spool(home / "spool"), clock or SystemClock())
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from mcp_ingress.calls import Request, Visitor
+from mcp_ingress.gateway import Limits
 from mcp_ingress.inventory import find_tools
 from streams.errors import EmbedderUnavailable
 from tests.inner_voice.rig import Rig
@@ -203,6 +205,35 @@ async def test_a_failing_embedder_is_said_and_no_other_is_tried(rig: Rig) -> Non
 async def test_a_store_that_is_down_is_a_db_error(rig: Rig) -> None:
     rig.reader.is_down = True
     assert await rig.code(query="x") == "db_error"
+
+
+async def test_an_answer_that_may_lack_the_callers_writes_says_so_and_another_does_not(rig: Rig) -> None:
+    rig.remember("A thought.")
+    rig.gateway.limits = Limits(0.01, 0.01, 0.01)
+    behind = await rig.door.call(
+        Visitor(rig.door.local),
+        Request("inner_voice.retrieve", {"query": "x"}, {"thalweg/freshness": {"thalweg.memory.v1": {"0": 9}}}),
+    )
+    assert behind.body["diagnostics"]["stale"] is True and ids(behind.body) == ["t:r0001"]
+    assert "stale" not in (await rig.ask())["diagnostics"]
+
+
+async def test_what_is_unexpected_is_an_internal_error_that_shows_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(*_: object) -> None:
+        raise RuntimeError("a secret path")
+
+    monkeypatch.setattr("mcp_ingress.toolsets.inner_voice.retrieve.fetch_candidates", defect)
+    answer = await rig.answer(query="x")
+    assert answer.is_error and answer.body["code"] == "internal_error" and "secret" not in answer.text
+
+
+async def test_a_write_is_seen_by_the_next_retrieval(rig: Rig) -> None:
+    rig.remember("A thought.")
+    assert (await rig.ask())["diagnostics"]["thought_candidates"] == 1
+    rig.remember("Another one.")
+    rig.store.sql("INSERT INTO prunes VALUES ('r0001', 'test', now(), 'default', 't', 0, 0, '')")
+    rig.indexes.apply([], [])
+    assert ids(await rig.ask()) == ["t:r0002"]
 
 
 async def test_no_log_leaves_the_name_and_what_came_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

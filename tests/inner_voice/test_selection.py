@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.inner_voice.config import InnerVoiceConfig, read_config
-from processors.inner_voice.kinds import TableName, kinds_of, origin_of, place_of, trust_tier
+from processors.inner_voice.kinds import TableName, origin_of, place_of, trust_tier
 from processors.inner_voice.selection import Candidate, adapted_floor, knowledge_slots, pick, ranked
 from processors.inner_voice.text import cap, content_hash, normalise
 
@@ -136,12 +136,23 @@ def test_a_snippet_is_a_prefix_of_at_most_800_characters(text: str) -> None:
     assert text.startswith(cap(text)) and len(cap(text)) <= 800
 
 
-def test_the_kinds_of_the_specification_are_where_it_says() -> None:
-    present = [("talos", kind) for kind in ("JournalEntry", "Friction", "Goal", "Insight", "Experience", "Tool")]
-    assert kinds_of("thoughts", present) == [("talos", "JournalEntry"), ("talos", "Friction")]
-    assert kinds_of("kg_entities", present) == [("talos", "Goal")]
-    assert kinds_of("kg_observations", [*present, ("valence", "Belief")]) == [("talos", "Insight"), ("valence", "Belief")]
-    assert place_of("valence", "Pattern") is None
+@pytest.mark.parametrize(
+    ("table", "toolset", "kinds"),
+    [
+        ("thoughts", "talos", "JournalEntry Reflection Friction"),
+        ("thoughts", "cognitive_memory", "raw_dialogue l2_insight episode working_memory"),
+        ("thoughts", "valence", "Exchange"),
+        ("thoughts", "context_graph", "whatever_it_notes"),
+        ("kg_entities", "valence", "Entity"),
+        ("kg_entities", "talos", "Goal Capability Limitation Sutra Protocol Persona Domain"),
+        ("kg_observations", "valence", "Belief Pattern Insight"),
+        ("kg_observations", "talos", "Insight Observation Belief Pattern Decision"),
+        (None, "talos", "Experience Question Tool Human Session OperationalState"),
+    ],
+)
+def test_the_kinds_of_the_specification_are_where_it_says(table: str | None, toolset: str, kinds: str) -> None:
+    places = [place_of(toolset, kind) for kind in kinds.split()]
+    assert {place.table if place else None for place in places} == {table}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +163,7 @@ def test_the_kinds_of_the_specification_are_where_it_says() -> None:
         ("valence", "Exchange", "assistant", "model", "red"),
         ("valence", "Exchange", "system", "tool", "amber"),
         ("context_graph", "decision", None, "tool", "amber"),
-        ("cognitive_memory", "insight", None, "model", "red"),
+        ("cognitive_memory", "l2_insight", None, "model", "red"),
         ("a toolset of tomorrow", "note", None, None, "red"),
     ],
 )

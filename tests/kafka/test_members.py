@@ -14,7 +14,6 @@ import pytest
 
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
-from processors.worker import APP_ID
 from streams.log.kafka import KafkaLog
 from streams.positions import Partition
 from streams.progress import read_progress
@@ -23,6 +22,7 @@ from tests.crash.invariants import check_all
 from tests.crash.load import Load
 from tests.kafka.rig.broker import Broker
 from tests.node_process import NodeProcess
+from thalweg.stage_apps import GROUP
 
 pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(240)]
 
@@ -62,7 +62,7 @@ class Sampler(threading.Thread):
         log = KafkaLog(self._address)
         await log.start()
         while not self._asked_to_stop.is_set():
-            committed = await log.committed(APP_ID, [MEMORY.name])
+            committed = await log.committed(GROUP, [MEMORY.name])
             self.samples.append(Sample(committed, await log.end_offsets([DERIVED.name])))
             await asyncio.sleep(0.1)
         await self._read_marks(log)

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import duckdb
 
 from processors.batch import Reduced, reduce_batch
 from storage.database import Database
-from storage.migrate import migrate
 from storage.writer import Writer
 from streams.codec import encode, encode_batch
 from streams.dlq import bury
 from streams.events import Event, wire_type
 from streams.log.base import Outgoing, Record
 from streams.topics import MEMORY, TELEMETRY
-
-NOW = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
+from tests.schema import NOW, fresh_database
 
 
 class Store:
     """A real DuckDB with the real writer; `apply` is what the materialiser does, without a loop and indexes."""
 
-    def __init__(self) -> None:
-        self.database = Database(None)
-        migrate(self.database.cursor(), NOW)
+    def __init__(self, database: Database | None = None) -> None:
+        self.database = database or fresh_database()
         self.writer = Writer(self.database)
         self.offsets: dict[tuple[str, int], int] = {}
 

@@ -18,6 +18,7 @@ from streams.dlq import bury
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position
 from streams.topics import MEMORY, TELEMETRY
+from tests.examples import examples
 from tests.processors.harness import NOW, Store, event
 
 NAMESPACES = ("north", "south")
@@ -121,7 +122,7 @@ def in_turn() -> dict[str, list[Any]]:
 ORDERS = st.deferred(lambda: st.permutations([at for at, records in log().items() for _ in records]))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(4, 20), deadline=None)
 @given(order=ORDERS, sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4))
 def test_every_interleaving_that_keeps_the_order_of_each_partition_gives_the_same_store(order: Any, sizes: list[int]) -> None:
     assert folded(list(order), sizes) == in_turn()

@@ -15,6 +15,7 @@ from streams.codec import encode
 from streams.dlq import bury
 from streams.log.base import Outgoing, Record
 from streams.topics import MEMORY
+from tests.examples import examples
 from tests.processors.harness import NOW, Store, event
 
 SESSIONS = ["2026-01-05-a", "2026-01-05-b"]
@@ -161,5 +162,5 @@ class Delivery(RuleBasedStateMachine):
         return {row[0] for row in self.store.sql('SELECT "offset" FROM duplicates')}
 
 
-Delivery.TestCase.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+Delivery.TestCase.settings = settings(max_examples=examples(8, 40), stateful_step_count=25, deadline=None)
 TestDelivery = Delivery.TestCase

@@ -10,10 +10,10 @@ import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
-from storage.migrate import known_migrations
 from storage.search.engine import SearchIndexes
 from storage.search.entries import VectorEntry
 from streams.ids import record_label
+from tests.schema import copy_into
 
 EMBEDDER = HashingEmbedder()
 MODEL = EMBEDDER.info
@@ -28,11 +28,16 @@ def label_of(record_id: str, namespace: str = "a") -> int:
 class Store:
     """Tables, and the positions that they have reached."""
 
-    def __init__(self) -> None:
+    def __init__(self, saved: Path | None = None, *, offset: int = 0) -> None:
         self.connection = duckdb.connect()
-        for migration in known_migrations():
-            self.connection.execute(migration.sql)
-        self.offset = 0
+        copy_into(self.connection, saved)
+        self.offset = offset
+
+    def save(self, file: Path) -> None:
+        """What `Store(file, offset=…)` opens as a store of its own."""
+        self.connection.execute(f"ATTACH '{file}' AS saved")
+        self.connection.execute("COPY FROM DATABASE memory TO saved")
+        self.connection.execute("DETACH saved")
 
     @property
     def positions(self) -> dict[str, int]:

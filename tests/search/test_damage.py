@@ -1,9 +1,10 @@
 """R11: a damaged index is detected before it is loaded, and built again from the tables, with the same content (I7)."""
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,30 +22,40 @@ from tests.search.store import EMBEDDER, MODEL, Store
 ROWS = 300
 
 
-@pytest.fixture(autouse=True)
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def small_limits() -> Iterator[None]:
     """So that a few hundred rows use the graph, and more than fifty missing ones are a rebuild."""
-    monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
-    monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
-    monkeypatch.setattr(table_module, "CATCH_UP_ROWS", 50)
-    monkeypatch.setattr(held_module, "SAVE_ROWS", 50)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_module, "EXACT_LABELS", 100)
+        patch.setattr(vector_module, "EXACT_ROWS", 100)
+        patch.setattr(table_module, "CATCH_UP_ROWS", 50)
+        patch.setattr(held_module, "SAVE_ROWS", 50)
+        yield
 
 
-@pytest.fixture
-def store() -> Store:
+@pytest.fixture(scope="module")
+def whole(small_limits: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store's file and whole indexes of it, made once; tests have copies."""
+    folder = tmp_path_factory.mktemp("whole")
     store = Store()
     for number in range(ROWS):
         store.write(f"r{number}", f"river number{number} bends w{number % 11}")
-    return store
+    indexes = store.open(folder / "indexes")
+    assert indexes.wait_ready(60)
+    indexes.close()
+    store.save(folder / "store.duckdb")
+    return folder
 
 
 @pytest.fixture
-def saved(store: Store, tmp_path: Path) -> Path:
+def store(whole: Path) -> Store:
+    return Store(whole / "store.duckdb", offset=ROWS)
+
+
+@pytest.fixture
+def saved(whole: Path, tmp_path: Path) -> Path:
     """A directory with whole indexes of the store."""
-    indexes = store.open(tmp_path)
-    assert indexes.wait_ready(60)
-    indexes.close()
-    return tmp_path
+    return Path(shutil.copytree(whole / "indexes", tmp_path / "saved"))
 
 
 def assert_equal_to_table(indexes: SearchIndexes, store: Store) -> None:

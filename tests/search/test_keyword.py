@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search.keyword import KeywordIndex
+from storage.search.keyword import WORDS, KeywordIndex
 from storage.search.terms import document_terms, query_terms
+from tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60).filter(str.strip)
 
@@ -29,6 +30,16 @@ def test_a_document_is_found_before_and_after_the_commit(index: KeywordIndex) ->
     assert index.commit() == 1
     assert index.waiting == 0
     assert labels(index.search("thalweg", "a", 5)) == [1]
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_words_are_found_as_they_are_spelled_without_any_languages_rules(index: KeywordIndex, committed: bool) -> None:
+    index.add([(1, "a", "The connections"), (2, "a", "the Connection"), (3, "a", "Straße zum Café")])
+    if committed:
+        index.commit()
+    for query, found in (("CONNECTION", [2]), ("connections", [1]), ("the", [1, 2]), ("STRASSE", [3]), ("café", [3]), ("cafe", [])):
+        assert labels(index.search(query, "a", 5, field=WORDS)) == found, query
+    assert sorted(labels(index.search("connection", "a", 5))) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +86,7 @@ def test_each_word_of_a_text_finds_it(words: list[str], data: st.DataObject) -> 
         assert set(query_terms(word)) & set(document_terms(text))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(5, 25), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=8))
 def test_whatever_is_stored_is_found_by_its_own_text(tmp_path_factory: pytest.TempPathFactory, stored: list[str]) -> None:
     index = KeywordIndex(tmp_path_factory.mktemp("keywords"))
@@ -105,15 +116,15 @@ def test_matches_never_leave_the_namespace(index: KeywordIndex) -> None:
     assert labels(index.search("river", "b", 5)) == [2]
 
 
-@pytest.mark.parametrize("allowed_count", [0, 1, 50, 1500, 2900])
-def test_a_filter_of_any_selectivity_loses_nothing(index: KeywordIndex, allowed_count: int) -> None:
-    # the allowed ones are the worst matches, so that filtering what was found first would find none
+def test_a_filter_of_any_selectivity_loses_nothing(index: KeywordIndex) -> None:
     index.add([(number, "a", "river " + "and other words " * (number % 97)) for number in range(3000)])
     index.commit()
-    worst = [label for label, _ in index.search("river", "a", 3000)][3000 - allowed_count :]
-    found = index.search("river", "a", 20, np.sort(np.array(worst, np.int64)))
-    assert len(found) == min(20, allowed_count)
-    assert set(labels(found)) <= set(worst)
+    ranked = labels(index.search("river", "a", 3000))
+    for allowed_count in (0, 1, 50, 1500, 2900):
+        worst = ranked[3000 - allowed_count :]  # so that filtering what was found first would find none
+        found = index.search("river", "a", 20, np.sort(np.array(worst, np.int64)))
+        assert len(found) == min(20, allowed_count)
+        assert set(labels(found)) <= set(worst)
 
 
 def test_the_overlay_scores_as_the_index_does(index: KeywordIndex) -> None:

@@ -11,6 +11,8 @@ from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.reducers.derived import decode_vector
 from processors.stages.embed import encode_texts
+from storage.search.asking import asking_share
+from storage.search.background import background
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.planner import Filter
@@ -67,12 +69,54 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
     assert scores == pytest.approx({1: 0.5 + 0.45, 2: 0.5, 3: 0.4})
 
 
-def test_the_parts_are_between_nothing_and_one_and_a_relation_lifts_to_half_of_its_parent() -> None:
-    full = Evidence(keyword={1: 1.0}, vector={1: 1.0, 2: 0.1}, parents={2: 1})
+def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:
+    full = Evidence(keyword={1: 1.0}, vector={1: 9.0, 2: 0.1}, dates={1: 1.0}, parents={2: 1})
     parts = score_parts(full, [1, 2], {1: 1.0, 2: 0.0})
-    assert sum(parts[1].values()) == pytest.approx(1.0)
-    assert sum(parts[2].values()) == pytest.approx(0.5)
+    assert parts[1] == pytest.approx({"late": 0.5, "keyword": 0.15, "vector": 0.135, "date": 0.075})
+    assert sum(parts[2].values()) == pytest.approx(sum(parts[1].values()) / 2)
     assert parts[2]["graph"] > 0
+
+
+def test_a_cosine_counts_by_how_far_it_stands_out_from_the_others() -> None:
+    close = Evidence(vector={1: 0.5}, background=(0.4, 0.05))
+    wide = Evidence(vector={1: 0.5, 2: 0.1}, background=(0.3, 0.1))
+    assert score_parts(close, [1], {1: 0.0})[1]["vector"] == pytest.approx(2 * 0.045 / 2)
+    assert score_parts(wide, [1], {1: 0.0})[1]["vector"] == pytest.approx(2 * 0.045 / 2)
+    assert score_parts(wide, [2], {2: 0.0})[2]["vector"] == 0
+
+
+@pytest.mark.parametrize(("best", "keyword", "vector"), [(0.6, 0.3, 0.045), (0.425, 0.15, 0.09), (0.3, 0.0, 0.135)])
+def test_where_the_words_of_a_query_are_nowhere_keywords_fade_and_the_vector_counts_threefold(
+    best: float, keyword: float, vector: float
+) -> None:
+    evidence = Evidence(
+        matches={1: np.array([best]), 2: np.array([0.1])}, weights=np.array([1.0]), keyword={2: 1.0, 3: 1.0}, vector={2: 1.0}
+    )
+    parts = score_parts(evidence, [2, 3], {2: 0.0})
+    assert parts[2]["keyword"] == pytest.approx(keyword / 2)
+    assert parts[2]["vector"] == pytest.approx(vector / 2)
+    assert parts[3]["keyword"] == pytest.approx(0.15), "a record that is not embedded yet is found by its words"
+
+
+def test_a_record_that_only_asks_loses_a_part_and_says_so() -> None:
+    parts = score_parts(Evidence(asking={1: 1.0, 2: 0.5}), [1, 2, 3], {1: 0.8, 2: 0.8, 3: 0.8})
+    assert [sum(parts[label].values()) for label in (1, 2, 3)] == pytest.approx([0.4 * 0.85, 0.4 * 0.925, 0.4])
+    assert "asking" not in parts[3]
+
+
+def test_the_share_that_asks_is_counted_in_characters_of_sentences() -> None:
+    assert asking_share("What did she cook? Soup, soup and soup.") == pytest.approx(18 / 38)
+    assert asking_share("See https://a.example/?q=1 for more.") == 0
+    assert asking_share("何時ですか？") == 1
+
+
+def test_the_background_of_few_texts_is_mostly_what_is_believed_of_any() -> None:
+    labels = np.arange(2_000, dtype=np.int64)
+    mean, deviation = background(lambda _, some: np.where(some % 8, 0.5, 0.7), np.zeros(3), labels)
+    assert (mean, deviation) == pytest.approx((0.55, 0.12), abs=0.05)
+    assert background(lambda _, some: np.full(len(some), np.nan), np.zeros(3), labels[:5]) == pytest.approx((0.2, 0.1))
+    mean, deviation = background(lambda _, some: np.full(len(some), 0.9), np.zeros(3), labels[:2])
+    assert (mean, deviation) == pytest.approx((0.244, 0.195), abs=0.001)
 
 
 def test_neighbours_are_those_of_the_session_by_moments() -> None:
@@ -113,8 +157,8 @@ ASKED = [
 
 
 @pytest.fixture(scope="module")
-def embedder(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
-    loaded = load_embedder("minilm", cache_dir=tmp_path_factory.mktemp("models"))
+def embedder(model_cache: Path) -> Embedder:
+    loaded = load_embedder("minilm", cache_dir=model_cache)
     assert loaded is not None
     return loaded
 
@@ -165,6 +209,14 @@ def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(spoken: tup
         assert sum(hit.parts.values()) == pytest.approx(hit.score)
         assert 0 <= hit.score <= 1
         assert hit.text
+
+
+def test_a_date_in_the_question_leads_to_what_was_said_then(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
+    day = f"{START:%d %B %Y}"
+    found = ask(spoken, embedder, f"What was said about the trip on {day}?")
+    assert all(hit.parts["date"] == pytest.approx(0.075) and hit.sides["date"][1] == 1.0 for hit in found.hits)
+    off = ask(spoken, embedder, f"What was said about the trip in {START.year - 2}?")
+    assert all("date" not in hit.sides and "date" not in hit.parts for hit in off.hits)
 
 
 def test_a_filter_holds_for_neighbours_too(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:

@@ -29,6 +29,15 @@ def linked_index(count: int = len(LABELS)) -> VectorIndex:
     return index
 
 
+@pytest.fixture(scope="module")
+def linked() -> VectorIndex:
+    """All rows in a graph, made once: to be asked and saved, not changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_module, "EXACT_LABELS", 100)
+        patch.setattr(vector_module, "EXACT_ROWS", 100)
+        return linked_index()
+
+
 def recall(index: VectorIndex, allowed: np.ndarray | None, queries: np.ndarray) -> float:
     usable = np.arange(len(LABELS)) if allowed is None else np.flatnonzero(np.isin(LABELS, allowed))
     hits = 0
@@ -67,25 +76,24 @@ def test_vectors_of_another_length_are_refused_on_both_ways() -> None:
         index.search(np.ones(3, np.float32), 1)
 
 
-def test_the_graph_finds_what_exact_search_finds(through_the_graph: None) -> None:
-    assert recall(linked_index(), None, unit_rows(30, seed=2)) >= 0.95
+def test_the_graph_finds_what_exact_search_finds(through_the_graph: None, linked: VectorIndex) -> None:
+    assert recall(linked, None, unit_rows(30, seed=2)) >= 0.95
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.1, 0.5, 0.999])
-def test_a_filter_of_any_selectivity_loses_nothing(through_the_graph: None, share: float) -> None:
+def test_a_filter_of_any_selectivity_loses_nothing(through_the_graph: None, linked: VectorIndex, share: float) -> None:
     allowed = np.sort(np.random.default_rng(3).choice(LABELS, int(share * len(LABELS)), replace=False))
-    index = linked_index()
-    found = index.search(ROWS[0], 10, allowed)
+    found = linked.search(ROWS[0], 10, allowed)
     assert len(found) == min(10, len(allowed))
     assert np.isin([label for label, _ in found], allowed).all()
     if len(allowed) >= 10:
-        assert recall(index, allowed, unit_rows(20, seed=4)) >= 0.95
+        assert recall(linked, allowed, unit_rows(20, seed=4)) >= 0.95
 
 
-def test_a_filter_that_correlates_with_the_query_loses_nothing(through_the_graph: None) -> None:
+def test_a_filter_that_correlates_with_the_query_loses_nothing(through_the_graph: None, linked: VectorIndex) -> None:
     query = ROWS[0]
     far = np.sort(LABELS[np.argsort(ROWS @ query)[:400]])  # exactly what the query is least like
-    assert recall(linked_index(), far, query[None]) >= 0.95
+    assert recall(linked, far, query[None]) >= 0.95
 
 
 def test_no_graph_is_made_while_exact_search_is_the_better_answer() -> None:
@@ -155,8 +163,8 @@ def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(
     assert not wrong
 
 
-def test_a_saved_index_is_loaded_with_everything_linked(through_the_graph: None, tmp_path: Path) -> None:
-    linked_index().save(tmp_path, {"t/0": 3})
+def test_a_saved_index_is_loaded_with_everything_linked(through_the_graph: None, linked: VectorIndex, tmp_path: Path) -> None:
+    linked.save(tmp_path, {"t/0": 3})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, ROWS)])
     assert loaded.unlinked == 0
     assert (loaded.labels() == np.sort(LABELS)).all()
@@ -170,14 +178,14 @@ def test_rows_newer_than_the_saved_graph_wait_to_be_linked(through_the_graph: No
     assert all(loaded.search(ROWS[row], 1)[0][0] == LABELS[row] for row in (0, 1999, 2000, 2999))
 
 
-def test_a_graph_with_what_the_table_lacks_is_left_aside(through_the_graph: None, tmp_path: Path) -> None:
-    linked_index().save(tmp_path, {})
+def test_a_graph_with_what_the_table_lacks_is_left_aside(through_the_graph: None, linked: VectorIndex, tmp_path: Path) -> None:
+    linked.save(tmp_path, {})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS[1:], [(LABELS[1:], ROWS[1:])])
     assert loaded.unlinked == 2999
 
 
-def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(through_the_graph: None, tmp_path: Path) -> None:
-    linked_index().save(tmp_path, {})
+def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(through_the_graph: None, linked: VectorIndex, tmp_path: Path) -> None:
+    linked.save(tmp_path, {})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, unit_rows(3000, seed=9))])
     assert loaded.unlinked == 3000
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from storage.search.planner import Filter
 from storage.search.why import explain
+from tests.examples import examples
 from tests.search.store import EMBEDDER, START, Store
 
 WORDS = ("tide", "gauge", "offset", "sign", "harbour", "moon", "parser")
@@ -33,7 +34,7 @@ FILTERS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15, 60), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(RECORD, min_size=1, max_size=12),
     st.lists(st.sampled_from([*WORDS, "elsewhere"]), min_size=1, max_size=3).map(" ".join),

@@ -12,6 +12,7 @@ from storage.database import Database
 from storage.migrate import migrate
 from storage.sql.snapshot import Snapshots
 from tests.sql.rows import insert_story
+from tests.sql.valence_story import tell_valence
 
 NOW = datetime(2026, 3, 3, 12, 0, tzinfo=UTC)
 
@@ -22,6 +23,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     cursor = database.cursor()
     migrate(cursor, NOW)
     insert_story(cursor)
+    tell_valence(database)
     yield database
     database.close()
 

@@ -200,6 +200,10 @@ def _cognitive(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(cursor, "stale_memory", id=5, item_id=3, archived_at=TUESDAY, created_at=MONDAY, last_accessed=MONDAY, **gone, **at)
     counts = {"evaluated_documents": 10, "failed_documents": 0, "kappa": 0.6, "kappa_degenerate": False}
     models = {"judge1_model": "offline-lexical-1", "judge2_model": "offline-semantic-1"}
+    models |= {"mode": "dual", "cost_usd": 0.0}
     insert(cursor, "judge_runs", query_id=42, query="How do wheels help?", judged_at=TUESDAY, **counts, **models, **at)
+    single = models | {"mode": "single", "judge1_model": "openai:gpt-4o", "judge2_model": "openai:gpt-4o-mini", "cost_usd": 0.02}
+    unsaid = {"evaluated_documents": 10, "failed_documents": 1, "kappa": None, "kappa_degenerate": False}
+    insert(cursor, "judge_runs", query_id=43, query="How long is a build?", judged_at=TUESDAY, **unsaid, **single, **at)
     day = {"precision_at_5": 0.78, "drift_detected": False, "queries_tested": 50, "details": "Baseline needs 3 days of results; 0 recorded"}
     insert(cursor, "model_drift_log", date=TUESDAY.date(), query_breakdown="{}", completed_at=TUESDAY, **day, **at)

@@ -125,7 +125,7 @@ def test_plain_duckdb_sees_every_table_and_view_in_a_snapshot_file(store: Databa
     assert Snapshots(store).snapshot_to(file) == file.stat().st_size
     with duckdb.connect(file) as plain:
         assert public_tables(plain) == public_tables(store.cursor())
-        assert plain.execute("SELECT count(*) FROM sessions").fetchone() == (3,)
+        assert plain.execute("SELECT count(*) FROM sessions").fetchone() == (4,)
     with pytest.raises(Refused, match="exists already"):
         Snapshots(store).snapshot_to(file)
     Snapshots(store).snapshot_to(file, overwrite=True)
@@ -134,7 +134,7 @@ def test_plain_duckdb_sees_every_table_and_view_in_a_snapshot_file(store: Databa
 def test_every_table_and_view_becomes_a_parquet_file(store: Database, tmp_path: Path) -> None:
     counts = export_parquet(store.cursor(), tmp_path / "it's here")
     assert sorted(counts) == public_tables(store.cursor())
-    assert counts["tool_calls"] == 5 and counts["sessions"] == 3
+    assert counts["tool_calls"] == 5 and counts["sessions"] == 4
     assert sorted(entry.name for entry in (tmp_path / "it's here").iterdir()) == [f"{name}.parquet" for name in sorted(counts)]
     with duckdb.connect() as plain:
         file = str(tmp_path / "it's here" / "tool_calls.parquet").replace("'", "''")

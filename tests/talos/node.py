@@ -16,6 +16,7 @@ from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
 from processors.graph_source import read_graph
 from processors.session_state import read_state
+from processors.stages.embed import Embed
 from processors.stages.patterns import Patterns
 from processors.talos.extraction import Entity, extract
 from processors.talos.similarity import Record as Statement
@@ -74,6 +75,7 @@ class SmallNode:
         self.connection = Connection()
         self.spool = Spool(home / "spool")
         self.embedder = embedder
+        self.embed = Embed(embedder)
         self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
         self.gateway = Gateway(
@@ -147,7 +149,7 @@ class SmallNode:
 
     def _show_patterns(self, logged: LoggedEvent) -> None:
         """What the patterns stage publishes."""
-        stage = Patterns(self.reader, self.applied)
+        stage = Patterns(self.reader, self.applied, self.embed)
         state = read_state(self.store.database.cursor(), logged.event.namespace, logged.event.data["session_id"])
         if state is not None:
             for fact in stage.signalled(logged, state):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from storage.graph.extent import may_meet
 from streams.errors import Refused, Unavailable
 from tests.talos.node import SmallNode
 
 SESSION = "2026-01-05-graph"
 
 
-@pytest.fixture
-async def told(node: SmallNode) -> SmallNode:
+async def tell(node: SmallNode) -> None:
     """A session with a goal, an insight that led to a belief, a blocking friction that occurred twice, tool calls, a state."""
     await node.call("journal_write", content="I believe in tests.", category="observation")
     await node.call("session_open", session_id=SESSION, goal="Draw the graph")
@@ -25,7 +27,15 @@ async def told(node: SmallNode) -> SmallNode:
         node.observe("session.tool_call", session__id=SESSION, tool__name="read", tool__success=success)
     node.observe("session.state_change", session__id=SESSION, to="momentum", category="flow")
     await node.call("session_close", session_id=SESSION, goal_achieved=True)
-    return node
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallNode]:
+    """A node that was told it, and that the tests only ask: its graph is built once."""
+    node = SmallNode(tmp_path_factory.mktemp("told"))
+    asyncio.run(tell(node))
+    yield node
+    node.close()
 
 
 async def rows(node: SmallNode, cypher: str, **parameters: Any) -> list[list[Any]]:
@@ -68,18 +78,51 @@ async def test_the_edges_carry_what_was_counted(told: SmallNode) -> None:
     assert await rows(told, "MATCH (:Friction)-[m:MERGED_INTO]->(:Friction) RETURN count(m)") == [[1]]
 
 
-async def test_the_inherited_count_of_an_open_is_the_number_of_its_edges(told: SmallNode) -> None:
-    answer = await told.call("session_open", session_id=f"{SESSION}-2", goal="Go on")
-    found = await rows(told, "MATCH (s:Session {id: $id})-[:INHERITED]->(k) RETURN count(k)", id=f"{SESSION}-2")
+async def test_the_inherited_count_of_an_open_is_the_number_of_its_edges(node: SmallNode) -> None:
+    await tell(node)
+    answer = await node.call("session_open", session_id=f"{SESSION}-2", goal="Go on")
+    found = await rows(node, "MATCH (s:Session {id: $id})-[:INHERITED]->(k) RETURN count(k)", id=f"{SESSION}-2")
     assert found == [[answer["inherited_count"]]]
     assert answer["inherited_count"] == sum(answer["inherited_summary"].values()) > 3
 
 
-async def test_a_query_sees_what_its_caller_has_just_written(told: SmallNode) -> None:
+@pytest.mark.parametrize(
+    ("cypher", "may"),
+    [
+        ("MATCH (s:Session)-[:INHERITED]->(k) RETURN k", True),
+        ("MATCH (s:Session)-[r:USED|inherited]->(k) RETURN k", True),
+        ("MATCH (s)-[:`INHERITED`*1..2]->(k) RETURN k", True),
+        ("MATCH (s)-[r]->(k) RETURN label(r)", True),
+        ("MATCH (s)-[r {count: 1}]->(k) RETURN r", True),
+        ("MATCH (s)<-[*1..2]-(k) RETURN k", True),
+        ("MATCH (s)-->(k) RETURN k", True),
+        ("MATCH (s)--(k)<--(m) RETURN k", True),
+        ("MATCH (s)<-[:USED]-(k)-[]-(m) RETURN k", True),
+        ("MATCH (s:Session)-[r:USED {count: 2}]->(k:Tool)<-[:PRODUCED*1..2]-(x) RETURN k", False),
+        ("MATCH (s:Session) WHERE s.tool_calls - 1 > -2 RETURN [1, 2], s.goal", False),
+    ],
+)
+def test_a_query_that_cannot_meet_what_sessions_inherited_is_known(cypher: str, may: bool) -> None:
+    assert may_meet(cypher, "INHERITED") is may
+
+
+async def test_what_a_session_inherited_is_projected_for_the_queries_that_can_meet_it(node: SmallNode) -> None:
+    await tell(node)
+    await node.call("session_open", session_id=f"{SESSION}-2", goal="Go on")
+    sizes = {}
+    for cypher in ("MATCH (:Session)-[r:USED]->(:Tool) RETURN count(r)", "MATCH (:Session)-[r]->() RETURN count(r)"):
+        sizes[cypher] = (await rows(node, cypher))[0][0]
+    [[inherited]] = await rows(node, "MATCH (:Session)-[r:INHERITED]->() RETURN count(r)")
+    used, any_relation = sizes.values()
+    assert used == 1 and inherited > 3 and any_relation > inherited
+
+
+async def test_a_query_sees_what_its_caller_has_just_written(node: SmallNode) -> None:
+    await tell(node)
     ask = "MATCH (i:Insight) RETURN count(i)"
-    [[before]] = await rows(told, ask)
-    await told.call("journal_write", content="Fresh.", category="insight")
-    assert await rows(told, ask) == [[before + 1]]
+    [[before]] = await rows(node, ask)
+    await node.call("journal_write", content="Fresh.", category="insight")
+    assert await rows(node, ask) == [[before + 1]]
 
 
 async def test_the_preloaded_nodes_are_there_before_the_first_event(node: SmallNode) -> None:
@@ -115,9 +158,9 @@ async def test_a_literal_and_a_property_named_like_a_clause_are_no_clauses(told:
     ],
 )
 async def test_what_would_change_something_is_refused_with_its_clause_and_place(
-    node: SmallNode, cypher: str, clause: str, column: int
+    told: SmallNode, cypher: str, clause: str, column: int
 ) -> None:
-    refused = await refusal(node, cypher)
+    refused = await refusal(told, cypher)
     assert (refused.error_code, refused.extra["clause"]) == ("read_only_violation", clause)
     assert refused.extra["position"] == {"line": 1, "column": column, "offset": column - 1}
 
@@ -135,8 +178,8 @@ async def test_what_would_change_something_is_refused_with_its_clause_and_place(
         ("   ;", {"line": 1, "column": 1, "offset": 0}),
     ],
 )
-async def test_a_query_that_cannot_be_read_is_refused_with_the_place(node: SmallNode, cypher: str, position: dict[str, int]) -> None:
-    refused = await refusal(node, cypher)
+async def test_a_query_that_cannot_be_read_is_refused_with_the_place(told: SmallNode, cypher: str, position: dict[str, int]) -> None:
+    refused = await refusal(told, cypher)
     assert (refused.error_code, refused.extra["position"]) == ("syntax_error", position)
 
 
@@ -154,9 +197,9 @@ async def test_explain_gives_a_plan_and_executes_nothing(told: SmallNode) -> Non
     assert "SCAN_NODE_TABLE" in answer["plan"]
 
 
-async def test_a_thousand_rows_are_the_limit(node: SmallNode) -> None:
-    whole = await node.call("graph_query", cypher="UNWIND range(1, 1000) AS x RETURN x")
-    cut = await node.call("graph_query", cypher="UNWIND range(1, 1001) AS x RETURN x")
+async def test_a_thousand_rows_are_the_limit(told: SmallNode) -> None:
+    whole = await told.call("graph_query", cypher="UNWIND range(1, 1000) AS x RETURN x")
+    cut = await told.call("graph_query", cypher="UNWIND range(1, 1001) AS x RETURN x")
     assert len(whole["rows"]) == len(cut["rows"]) == 1000
     assert "truncated" not in whole and cut["truncated"] is True
 
@@ -167,9 +210,9 @@ async def test_a_query_without_end_is_ended(told: SmallNode, monkeypatch: pytest
     assert refused.error_code == "timeout"
 
 
-async def test_a_value_that_does_not_fit_is_the_callers_to_mend(node: SmallNode) -> None:
-    assert (await refusal(node, "RETURN 1 / 0")).error_code == "invalid_argument"
-    mixed = await refusal(node, "RETURN $x", parameters={"x": {"a": [1, None, "b"]}})
+async def test_a_value_that_does_not_fit_is_the_callers_to_mend(told: SmallNode) -> None:
+    assert (await refusal(told, "RETURN 1 / 0")).error_code == "invalid_argument"
+    mixed = await refusal(told, "RETURN $x", parameters={"x": {"a": [1, None, "b"]}})
     assert mixed.error_code == "invalid_argument" and "/" not in mixed.message
 
 
@@ -190,11 +233,11 @@ async def test_nodes_edges_and_paths_are_objects(told: SmallNode) -> None:
     assert path["relationships"][0]["_type"] == "USED"
 
 
-async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(told: SmallNode) -> None:
-    told.reader.is_down = True
+async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: SmallNode) -> None:
+    node.reader.is_down = True
     with pytest.raises(Unavailable):
-        await told.call("graph_query", cypher="RETURN 1")
-    told.reader.is_down = False
-    told.gateway.projections = None
+        await node.call("graph_query", cypher="RETURN 1")
+    node.reader.is_down = False
+    node.gateway.projections = None
     with pytest.raises(Unavailable, match="no graph"):
-        await told.call("graph_query", cypher="RETURN 1")
+        await node.call("graph_query", cypher="RETURN 1")

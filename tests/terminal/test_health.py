@@ -28,7 +28,7 @@ async def test_an_otlp_topic_that_is_not_applied_is_seen_as_stuck(tmp_path: Path
         now = [0.0]
         clock = SimpleNamespace(monotonic=lambda: now[0])
         applied = AppliedPositions()
-        health = Health(SimpleNamespace(log=log, followed=["otlp_spans"], applied=applied, runners=[], clock=clock))  # type: ignore[arg-type]
+        health = Health(SimpleNamespace(log=log, followed=["otlp_spans"], applied=applied, runners=[], elsewhere=[], clock=clock))  # type: ignore[arg-type]
         await health.observe()
         assert states(health, now[0]) == {"topic otlp_spans": "working"}
         now[0] = BEHIND_S + 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.texts import texts_to_embed
+from processors.embedding.texts import TEXTS, texts_to_embed
 from processors.reducers.derived import encode_vector
 from processors.stages.tensions import Tensions
 from streams.codec import encode
@@ -30,14 +30,15 @@ class BeliefNode(SmallNode):
         super().__init__(home, HashingEmbedder())
         self.tensions = Tensions(self.reader, self.indexes, self.applied)
         self.is_blind = False
+        self.facts: list[Event] = []
         self.waiting: list[Record] = []
 
     def _derive(self, logged: LoggedEvent) -> None:
+        if logged.event.type in TEXTS and logged.event.type.startswith("thalweg.valence."):
+            self._keep(self._embedded(logged.event))
         if logged.event.type not in Tensions.accepts:
             super()._derive(logged)
-            return
-        self._keep(self._embedded(logged.event))
-        if not self.is_blind:
+        elif not self.is_blind:
             self.detect(logged)
 
     def _embedded(self, event: Event) -> Event:
@@ -52,6 +53,7 @@ class BeliefNode(SmallNode):
         """What the detector finds for this event now."""
         cursor = self.store.database.cursor()
         for fact in self.tensions.find(cursor, logged):
+            self.facts.append(fact)
             self._keep(fact)
 
     def _keep(self, fact: Event) -> None:
@@ -97,6 +99,12 @@ class Believer(Agent):
         """The contents of what is found, best first."""
         answer = await self.call("belief_query", query=query, **more)
         return [belief["content"] for belief in answer["beliefs"]]
+
+    async def one_tension_of(self, status: str) -> dict[str, Any]:
+        """The only tension of that status."""
+        [tension] = (await self.call("tension_list", status=status))["tensions"]
+        found: dict[str, Any] = tension
+        return found
 
     async def one_tension(self) -> dict[str, Any]:
         """The only tension there is."""

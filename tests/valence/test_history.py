@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from processors.valence.confidence import WEIGHTS, read_confidence, under_tension
 from processors.valence.tensions import tension_id
+from streams.event_types.valence import BELIEF_REINFORCED, TENSION_CLOSED
+from tests.examples import examples
 from tests.processors.harness import Store, event
 from tests.valence.conftest import BeliefNode, Believer
 
@@ -127,6 +129,25 @@ async def test_other_words_of_another_source_reinforce(agent: Believer, node: Be
     assert node.store.sql("SELECT how, cosine FROM belief_corroborations ORDER BY how") == [("cosine", 0.95), ("stated", None)]
 
 
+async def test_whoever_follows_the_derived_topic_is_told_what_was_reinforced_and_which_tensions_are_closed(
+    agent: Believer, node: BeliefNode
+) -> None:
+    a = await agent.hold("The cache is on", "cache", source_ref="x")
+    b = await agent.hold("The cache is not on", "cache")
+    await agent.hold("The cache is on", "cache", source_ref="y")
+    told = [fact for fact in node.facts if fact.type == BELIEF_REINFORCED]
+    assert [(fact.data["belief_id"], fact.data["corroboration_count"]) for fact in told] == [(a["id"], 2)]
+    await agent.call("belief_supersede", old_belief_id=a["id"], new_content="The big cache is on", reason="exact")
+    newer = await agent.one_tension_of("detected")
+    await agent.call("tension_resolve", tension_id=newer["id"], resolution="Both", action="keep_both")
+    closed = [fact for fact in node.facts if fact.type == TENSION_CLOSED]
+    assert [(fact.data["tension_id"], fact.data["status"], fact.data["action"]) for fact in closed] == [
+        (tension_id(a["id"], b["id"]), "resolved", None),
+        (newer["id"], "accepted", "keep_both"),
+    ]
+    assert closed[0].data["resolution"].startswith("auto: superseded by") and node.store.sql("SELECT count(*) FROM dead_letters") == [(0,)]
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -144,7 +165,7 @@ def test_garbage_of_a_foreign_producer_is_refused_or_buried_and_makes_no_belief(
     assert store.sql("SELECT (SELECT count(*) FROM outcomes WHERE status = 'refused') + (SELECT count(*) FROM dead_letters)") == [(1,)]
 
 
-shapes = settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+shapes = settings(max_examples=examples(3, 12), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 @shapes

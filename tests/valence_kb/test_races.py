@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from processors.valence_kb.identifiers import EXCHANGE, PATTERN, SESSION, object_id
 from streams.events import Event
+from tests.examples import examples
 from tests.processors.harness import Store, event
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
@@ -85,7 +86,7 @@ def _rows(store: Store) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=12, deadline=None, database=None)
+@settings(max_examples=examples(4, 20), deadline=None, database=None)
 @given(st.permutations(_requests()), st.data())
 def test_whatever_the_order_the_repeats_and_the_batches_the_numbers_are_dense_and_a_replay_gives_the_same(
     order: list[Event], data: st.DataObject

@@ -1,4 +1,4 @@
-"""A caller who writes memories through the real door and finds out when each can be searched."""
+"""A caller who writes through the real door, with whichever tool is measured, and finds out when each write can be searched."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from mcp_ingress.tool import Tool
 from streams.errors import Unavailable
 from streams.topics import MEMORY
+from thalweg.bench.examples import NEEDED, WRITE, example, write_tool
 from thalweg.bench.scratch import Connection
 
 STAGES = ["embed"]
@@ -27,37 +30,53 @@ class Written:
 class Caller:
     """An MCP connection for the calls and a control connection for the waiting, both kept open."""
 
-    def __init__(self, calls: Connection, waits: Connection) -> None:
-        self._calls, self._waits = calls, waits
+    def __init__(self, calls: Connection, waits: Connection, tool: Tool) -> None:
+        self._calls, self._waits, self._tool = calls, waits, tool
 
     @classmethod
-    async def connect(cls, home: Path) -> Caller:
+    async def connect(cls, home: Path, tool: Tool) -> Caller:
         calls = await Connection.open(home)
         await calls.greet()
-        return cls(calls, await Connection.open(home))
+        return cls(calls, await Connection.open(home), tool)
 
     async def write(self, text: str, due: float | None = None) -> Written:
-        """Write one entry; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""
+        """Write once; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""
+        arguments = await self._arguments(text)
         started = time.perf_counter() if due is None else due
-        arguments = {"content": text, "category": "observation"}
-        answer = await self._calls.request("tools/call", {"name": "journal_write", "arguments": arguments})
+        answer = await self._call(self._tool, arguments)
         accepted = time.perf_counter()
-        token = {MEMORY.name: answer["structuredContent"]["freshness"][MEMORY.name]}
+        token = {MEMORY.name: answer["freshness"][MEMORY.name]}
         reached = await self._waits.ask("wait", freshness=token, stages=STAGES, timeout_s=WAIT_S)
         searchable = time.perf_counter()
         if not reached["applied"]:
             raise Unavailable(f"A memory was not searchable within {WAIT_S:g} s.")
         return Written((accepted - started) * 1000, (searchable - started) * 1000)
 
+    async def _arguments(self, text: str) -> dict[str, Any]:
+        """What the tool is called with; what has to be there before is made, and not measured."""
+        arguments, needed = example(self._tool, text), NEEDED.get(self._tool.name)
+        if needed is None:
+            return arguments
+        earlier = write_tool(needed.tool)
+        found: Any = await self._call(earlier, example(earlier, text))
+        for key in needed.found_at:
+            found = found[key]
+        return arguments | {needed.argument: found}
+
+    async def _call(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer = await self._calls.request("tools/call", {"name": tool.name, "arguments": arguments})
+        body: dict[str, Any] = answer["structuredContent"]
+        return body
+
     def close(self) -> None:
         self._calls.close()
         self._waits.close()
 
 
-async def write_in_turn(home: Path, callers: int, entries: Sequence[str]) -> list[Written]:
+async def write_in_turn(home: Path, callers: int, entries: Sequence[str], tool: str = WRITE) -> list[Written]:
     """All entries, by so many callers at once, each beginning its next when its last can be searched."""
     waiting = iter(entries)
-    connected = [await Caller.connect(home) for _ in range(callers)]
+    connected = [await Caller.connect(home, write_tool(tool)) for _ in range(callers)]
 
     async def work(caller: Caller) -> list[Written]:
         return [await caller.write(text) for text in waiting]
@@ -67,7 +86,7 @@ async def write_in_turn(home: Path, callers: int, entries: Sequence[str]) -> lis
 
 async def write_at_rate(home: Path, rate: float, entries: Sequence[str], callers: int) -> list[Written]:
     """One entry every 1/rate seconds, whether the last is done or not; what is late is counted from when it was due."""
-    connected = [await Caller.connect(home) for _ in range(callers)]
+    connected = [await Caller.connect(home, write_tool(WRITE)) for _ in range(callers)]
     start = time.perf_counter() + 0.1
     waiting = iter(enumerate(entries))
 

@@ -41,12 +41,12 @@ async def _held(broker: str) -> dict[str, int]:
     return {topic: count for topic, count in held.items() if count}
 
 
-def wait_applied(home: Path) -> None:
+def wait_applied(home: Path, timeout_s: float = SETTLE_S) -> None:
     """Until the node has applied and processed what its log held when it started."""
-    deadline = time.monotonic() + SETTLE_S
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         status = ask(home, "status")
         if all(part.get("lag", 0) == 0 for part in (*status["topics"].values(), *status["stages"].values())):
             return
         time.sleep(POLL_S)
-    raise Unavailable(f"The node has not applied what its log held within {SETTLE_S:g} s.")
+    raise Unavailable(f"The node has not applied what its log held within {timeout_s:g} s.")

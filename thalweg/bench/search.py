@@ -84,7 +84,7 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
     shutil.rmtree(directory / "indexes")
     measure_node(report, directory, size, questions, SEARCH_P95, name)
     if bare:
-        _bare(report, size, vectors, asked, texts(size), questions, directory / "bare")
+        measure_bare(report, size, vectors, asked, texts(size), questions, directory / "bare")
 
 
 def _recall(
@@ -137,7 +137,7 @@ def _timed_ms(count: int, ask: Callable[[int], object], before: Callable[[], Non
     return durations
 
 
-def _bare(
+def measure_bare(
     report: Report, size: int, vectors: np.ndarray, asked: np.ndarray, said: Sequence[str], questions: Sequence[str], directory: Path
 ) -> None:
     """hnswlib and tantivy by themselves: same rows, same parameters, no table is read."""

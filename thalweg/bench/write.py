@@ -1,4 +1,4 @@
-"""`thalweg bench write`: a memory through the real door, until it is accepted and until it can be searched."""
+"""`thalweg bench write`: a write through the real door, until it is accepted and until it can be searched."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from processors.embedding.load import load_embedder
 from thalweg.bench.bare_log import appends_ms, memory_record
 from thalweg.bench.caller import write_in_turn
+from thalweg.bench.examples import ANSWER_P95, WRITE, write_tool
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import running_node, scratch_directory, texts
@@ -20,16 +21,18 @@ EIGHT_P99 = Target(60.0)
 MODEL_TEXTS = 50
 
 
-def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str) -> Report:
-    """`count` calls for each number of callers, beside bare appends of the same records and the model alone."""
-    report = Report("write", {"callers": list(callers), "n": count, "embedder": embedder, "broker": broker or "sqlite://"})
+def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE) -> Report:
+    """`count` calls for each number of callers, beside bare appends of records of that size and the model alone."""
+    settings = {"tool": tool, "callers": list(callers), "n": count, "embedder": embedder, "broker": broker or "sqlite://"}
+    report = Report("write", settings)
+    write_tool(tool)
     refuse_used(broker)
     with scratch_directory() as directory:
         home = directory / "home"
         with running_node(home, embedder=embedder, broker=broker):
-            asyncio.run(write_in_turn(home, 1, texts(WARM_UP, seed=0)))
+            asyncio.run(write_in_turn(home, 1, texts(WARM_UP, seed=0), tool))
             for number in callers:
-                _through_the_door(report, home, number, count)
+                _through_the_door(report, home, number, count, tool)
         for number in callers:
             records = [memory_record(text) for text in texts(count, seed=number)]
             durations, _ = appends_ms(broker or f"sqlite://{directory / 'bare.db'}", records, number)
@@ -38,16 +41,17 @@ def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: 
     return report
 
 
-def _through_the_door(report: Report, home: Path, callers: int, count: int) -> None:
+def _through_the_door(report: Report, home: Path, callers: int, count: int, tool: str) -> None:
     started = time.perf_counter()
-    written = asyncio.run(write_in_turn(home, callers, texts(count, seed=callers)))
+    written = asyncio.run(write_in_turn(home, callers, texts(count, seed=callers), tool))
     seconds = time.perf_counter() - started
-    report.add_quantiles(f"accept_{callers}", [each.accepted_ms for each in written])
+    promised = ANSWER_P95.get(tool) if callers == 1 else None
+    report.add_quantiles(f"accept_{callers}", [each.accepted_ms for each in written], p95=promised)
     report.add_quantiles(
         f"searchable_{callers}",
         [each.searchable_ms for each in written],
-        p95=ALONE_P95 if callers == 1 else None,
-        p99=EIGHT_P99 if callers == 8 else None,
+        p95=ALONE_P95 if callers == 1 and tool == WRITE else None,
+        p99=EIGHT_P99 if callers == 8 and tool == WRITE else None,
     )
     report.add(f"writes_{callers}_per_s", count / seconds, "1/s")
 

@@ -46,17 +46,18 @@ def bench() -> None:
 @JSON
 @BROKER
 @EMBEDDER
+@click.option("--tool", default="journal_write", show_default=True, help="The write tool that is called, of any toolset.")
 @click.option("--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each.")
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured calls a run.")
-def write(as_json: bool, broker: str, embedder: str, callers: tuple[int, ...], count: int) -> None:
+def write(as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[int, ...], count: int) -> None:
     """How long a memory takes to be accepted, and until it can be searched.
 
     \b
-    Example: thalweg bench write --callers 1,8 --n 200
+    Example: thalweg bench write --tool update_working_memory --callers 1
     """
     from thalweg.bench.write import measure_write
 
-    _show(lambda: measure_write(callers, count, embedder=embedder, broker=broker), as_json)
+    _show(lambda: measure_write(callers, count, embedder=embedder, broker=broker, tool=tool), as_json)
 
 
 @bench.command()
@@ -88,15 +89,19 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @click.option("--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each.")
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind.")
 @click.option("--bare/--no-bare", default=True, show_default=True, help="Also hnswlib and tantivy by themselves.")
-def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool) -> None:
+@click.option("--tool", default=None, help="Only this search tool, through the door of a node that holds so many of what it searches.")
+def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
     """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
 
     \b
-    Example: thalweg bench search --sizes 10000
+    Example: thalweg bench search --tool hybrid_search --sizes 10000
     """
     from thalweg.bench.search import measure_search
+    from thalweg.bench.search_tool import measure_search_tool
 
-    _show(lambda: measure_search(sizes, count, embedder, bare=bare), as_json)
+    _show(
+        lambda: measure_search_tool(tool, sizes, count, bare=bare) if tool else measure_search(sizes, count, embedder, bare=bare), as_json
+    )
 
 
 @bench.command()

@@ -90,6 +90,15 @@ def agreement(as_json: bool, **flags: Any) -> None:
         click.echo(
             f"  query {line['query_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}, kappa {line['kappa']:.2f}"
         )
+    for line in found["differing_documents"]:
+        click.echo(f"  document {line['document_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}")
+    if (test := found["wilcoxon"]) is not None:
+        advice = (
+            "no judge is milder"
+            if test["threshold"] is None
+            else f"one judge is milder: a threshold of {test['threshold']:.2f} evens it out"
+        )
+        click.echo(f"  Wilcoxon over {test['n']} pairs: p {test['p']:.3f}, {advice}")
 
 
 COMMAND = memory

@@ -13,7 +13,7 @@ from thalweg.commands.options import HOME, settings_of
 @click.command()
 @HOME
 @click.option("--broker", help="sqlite:///path/log.db (default) or kafka://host:port")
-@click.option("--role", type=click.Choice(["all", "ingress"]), help="Which parts this process runs.")
+@click.option("--role", type=click.Choice(["all", "ingress", "worker"]), help="Which parts this process runs.")
 @click.option("--http", help="PORT or HOST:PORT for streamable HTTP.")
 @click.option("--embedder", help="minilm, hashing, none or a model name.")
 @click.option("--namespace", help="The namespace of this node's callers.")

@@ -10,6 +10,7 @@ import numpy as np
 
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.toolsets.talos.answers import caught_up
+from processors.embedding.api import KeyMissing
 from storage.reader import Outcome
 from streams.errors import EmbedderUnavailable, Refused
 from streams.events import Event
@@ -36,6 +37,8 @@ _ERRORS: Mapping[str, str] = {
 }
 """Every other code is a parameter that was not accepted."""
 WITHOUT_EMBEDDING = frozenset({"compress_to_l2_insight", "store_episode"})
+ASKING = frozenset({"store_dual_judge_scores"})
+"""What takes its time is not the store."""
 
 ID: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**53 - 1}
 TEXT: Mapping[str, Any] = {"type": ["string", "null"]}
@@ -49,7 +52,8 @@ NUMBERS: Mapping[str, Any] = {"type": ["array", "null"], "items": {"type": "numb
 def error_shape(tool: str, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """`{"error", "details", "tool"}`, the form of every error of this toolset."""
     more = {"embedding_status": "failed"} if tool in WITHOUT_EMBEDDING else {}
-    return {**extra, **more, "error": _ERRORS.get(code, INVALID), "details": message, "tool": tool}
+    error = FAILED if code == "timeout" and tool in ASKING else _ERRORS.get(code, INVALID)
+    return {**extra, **more, "error": error, "details": message, "tool": tool}
 
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +105,12 @@ async def write(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] 
 
 
 async def write_embedded(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] | None, str]:
-    """Publish, wait for the decision and for the vector; the third says what became of the vector."""
+    """Publish, wait for the decision and for the vector; the third says what became of the vector.
+
+    Raises KeyMissing, before anything is published, when a provider is to embed and its key is not there.
+    """
+    if (missing := call.gateway.cognitive.missing_key) is not None:
+        raise KeyMissing(missing)
     published = await call.publish((MEMORY.name, event))
     result, is_embedded = await asyncio.gather(decided(call, published, event), caught_up(call, published, "embed"))
     if call.gateway.embedder is None:

@@ -13,6 +13,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from processors.cognitive.identifiers import event_number
 from streams.clock import format_time
+from streams.errors import EmbedderUnavailable
 
 
 async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +35,10 @@ async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict
     texts = await call.read(functools.partial(_texts, namespace=call.namespace, source_ids=source_ids))
     if not texts:
         return {}
-    vectors = await answers.encode(call, content, "\n".join(texts))
+    try:
+        vectors = await answers.encode(call, content, "\n".join(texts))
+    except EmbedderUnavailable:
+        return {}  # the insight is kept all the same
     return {"source_coverage": round(max(0.0, float(vectors[0] @ vectors[1])), 6), "coverage_model": embedder.info.model_id}
 
 
@@ -61,7 +65,7 @@ TOOL = Tool(
     toolset=answers.TOOLSET,
     title="Compress to an insight",
     description="Compress dialogue data to L2 insight with OpenAI embedding and semantic fidelity check. "
-    "The embedding is made by the model of this node; no provider is called.",
+    "The embedding is made by the model of this node; no provider is called unless its settings name one.",
     kind="write",
     handler=compress,
     error_shape=answers.error_shape,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,10 +13,11 @@ import numpy as np
 import orjson
 
 from mcp_ingress.gateway import Call
-from processors.cognitive.identifiers import L2, TOOLSET, number_in
+from processors.cognitive.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
-from storage.search.planner import Filter
+from storage.search.planner import Filter, predicate
 
+COSINE_DIGITS = 5
 MAX_TRIGRAMS = 24
 MAX_SCANNED = 2_000
 
@@ -48,14 +49,23 @@ def insights(namespace: str, *, created_from: datetime | None = None, created_be
 async def retrieve(
     call: Call, text: str, vector: np.ndarray | None, top_k: int, weights: Mapping[str, float], chosen: Filter, *, pool: int | None = None
 ) -> Retrieved:
-    """The insights nearest to the vector and those that say the words, fused; a side of weight 0 is not searched."""
+    """The insights nearest to the vector and those that say the words, fused; a side of weight 0 is not searched.
+
+    Nothing says the words better than the very text: whatever is stored is found first by it.
+    """
     size = pool or POOL * top_k
     near, said = await asyncio.gather(_semantic(call, vector, size, chosen, weights), _keyword(call, text, size, top_k, chosen, weights))
-    fused = fuse([label for label, _ in near], said, weights)
-    rows = await call.read(lambda cursor: _read(cursor, call.namespace, [each.label for each in fused]))
+    rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
+    own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
+    fused = fuse(_nearest_first(near, own), [*own, *(label for label in said if label not in own)] if weights["keyword"] else [], weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
     found = [Found(rows[each.label], each, distances.get(each.label)) for each in fused if each.label in rows]
     return Retrieved(found[:top_k], len(near), len(said))
+
+
+def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> list[int]:
+    """Of insights that are equally near the one with the very text comes first: a model may see no difference between two texts."""
+    return [label for label, _ in sorted(near, key=lambda match: (-round(match[1], COSINE_DIGITS), match[0] not in own))]
 
 
 async def _semantic(
@@ -72,21 +82,22 @@ async def _keyword(call: Call, text: str, size: int, top_k: int, chosen: Filter,
 
     def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
         said = [label for label, _ in call.gateway.indexes.said(cursor, text, size, chosen)]
-        return said if len(said) >= top_k else [*said, *_alike(cursor, text, chosen.namespace, set(said), size - len(said))]
+        return said if len(said) >= top_k else [*said, *_alike(cursor, text, chosen, set(said), size - len(said))]
 
     return await call.read(search)
 
 
-def _alike(cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, known: set[int], size: int) -> list[int]:
+def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: set[int], size: int) -> list[int]:
     """Insights that share enough trigrams with the text: parts of words, other spellings. The newest that could are compared."""
     parts = sorted(part for part in trigrams(text) if " " not in part)[:MAX_TRIGRAMS]
     if not parts:
         return []
     shared = " + ".join(["contains(folded, ?)::INTEGER"] * len(parts))
+    condition = predicate(chosen)
     rows = cursor.execute(
-        f"SELECT label, text FROM (SELECT label, text, created_at, lower(text) AS folded FROM documents WHERE namespace = ? AND toolset = ? "
-        f"AND kind = ?) WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
-        [namespace, TOOLSET, L2, *parts, max(1, round(TRIGRAM_SIMILARITY * len(parts)))],
+        f"SELECT label, text FROM (SELECT label, text, created_at, lower(text) AS folded FROM documents d WHERE {condition.sql}) "
+        f"WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
+        [*condition.parameters, *parts, max(1, round(TRIGRAM_SIMILARITY * len(parts)))],
     ).fetchall()
     scored = [(word_similarity(text, said), label) for label, said in rows if label not in known]
     return [label for score, label in sorted(scored, key=lambda each: (-each[0], each[1])) if score >= TRIGRAM_SIMILARITY][:size]

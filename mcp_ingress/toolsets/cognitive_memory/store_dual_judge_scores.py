@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from typing import Any
 
@@ -11,28 +10,27 @@ import duckdb
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.judging import Corpus, Document, Judge, words
-from streams.errors import Refused, Unavailable
-
-MAX_COUNTED = 20_000
+from mcp_ingress.toolsets.cognitive_memory.judgement import judged_by, judges_of
+from processors.cognitive.judging import Document
+from streams.errors import Refused
 
 
 async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Ask both judges at once, publish their scores, and answer the agreement that the reducer finds."""
+    """Ask the judges at once, publish their scores, and answer the agreement that the reducer finds."""
     answers.checked_texts(arguments, "query")
     documents = _documents(arguments["docs"])
     await call.fresh()
     query, query_id = arguments["query"], arguments["query_id"]
     if not await call.read(functools.partial(_exists, namespace=call.namespace, query_id=query_id)):
         raise Refused(f"query_id {query_id} does not exist in ground_truth")
-    one, other = _judges(call)
-    corpus = await call.read(functools.partial(_corpus, namespace=call.namespace, query=query))
-    first, second = await asyncio.gather(one.judge(query, documents, corpus), other.judge(query, documents, corpus))
+    one, other = judges_of(call)
+    mode, first, second = await judged_by(call, query, documents)
     spent = first.spent + second.spent
     scored = [{"id": document.id, "judge1": a, "judge2": b} for document, a, b in zip(documents, first.scores, second.scores, strict=True)]
-    fields = {"query_id": query_id, "query": query, "documents": scored, "judge1_model": one.model, "judge2_model": other.model}
+    fields = {"query_id": query_id, "query": query, "documents": scored, "mode": mode}
+    models = {"judge1_model": one.model, "judge2_model": other.model}
     costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
-    published, result = await answers.write(call, answers.request(call, "cm.judge.scored", {**fields, **costs}))
+    published, result = await answers.write(call, answers.request(call, "cm.judge.scored", {**fields, **models, **costs}))
     return answers.written(published, result or {"query_id": query_id}, pending=result is None)
 
 
@@ -47,29 +45,8 @@ def _documents(given: list[dict[str, Any]]) -> list[Document]:
     return [Document(document["id"], document["content"]) for document in given]
 
 
-def _judges(call: Call) -> tuple[Judge, Judge]:
-    if call.gateway.cognitive.judges is None:
-        raise Unavailable("The node has no judges.")
-    return call.gateway.cognitive.judges
-
-
 def _exists(cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: int) -> bool:
     return bool(cursor.execute("SELECT 1 FROM ground_truth WHERE namespace = ? AND id = ?", [namespace, query_id]).fetchall())
-
-
-def _corpus(cursor: duckdb.DuckDBPyConnection, namespace: str, query: str) -> Corpus:
-    """How many insights hold each of the query's words; the newest that may are counted, so that the time is bounded."""
-    [(total,)] = cursor.execute("SELECT count(*) FROM l2_insights WHERE namespace = ?", [namespace]).fetchall()
-    asked = list(dict.fromkeys(words(query)))[:64]
-    if not asked or not total:
-        return Corpus(total, {})
-    likely = " OR ".join(["contains(lower(content), ?)"] * len(asked))
-    rows = cursor.execute(
-        f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
-        [namespace, *asked],
-    ).fetchall()
-    held = [set(words(content)) for (content,) in rows]
-    return Corpus(total, {word: sum(word in said for said in held) for word in asked})
 
 
 _DOCUMENT = {
@@ -124,6 +101,7 @@ TOOL = Tool(
             "judge1_model": answers.TEXT,
             "judge2_model": answers.TEXT,
             "kappa_degenerate": answers.FLAG,
+            "mode": {"enum": ["dual", "single", "spot"]},
             "failed_documents": {"type": ["array", "null"], "items": {"type": "integer"}},
         }
     ),

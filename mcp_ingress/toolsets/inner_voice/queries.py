@@ -1,7 +1,7 @@
-"""What a retrieval asks of the store: eligible rows of one logical table, the most similar of them, and their texts.
+"""What a retrieval asks of the store: eligible rows of each logical table, the most similar of them, and their texts.
 
-Each logical table (thoughts, entities, observations) is fetched by a query of its own over `documents`, whichever
-toolset remembers; `FACETS` says where a toolset keeps what `documents` does not hold.
+Which rows are eligible is one query over all tables, remembered until something is applied. The candidates of each table
+(thoughts, entities, observations) are then looked for by themselves, and only those are read.
 """
 
 from __future__ import annotations
@@ -12,32 +12,15 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from processors.inner_voice.kinds import TableName, kinds_of, origin_of
+from mcp_ingress.toolsets.inner_voice import facets
+from processors.inner_voice.kinds import ID_PREFIXES, TableName, origin_of, place_of
 from processors.inner_voice.selection import Candidate
 from storage.search.engine import SearchIndexes
 from storage.search.vector import VectorModel
 
-PRIVATE = "private"
-
-
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A table or view with more about a record than `documents` has: SQL over its row `f`, for role, tags and privacy."""
-
-    relation: str
-    key: str
-    role: str = "NULL::VARCHAR"
-    tags: str = "[]::VARCHAR[]"
-    is_private: str = "false"
-
-
-FACETS = (
-    Facet("talos_journal", "entry_id", tags="[f.category]"),
-    Facet("entities", "entity_id", tags="[f.category]"),
-    Facet("vkb_exchanges", "exchange_id", role="f.role"),
-    Facet("valence_beliefs", "belief_id", tags="f.domain_path"),
-)
-"""One line a table; one whose toolset is not in this store is left out."""
+TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)
+_TAGGED = f"d.record_id IN (SELECT record_id FROM ({facets.union(facets.TAGS)}) WHERE tag IN (SELECT unnest($%s::VARCHAR[])))"
+_IS_ABSENT = f"EXISTS (FROM ({facets.union(facets.ABSENT)}) x WHERE x.record_id = d.record_id)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,68 +46,72 @@ def fetch_candidates(
     indexes: SearchIndexes,
     model: VectorModel,
     vector: np.ndarray,
-    table: TableName,
+    tables: Sequence[TableName],
     wanted: Wanted,
     cap: int,
-) -> Fetched:
-    """The `cap` rows of the table most similar to the unit vector, of those that pass the filters."""
-    labels = eligible_labels(cursor, model, table, wanted)
-    near = indexes.nearest_of(vector, cap, labels)
-    return Fetched(_read(cursor, table, dict(near)), len(labels))
+) -> dict[TableName, Fetched]:
+    """Of each of these tables the `cap` rows most similar to the unit vector, of those that pass the filters."""
+    key = ("inner_voice", wanted, model.space, model.model_id, model.dim)
+    eligible = indexes.remembered(key, lambda: eligible_labels(cursor, model, wanted))
+    found_labels = indexes.nearest_of(vector, cap, [eligible[table] for table in tables])
+    near = {table: dict(some) for table, some in zip(tables, found_labels, strict=True)}
+    found = _read(cursor, wanted.namespace, {label: cosine for some in near.values() for label, cosine in some.items()})
+    return {
+        table: Fetched([found[table, label] for label in some if (table, label) in found], len(eligible[table]))
+        for table, some in near.items()
+    }
 
 
-def eligible_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel, table: TableName, wanted: Wanted) -> np.ndarray:
-    """Labels of the live rows with a vector of this very model that pass privacy and tags; sorted, int64."""
-    present = cursor.execute("SELECT DISTINCT toolset, kind FROM documents WHERE namespace = ?", [wanted.namespace]).fetchall()
-    kinds = kinds_of(table, present)
-    source = _source(cursor)
-    clauses = [
-        "d.namespace = ?",
-        "(d.toolset, d.kind) IN (SELECT (unnest(?), unnest(?)))",
-        "EXISTS (FROM embeddings e WHERE e.label = d.label AND e.space = ? AND e.model_id = ? AND e.dim = ?)",
-        "NOT EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id AND NOT m.is_live)",
-    ]
-    parameters = [wanted.namespace, [toolset for toolset, _ in kinds], [kind for _, kind in kinds], model.space, model.model_id, model.dim]
-    if not kinds:
-        return np.empty(0, np.int64)
-    known = _tags(cursor, source, wanted.namespace) if wanted.include_tags or wanted.exclude_tags else []
+def eligible_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wanted) -> dict[TableName, np.ndarray]:
+    """For each table the labels of the live rows with a vector of this very model that pass privacy and tags; sorted, int64."""
+    kinds = _kinds(cursor, wanted.namespace)
+    parameters: dict[str, object] = {
+        "namespace": wanted.namespace,
+        "toolsets": [toolset for toolset, _, _ in kinds],
+        "kinds": [kind for _, kind, _ in kinds],
+        "tables": [TABLES.index(table) for _, _, table in kinds],
+        "space": model.space,
+        "model": model.model_id,
+        "dim": model.dim,
+    }
+    clauses = [f"NOT {_IS_ABSENT}"]
+    known = _tags(cursor, wanted.namespace) if wanted.include_tags or wanted.exclude_tags else []
     if wanted.include_tags:
-        clauses.append("list_has_any(tags, ?::VARCHAR[])")
-        parameters.append(_spellings(known, wanted.include_tags))
+        clauses.append(_TAGGED % "included")
+        parameters["included"] = _spellings(known, wanted.include_tags)
     if wanted.exclude_tags:
-        clauses.append("NOT list_has_any(tags, ?::VARCHAR[])")
-        parameters.append(_spellings(known, wanted.exclude_tags))
-    if table == "thoughts" and not wanted.include_private:
-        clauses.append("NOT is_private AND NOT list_contains(list_transform(tags, lambda tag: lower(tag)), ?)")
-        parameters.append(PRIVATE)
-    rows = cursor.execute(f"SELECT d.label FROM ({source}) d WHERE {' AND '.join(clauses)}", parameters).fetchnumpy()
-    return np.sort(np.asarray(rows["label"], np.int64))
+        clauses.append("NOT " + _TAGGED % "excluded")
+        parameters["excluded"] = _spellings(known, wanted.exclude_tags)
+    if not wanted.include_private and (private := _private(cursor, wanted.namespace)):
+        clauses.append(f"NOT (p.place = {TABLES.index('thoughts')} AND d.record_id IN (SELECT unnest($private::VARCHAR[])))")
+        parameters["private"] = private
+    rows = cursor.execute(
+        "SELECT d.label, p.place FROM documents d "
+        "JOIN (SELECT unnest($toolsets::VARCHAR[]) AS toolset, unnest($kinds::VARCHAR[]) AS kind, unnest($tables::TINYINT[]) AS place) p "
+        "ON p.toolset = d.toolset AND p.kind = d.kind "
+        "WHERE d.namespace = $namespace "
+        "AND d.label IN (SELECT label FROM embeddings WHERE space = $space AND model_id = $model AND dim = $dim) "
+        f"AND {' AND '.join(clauses)}",
+        parameters,
+    ).fetchnumpy()
+    labels, places = np.asarray(rows["label"], np.int64), np.asarray(rows["place"], np.int8)
+    return {table: np.sort(labels[places == place]) for place, table in enumerate(TABLES)}
 
 
-def _source(cursor: duckdb.DuckDBPyConnection) -> str:
-    """`documents` with role, tags and privacy from every facet that this store has."""
-    relations = cursor.execute("SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views()").fetchall()
-    names = {name for (name,) in relations}
-    facets = [facet for facet in FACETS if facet.relation in names]
-    joins = [
-        f"LEFT JOIN (SELECT f.namespace, f.{facet.key} AS record_id, {facet.role} AS role, {facet.tags} AS tags, "
-        f"{facet.is_private} AS is_private FROM {facet.relation} f) f{number} "
-        f"ON f{number}.namespace = d.namespace AND f{number}.record_id = d.record_id"
-        for number, facet in enumerate(facets)
-    ]
-    numbers = range(len(facets))
-    roles = ", ".join(f"f{number}.role" for number in numbers)
-    tags = ", ".join(["[d.domain]", *(f"f{number}.tags" for number in numbers)])
-    private = " OR ".join(f"coalesce(f{number}.is_private, false)" for number in numbers)
-    return (
-        f"SELECT d.*, coalesce({roles}) AS role, list_distinct(flatten([{tags}])) AS tags, ({private}) AS is_private "
-        f"FROM documents d {' '.join(joins)}"
-    )
+def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str, str, TableName]]:
+    """(toolset, kind, table) of what the namespace remembers, but for kinds that are no snippets."""
+    present = cursor.execute("SELECT DISTINCT toolset, kind FROM documents WHERE namespace = ?", [namespace]).fetchall()
+    return [(toolset, kind, place.table) for toolset, kind in present if (place := place_of(toolset, kind)) is not None]
 
 
-def _tags(cursor: duckdb.DuckDBPyConnection, source: str, namespace: str) -> list[str]:
+def _private(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
+    """Private thoughts; asked for by themselves, as there are mostly none."""
+    return [record_id for (record_id,) in cursor.execute(facets.union(facets.PRIVATE), {"namespace": namespace}).fetchall()]
+
+
+def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
     """Every spelling of every tag in the namespace: far fewer than rows, so that Python's casefold decides on equality."""
-    rows = cursor.execute(f"SELECT DISTINCT unnest(tags) FROM ({source}) WHERE namespace = ?", [namespace]).fetchall()
+    rows = cursor.execute(f"SELECT DISTINCT tag FROM ({facets.union(facets.TAGS)})", {"namespace": namespace}).fetchall()
     return [tag for (tag,) in rows if tag is not None]
 
 
@@ -134,16 +121,28 @@ def _spellings(known: Sequence[str], asked: Collection[str]) -> list[str]:
     return [tag for tag in known if tag.casefold() in folded]
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, table: TableName, cosines: dict[int, float]) -> list[Candidate]:
+def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, cosines: dict[int, float]) -> dict[tuple[TableName, int], Candidate]:
     """The rows of these labels as candidates; scores to six digits, so that a floor equals what is shown."""
     if not cosines:
-        return []
+        return {}
     rows = cursor.execute(
-        f"SELECT d.label, d.record_id, d.toolset, d.kind, d.text, d.created_at, d.role FROM ({_source(cursor)}) d "
-        "WHERE d.label IN (SELECT unnest(?::BIGINT[]))",
+        "SELECT label, record_id, toolset, kind, text, created_at FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))",
         [list(cosines)],
     ).fetchall()
-    return [
-        Candidate(table, record_id, text, round(min(cosines[label], 1.0), 6), created_at, origin_of(toolset, kind, role))
-        for label, record_id, toolset, kind, text, created_at, role in rows
-    ]
+    places = {label: place for label, _, toolset, kind, *_ in rows if (place := place_of(toolset, kind)) is not None}
+    roles = _roles(cursor, namespace, [row[1] for row in rows if row[0] in places and places[row[0]].origin is None])
+    found: dict[tuple[TableName, int], Candidate] = {}
+    for label, record_id, toolset, kind, text, created_at in rows:
+        if label in places:
+            table, score = places[label].table, round(min(cosines[label], 1.0), 6)
+            origin = origin_of(toolset, kind, roles.get(record_id))
+            found[table, label] = Candidate(table, record_id, text, score, created_at, origin)
+    return found
+
+
+def _roles(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> dict[str, str]:
+    """Who said each of these records, where a table knows it."""
+    if not record_ids:
+        return {}
+    query = f"SELECT record_id, role FROM ({facets.union(facets.ROLES)}) WHERE record_id IN (SELECT unnest($ids::VARCHAR[]))"
+    return dict(cursor.execute(query, {"namespace": namespace, "ids": record_ids}).fetchall())

@@ -14,7 +14,7 @@ import numpy as np
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, Wanted, fetch_candidates
-from processors.embedding.model import Embedder
+from processors.embedding.model import Embedder, encode_query
 from processors.inner_voice.config import MAX_TOP_K
 from processors.inner_voice.kinds import ID_PREFIXES, SOURCE_TYPES, TableName, trust_tier
 from processors.inner_voice.selection import Hit, adapted_floor, pick
@@ -85,7 +85,7 @@ async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
         raise EmbedderUnavailable("The node runs without an embedder.")
     try:
         async with asyncio.timeout(EMBED_TIMEOUT_S):
-            rows = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [query])
+            encoded, _ = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, query)
     except TimeoutError:
         raise EmbedderUnavailable(f"The embedder did not answer within {EMBED_TIMEOUT_S:g} s.") from None
     except EmbedderUnavailable:
@@ -93,7 +93,7 @@ async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
     except Exception as error:  # whatever the runtime of a model raises
         logger.warning("the embedder failed (%s)", type(error).__name__)
         raise EmbedderUnavailable("The embedder failed.") from error
-    vector = np.asarray(rows[0], np.float32)
+    vector = np.asarray(encoded, np.float32)
     if len(vector) != embedder.info.dim:
         raise EmbedderUnavailable(f"Embedding dimension {len(vector)} does not match the active dimension {embedder.info.dim}.")
     return embedder, vector
@@ -110,10 +110,13 @@ async def _fetch(
         tuple(arguments.get("include_tags", ())),
         tuple(arguments.get("exclude_tags", ())),
     )
-    most = call.gateway.inner_voice.candidates(asked["top_k"])
+    config = call.gateway.inner_voice
+    most = config.candidates(asked["top_k"])
+    if config.max_candidates < asked["top_k"] and not config.is_quiet:
+        logger.warning("%d candidates of a source are fewer than top_k %d; %d are fetched", config.max_candidates, asked["top_k"], most)
 
     def query(cursor: duckdb.DuckDBPyConnection) -> dict[TableName, Fetched]:
-        return {table: fetch_candidates(cursor, call.gateway.indexes, embedder.info, vector, table, wanted, most) for table in tables}
+        return fetch_candidates(cursor, call.gateway.indexes, embedder.info, vector, tables, wanted, most)
 
     try:
         fetched = await call.read(query)

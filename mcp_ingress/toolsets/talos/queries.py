@@ -138,7 +138,7 @@ def find_related(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: 
     """The live neighbours of each record, one hop, at most ten, sessions first: `{"type": label, "id": id}`.
 
     An edge counts where both of its ends exist; those of a merged record are its cluster's. A journal entry's neighbours
-    are its session and what was found in it.
+    are its session and what was found in it, a pattern's the sessions that showed it.
     """
     ids = list(dict.fromkeys(record_ids))
     edges = cursor.execute(
@@ -153,7 +153,8 @@ def find_related(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: 
             UNION SELECT record_id, session_id FROM asked JOIN talos_journal j ON j.namespace = $1 AND j.entry_id = record_id
             UNION SELECT record_id, entity_id FROM asked JOIN talos_journal j ON j.namespace = $1 AND j.entry_id = record_id
                   JOIN entities e ON e.namespace = $1 AND e.source_event_id = j.event_id
-            UNION SELECT record_id, session_id FROM asked JOIN talos_sessions s ON s.namespace = $1 AND s.goal_id = record_id),
+            UNION SELECT record_id, session_id FROM asked JOIN talos_sessions s ON s.namespace = $1 AND s.goal_id = record_id
+            UNION SELECT record_id, session_id FROM asked JOIN pattern_signals p ON p.namespace = $1 AND p.signal_id = record_id),
         neighbours AS (
             SELECT DISTINCT edges.record_id, coalesce(m.into_id, end_id) AS other_id
             FROM edges LEFT JOIN merges m ON m.namespace = $1 AND m.record_id = end_id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+import orjson
 
+from processors.belief_standing import Standing, read_standing, stands
 from processors.valence.beliefs import label_of_record
-from processors.valence.confidence import WEIGHTS, label_of
+from processors.valence.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.entities import name_key
 from processors.valence.tensions import SEVERITIES
 from streams.clock import format_time
@@ -18,10 +20,9 @@ Cursor = duckdb.DuckDBPyConnection
 Row = dict[str, Any]
 
 _BELIEF = f"""
-SELECT b.belief_id, b.content, b.domain_path, b.status, b.valid_from, b.valid_until, b.created_at, b.modified_at, b.extraction_method,
-       b.supersedes_id, b.superseded_by_id, b.corroboration_count, b.overall, {", ".join(f"b.{name}" for name in WEIGHTS)},
-       b.source_id, s.type, s.title, s.url, s.session_id
-FROM %s b LEFT JOIN valence_sources s ON s.namespace = b.namespace AND s.source_id = b.source_id"""
+SELECT belief_id, content, domain_path, status, valid_from, valid_until, created_at, modified_at, extraction_method, supersedes_id,
+       superseded_by_id, corroboration_count, source_id, links, overall, overall_origin, {", ".join(WEIGHTS)}
+FROM valence_beliefs"""
 _PLAIN = (
     "id",
     "content",
@@ -36,16 +37,14 @@ _PLAIN = (
     "superseded_by_id",
     "corroboration_count",
 )
+_ROLE_ORDER = {"subject": 0, "object": 1, "context": 2}
 _TENSION = """
-SELECT tension_id, belief_a_id, belief_b_id, belief_a_content, belief_b_content, type, description, severity, status, resolution,
-       resolved_at, detected_at, score, materiality, suggested_action
-FROM tensions"""
+SELECT tension_id, belief_a_id, belief_b_id, type, description, severity, status, resolution, resolved_at, detected_at, score, materiality,
+       suggested_action, action"""
 _TENSION_FIELDS = (
     "id",
     "belief_a_id",
     "belief_b_id",
-    "belief_a_content",
-    "belief_b_content",
     "type",
     "description",
     "severity",
@@ -56,59 +55,80 @@ _TENSION_FIELDS = (
     "score",
     "materiality",
     "suggested_action",
+    "action",
 )
-_ENTITY = """
-SELECT e.entity_id, e.name, e.type, e.description, e.aliases, e.canonical_id, e.created_at, e.modified_at,
-       (SELECT count(DISTINCT l.belief_id) FROM belief_entities l JOIN valence_beliefs b
-               ON b.namespace = l.namespace AND b.belief_id = l.belief_id AND b.status = 'active'
-        WHERE l.namespace = e.namespace AND l.entity_id = e.entity_id)
-FROM knowledge_entities e"""
-_ENTITY_FIELDS = ("id", "name", "type", "description", "aliases", "canonical_id", "created_at", "modified_at", "belief_count")
+_ENTITY = "e.entity_id, e.name, e.type, e.description, e.aliases, e.canonical_id, e.created_at, e.modified_at"
+_ENTITY_FIELDS = ("id", "name", "type", "description", "aliases", "canonical_id", "created_at", "modified_at")
 
 
 def find_beliefs(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
     """The beliefs with these ids, by id, each with its source and the entities it is linked to."""
+    return beliefs_of(cursor, namespace, [label_of_record(namespace, identity) for identity in ids])
+
+
+def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[str, Row]:
+    """The beliefs with these labels, by id, as the view `beliefs` has them, which reads all there are to show a few."""
+    if not labels:
+        return {}
+    rows = cursor.execute(f"{_BELIEF} WHERE label IN ({_marks(labels)}) AND namespace = ?", [*labels, namespace]).fetchall()
+    links = {row[0]: orjson.loads(row[13]) for row in rows}
+    entities = _named(cursor, namespace, {link["entity_id"] for given in links.values() for link in given})
+    sources = _sources(cursor, namespace, {row[12] for row in rows} - {None})
+    standing = read_standing(cursor, namespace, list(links))
+    return {row[0]: _belief(row, sources.get(row[12]), _linked(links[row[0]], entities), standing.get(row[0])) for row in rows}
+
+
+def _marks(values: Collection[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _named(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Row]:
+    """The entities that stand for these, by the ids that are asked for."""
     if not ids:
         return {}
-    marks = ", ".join("?" * len(ids))
-    labels = [label_of_record(namespace, identity) for identity in ids]
-    select = _BELIEF % standing(cursor, namespace, ids)
-    rows = cursor.execute(f"{select} WHERE b.label IN ({marks}) AND b.namespace = ?", [*labels, namespace]).fetchall()
-    links = cursor.execute(
-        f"""SELECT l.belief_id, l.role, e.entity_id, e.name, e.type
-        FROM belief_entities l JOIN valence_entities e ON e.namespace = l.namespace AND e.entity_id = l.entity_id
-        WHERE l.namespace = ? AND l.belief_id IN ({marks}) ORDER BY l.role = 'context', l.role = 'object', e.name, e.entity_id""",
+    rows = cursor.execute(
+        """SELECT e.entity_id, c.entity_id, c.name, c.type
+        FROM (SELECT entity_id, coalesce((SELECT r.canonical_id FROM entity_resolutions r WHERE r.namespace = ? AND r.entity_id = i.entity_id),
+                                         entity_id) AS canonical_id
+              FROM (SELECT unnest(?::VARCHAR[]) AS entity_id) i) e
+        JOIN valence_entities c ON c.namespace = ? AND c.entity_id = e.canonical_id""",
+        [namespace, list(ids), namespace],
+    ).fetchall()
+    return {asked: {"id": entity_id, "name": name, "type": kind} for asked, entity_id, name, kind in rows}
+
+
+def _linked(links: Sequence[Row], entities: Mapping[str, Row]) -> list[Row]:
+    """Each entity once for each of its roles: subjects first, then by name."""
+    once = {
+        (entities[link["entity_id"]]["id"], link["role"]): entities[link["entity_id"]] for link in links if link["entity_id"] in entities
+    }
+    placed = sorted(once.items(), key=lambda link: (_ROLE_ORDER[link[0][1]], link[1]["name"], link[0][0]))
+    return [{"entity": entity, "role": role} for (_, role), entity in placed]
+
+
+def _sources(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Row]:
+    if not ids:
+        return {}
+    rows = cursor.execute(
+        f"SELECT source_id, type, title, url, session_id FROM valence_sources WHERE namespace = ? AND source_id IN ({_marks(ids)})",
         [namespace, *ids],
     ).fetchall()
-    linked: dict[str, list[Row]] = {}
-    for belief_id, role, entity_id, name, kind in links:
-        linked.setdefault(belief_id, []).append({"entity": {"id": entity_id, "name": name, "type": kind}, "role": role})
-    return {row[0]: _belief(row, linked.get(row[0], [])) for row in rows}
+    return {row[0]: dict(zip(("id", "type", "title", "url", "session_id"), row, strict=True)) for row in rows}
 
 
-def standing(cursor: Cursor, namespace: str, ids: Sequence[str]) -> str:
-    """Where to read these beliefs as they stand: the view, or its table when none of them was ever in a tension.
-
-    The view counts tensions in for all beliefs; without any it is the table, at a tenth of the time.
-    """
-    marks = ", ".join("?" * len(ids))
-    [(in_tension,)] = cursor.execute(
-        f"SELECT count(*) FROM tension_findings WHERE namespace = ? AND (belief_a_id IN ({marks}) OR belief_b_id IN ({marks}))",
-        [namespace, *ids, *ids],
-    ).fetchall()
-    return "beliefs" if in_tension else "valence_beliefs"
-
-
-def _belief(row: Sequence[Any], entities: list[Row]) -> Row:
+def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standing: Standing | None) -> Row:
     plain = _shown(_PLAIN, row)
-    overall, *dimensions = row[12 : 13 + len(WEIGHTS)]
-    source_id, kind, title, url, session_id = row[13 + len(WEIGHTS) :]
+    overall, origin, *dimensions = row[14:]
     given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
-    source = {"id": source_id, "type": kind, "title": title, "url": url, "session_id": session_id}
+    confidence, status = stands(Confidence(overall, origin, given), plain["status"], plain["corroboration_count"], standing)
     return plain | {
-        "confidence": {"overall": overall, **given},
-        "confidence_label": label_of(overall),
-        "source": None if source_id is None else source,
+        "status": status,
+        "confidence": {
+            "overall": confidence.overall,
+            **{name: confidence.dimensions[name] for name in WEIGHTS if name in confidence.dimensions},
+        },
+        "confidence_label": label_of(confidence.overall),
+        "source": source,
         "entities": entities,
     }
 
@@ -152,13 +172,32 @@ def _step(cursor: Cursor, namespace: str, belief_id: str) -> Row:
 
 def find_tension(cursor: Cursor, namespace: str, tension_id: str) -> Row | None:
     """The tension, with `action`: what resolved it, None when that was no call."""
-    rows = cursor.execute(f"{_TENSION} WHERE namespace = ? AND tension_id = ?", [namespace, tension_id]).fetchall()
-    if not rows:
-        return None
-    [(action,)] = cursor.execute(
-        "SELECT max(action) FROM tension_resolutions WHERE namespace = ? AND tension_id = ?", [namespace, tension_id]
+    return find_recorded(cursor, namespace, [tension_id]).get(tension_id)
+
+
+def find_recorded(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
+    """Those of these tensions that are recorded, by id, each with its `action`."""
+    if not ids:
+        return {}
+    rows = cursor.execute(f"{_TENSION} FROM tensions WHERE namespace = ? AND tension_id IN ({_marks(ids)})", [namespace, *ids]).fetchall()
+    return {row["id"]: row for row in _with_contents(cursor, namespace, [_shown(_TENSION_FIELDS, row) for row in rows])}
+
+
+def contents_of(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, str]:
+    """What these beliefs say, by id."""
+    if not ids:
+        return {}
+    labels = [label_of_record(namespace, identity) for identity in ids]
+    rows = cursor.execute(
+        f"SELECT belief_id, content FROM valence_beliefs WHERE label IN ({_marks(labels)}) AND namespace = ?", [*labels, namespace]
     ).fetchall()
-    return _shown(_TENSION_FIELDS, rows[0]) | {"action": action}
+    return dict(rows)
+
+
+def _with_contents(cursor: Cursor, namespace: str, tensions: Sequence[Row]) -> list[Row]:
+    """The tensions with the texts of both beliefs, which are read for these only and not for all."""
+    said = contents_of(cursor, namespace, {row[side] for row in tensions for side in ("belief_a_id", "belief_b_id")})
+    return [row | {"belief_a_content": said[row["belief_a_id"]], "belief_b_content": said[row["belief_b_id"]]} for row in tensions]
 
 
 def list_tensions(
@@ -190,9 +229,16 @@ def list_tensions(
         clauses.append("? IN (belief_a_id, belief_b_id)")
         parameters.append(belief_id)
     where = " AND ".join(clauses)
-    rows = cursor.execute(f"{_TENSION} WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?", [*parameters, limit]).fetchall()
-    [(total,)] = cursor.execute(f"SELECT count(*) FROM tensions WHERE {where}", parameters).fetchall()
-    return [_shown(_TENSION_FIELDS, row) for row in rows], total
+    rows = cursor.execute(
+        f"{_TENSION}, count(*) OVER () FROM tensions WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?", [*parameters, limit]
+    ).fetchall()
+    shown = _with_contents(cursor, namespace, [without_action(_shown(_TENSION_FIELDS, row)) for row in rows])
+    return shown, rows[0][-1] if rows else 0
+
+
+def without_action(tension: Mapping[str, Any]) -> Row:
+    """The tension as it is shown."""
+    return {name: value for name, value in tension.items() if name != "action"}
 
 
 def find_canonical(cursor: Cursor, namespace: str, entity_id: str) -> str | None:
@@ -205,8 +251,24 @@ def find_canonical(cursor: Cursor, namespace: str, entity_id: str) -> str | None
 
 def find_entity(cursor: Cursor, namespace: str, entity_id: str) -> Row:
     """The entity with this id, which is one that `find_canonical` gave."""
-    [row] = cursor.execute(f"{_ENTITY} WHERE e.namespace = ? AND e.entity_id = ?", [namespace, entity_id]).fetchall()
-    return _shown(_ENTITY_FIELDS, row)
+    rows = cursor.execute(
+        f"SELECT {_ENTITY} FROM knowledge_entities e WHERE e.namespace = ? AND e.entity_id = ?", [namespace, entity_id]
+    ).fetchall()
+    [entity] = _counted(cursor, namespace, rows)
+    return entity
+
+
+def _counted(cursor: Cursor, namespace: str, rows: Sequence[Sequence[Any]]) -> list[Row]:
+    """These rows as entities, each with the number of active beliefs that are linked to it."""
+    ids = [row[0] for row in rows]
+    counts = cursor.execute(
+        """SELECT l.entity_id, count(DISTINCT l.belief_id) FROM belief_entities l
+        JOIN valence_beliefs b ON b.namespace = l.namespace AND b.belief_id = l.belief_id AND b.status = 'active'
+        WHERE l.namespace = ? AND l.entity_id IN (SELECT unnest(?::VARCHAR[])) GROUP BY l.entity_id""",
+        [namespace, ids],
+    ).fetchall()
+    known = dict(counts)
+    return [_shown(_ENTITY_FIELDS, row) | {"belief_count": known.get(row[0], 0)} for row in rows]
 
 
 def newest_beliefs(cursor: Cursor, namespace: str, entity_id: str, limit: int) -> list[Row]:
@@ -225,18 +287,15 @@ def newest_beliefs(cursor: Cursor, namespace: str, entity_id: str, limit: int) -
 
 def search_entities(cursor: Cursor, namespace: str, query: str, kind: str | None, limit: int) -> tuple[list[Row], int]:
     """Canonical entities whose name or alias holds the query: exact names first, then beginnings, insides, aliases."""
-    wanted = name_key(query)
-    matches = """
-        SELECT *, CASE WHEN name_key = $2 THEN 1 WHEN starts_with(name_key, $2) THEN 2 WHEN contains(name_key, $2) THEN 3
-                       WHEN len(list_filter(aliases, lambda alias: contains(lower(alias), $2))) > 0 THEN 4 END AS place
-        FROM knowledge_entities WHERE namespace = $1 AND canonical_id IS NULL AND ($3 IS NULL OR type = $3)"""
     rows = cursor.execute(
-        f"WITH found AS ({matches}) {_ENTITY.replace('knowledge_entities', 'found')} WHERE e.place IS NOT NULL "
-        "ORDER BY e.place, e.name_key, e.entity_id LIMIT $4",
-        [namespace, wanted, kind, limit],
+        f"""WITH found AS (
+            SELECT *, CASE WHEN name_key = $2 THEN 1 WHEN starts_with(name_key, $2) THEN 2 WHEN contains(name_key, $2) THEN 3
+                           WHEN len(list_filter(aliases, lambda alias: contains(lower(alias), $2))) > 0 THEN 4 END AS place
+            FROM knowledge_entities WHERE namespace = $1 AND canonical_id IS NULL AND ($3 IS NULL OR type = $3))
+        SELECT {_ENTITY}, count(*) OVER () FROM found e WHERE e.place IS NOT NULL ORDER BY e.place, e.name_key, e.entity_id LIMIT $4""",
+        [namespace, name_key(query), kind, limit],
     ).fetchall()
-    [(total,)] = cursor.execute(f"SELECT count(*) FROM ({matches}) WHERE place IS NOT NULL", [namespace, wanted, kind]).fetchall()
-    return [_shown(_ENTITY_FIELDS, row) for row in rows], total
+    return _counted(cursor, namespace, rows), rows[0][-1] if rows else 0
 
 
 def details_of(tension: Mapping[str, Any]) -> Row:

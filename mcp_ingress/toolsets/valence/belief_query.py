@@ -8,7 +8,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
-from mcp_ingress.toolsets.valence.belief_queries import find_beliefs, find_canonical
+from mcp_ingress.toolsets.valence.belief_queries import find_canonical
 from mcp_ingress.toolsets.valence.belief_search import Conditions, search_beliefs, vector_of
 
 
@@ -26,12 +26,10 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
     vector = await vector_of(call, query)
-    indexes, now = call.gateway.indexes, call.clock.now()
-    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, query, vector, conditions, limit, now))
-    ids = [match.belief_id for match in found]
-    beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=ids))
+    indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
+    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, held, query, vector, conditions, limit, now))
     shown = [
-        beliefs[match.belief_id]
+        match.belief
         | {
             "relevance_score": round(match.score, 6),
             "score_parts": {name: round(part, 6) for name, part in match.parts.items()},

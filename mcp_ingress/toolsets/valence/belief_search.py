@@ -1,30 +1,28 @@
-"""Finding beliefs: which may be found, which match, and in what order (valence 3.4). Also: which are near to a new one."""
+"""Finding beliefs: which may be found, which match, and in what order (valence 3.4)."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
 
 import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.toolsets.valence.belief_queries import standing
-from processors.tension_candidates import find_tensions
+from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
+from processors.tension_candidates import beliefs_about
+from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import age_days, recency
-from processors.valence.tensions import DUPLICATE_COSINE, Finding
 from processors.valence.wording import without_grammar
+from storage.held_beliefs import Beliefs, HeldBeliefs
 from storage.search.engine import SearchIndexes
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
 MIN_COSINE = 0.30
 MIN_POOL = 50
-NEAR = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +37,9 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A belief that matches: its rank's score in [0, 1], and the parts that it is made of."""
+    """A belief that matches, in full: its rank's score in [0, 1], and the parts that it is made of."""
 
-    belief_id: str
+    belief: Row
     score: float
     parts: Mapping[str, float]
 
@@ -56,35 +54,10 @@ async def vector_of(call: Call, text: str) -> np.ndarray | None:
     return found
 
 
-async def similar_beliefs(call: Call, vector: np.ndarray | None) -> list[dict[str, Any]]:
-    """Beliefs that may say the same as a new one: `{"belief_id", "cosine"}`, nearest first, for the request's event."""
-    if vector is None:
-        return []
-    query = functools.partial(_nearest, indexes=call.gateway.indexes, namespace=call.namespace, vector=vector)
-    return await call.read(query)
-
-
-def _nearest(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, vector: np.ndarray) -> list[dict[str, Any]]:
-    near = {label: cosine for label, cosine in indexes.nearest(cursor, vector, NEAR) if cosine > DUPLICATE_COSINE}
-    if not near:
-        return []
-    rows = cursor.execute(
-        "SELECT belief_id, label FROM valence_beliefs WHERE namespace = ? AND status = 'active' AND label IN (SELECT unnest(?))",
-        [namespace, list(near)],
-    ).fetchall()
-    found = [{"belief_id": belief_id, "cosine": round(min(1.0, near[label]), 6)} for belief_id, label in rows]
-    return sorted(found, key=lambda match: (-match["cosine"], match["belief_id"]))
-
-
-async def tensions_ahead(call: Call, belief_id: str, vector: np.ndarray | None) -> list[Finding]:
-    """What the detector is about to find for this belief: the same rules over the same store, without waiting for it."""
-    indexes, namespace = call.gateway.indexes, call.namespace
-    return await call.read(lambda cursor: find_tensions(cursor, indexes, namespace, belief_id, vector))
-
-
 def search_beliefs(
     cursor: duckdb.DuckDBPyConnection,
     indexes: SearchIndexes,
+    held: HeldBeliefs,
     text: str,
     vector: np.ndarray | None,
     conditions: Conditions,
@@ -92,18 +65,22 @@ def search_beliefs(
     now: datetime,
 ) -> tuple[list[Found], int]:
     """The best of all matches, and how many matches there are. Filters first; a match shares a word or has cosine >= .30."""
-    labels = _allowed(cursor, conditions, now)
+    beliefs = held.of(cursor, conditions.namespace)
+    allowed = _allowed(cursor, beliefs, conditions, now)
+    labels = beliefs.labels[allowed]
     if not len(labels):
         return [], 0
     near, cosines = (np.empty(0, np.int64), np.empty(0)) if vector is None else indexes.within(vector, MIN_COSINE, labels)
     asked, pool = without_grammar(text), max(3 * limit, MIN_POOL)
     said = dict(indexes.words(cursor, asked, conditions.namespace, pool, labels))
-    total = indexes.count_matches(cursor, asked, conditions.namespace, labels, np.sort(near))
-    chosen = np.array(list(dict.fromkeys([*near[np.argsort(-cosines, kind="stable")][:pool].tolist(), *said])), np.int64)
+    others = _others(cursor, conditions.namespace, beliefs.labels[~allowed])
+    total = indexes.count_matches(cursor, asked, conditions.namespace, labels, np.sort(near), others)
+    best = near[np.argpartition(-cosines, pool)[:pool]] if len(near) > pool else near
+    chosen = np.array(list(dict.fromkeys([*best.tolist(), *said])), np.int64)
     meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen)
     most = max(said.values(), default=0.0)
     semantic = {label: _semantic(float(cosine), said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning, strict=True)}
-    return _ranked(cursor, conditions.namespace, semantic, now)[:limit], total
+    return _ranked(cursor, conditions.namespace, beliefs, semantic, limit, now), total
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:
@@ -113,40 +90,59 @@ def _semantic(cosine: float, score: float, most: float) -> float:
     return min(1.0, max(0.0, cosine))
 
 
-def _ranked(cursor: duckdb.DuckDBPyConnection, namespace: str, semantic: Mapping[int, float], now: datetime) -> list[Found]:
+def _ranked(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, semantic: Mapping[int, float], limit: int, now: datetime
+) -> list[Found]:
     """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
     if not semantic:
         return []
-    columns = "belief_id, label, overall, created_at"
-    where = f"label IN ({', '.join('?' * len(semantic))}) AND namespace = ?"
-    asked = [*semantic, namespace]
-    rows = cursor.execute(f"SELECT {columns} FROM valence_beliefs WHERE {where}", asked).fetchall()
-    if standing(cursor, namespace, [row[0] for row in rows]) == "beliefs":
-        rows = cursor.execute(f"SELECT {columns} FROM beliefs WHERE {where}", asked).fetchall()
-    ranked = []
-    for belief_id, label, overall, created_at in rows:
-        age = age_days(created_at.replace(tzinfo=UTC), now)
-        parts = {"semantic": semantic[label], "confidence": overall, "recency": recency(age)}
-        score = sum(WEIGHTS[name] * part for name, part in parts.items())
-        ranked.append((created_at, Found(belief_id, score, parts)))
-    ranked.sort(key=lambda match: match[1].belief_id)
-    ranked.sort(key=lambda match: (match[1].score, match[0]), reverse=True)
-    return [found for _, found in ranked]
+    places = beliefs.places(np.array(list(semantic), np.int64))
+    rank = []
+    overall = _overall(cursor, namespace, beliefs, places)
+    for label, place in zip(beliefs.labels[places].tolist(), places.tolist(), strict=True):
+        created_at = beliefs.created_at(place)
+        parts = {"semantic": semantic[label], "confidence": overall[label], "recency": recency(age_days(created_at, now))}
+        rank.append((sum(WEIGHTS[name] * part for name, part in parts.items()), created_at, label, parts))
+    rank.sort(key=lambda match: match[:2], reverse=True)
+    # those that are equal to the last one go by their ids, which are read with the rows
+    shown = [match for match in rank if match[:2] >= rank[min(limit, len(rank)) - 1][:2]]
+    rows = {label_of_record(namespace, belief_id): row for belief_id, row in beliefs_of(cursor, namespace, [m[2] for m in shown]).items()}
+    shown.sort(key=lambda match: rows[match[2]]["id"])
+    shown.sort(key=lambda match: match[:2], reverse=True)
+    return [Found(rows[label], score, parts) for score, _, label, parts in shown[:limit]]
 
 
-def _allowed(cursor: duckdb.DuckDBPyConnection, conditions: Conditions, now: datetime) -> np.ndarray:
-    """Labels of the beliefs that meet the conditions, sorted, int64."""
-    clauses, parameters = ["namespace = ?"], list[Any]([conditions.namespace])
-    if conditions.include_superseded:
-        clauses.append("status IN ('active', 'superseded')")
-    else:
-        clauses.append("status = 'active' AND (valid_from IS NULL OR valid_from <= ?) AND (valid_until IS NULL OR valid_until > ?)")
-        parameters += [now.astimezone(UTC).replace(tzinfo=None)] * 2
+def _overall(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, places: np.ndarray) -> dict[int, float]:
+    """The overall confidence of each; tensions change one only that was computed."""
+    overall = dict(zip(beliefs.labels[places].tolist(), beliefs.overall[places].tolist(), strict=True))
+    computed = beliefs.labels[places[beliefs.is_computed[places]]].tolist()
+    for belief_id, row in beliefs_of(cursor, namespace, computed).items():
+        overall[label_of_record(namespace, belief_id)] = row["confidence"]["overall"]
+    return overall
+
+
+def _allowed(cursor: duckdb.DuckDBPyConnection, beliefs: Beliefs, conditions: Conditions, now: datetime) -> np.ndarray:
+    """(n,) whether each belief meets the conditions."""
+    allowed = beliefs.valid_at(now, include_superseded=conditions.include_superseded)
     if conditions.domains:
-        clauses.append("list_has_any(domain_path, ?::VARCHAR[])")
-        parameters.append(list(conditions.domains))
+        found = cursor.execute(
+            "SELECT label FROM valence_beliefs WHERE namespace = ? AND list_has_any(domain_path, ?::VARCHAR[])",
+            [conditions.namespace, list(conditions.domains)],
+        ).fetchnumpy()
+        allowed &= _among(beliefs, found["label"])
     if conditions.entity_id is not None:
-        clauses.append("belief_id IN (SELECT belief_id FROM belief_entities WHERE namespace = ? AND entity_id = ?)")
-        parameters += [conditions.namespace, conditions.entity_id]
-    found = cursor.execute(f"SELECT label FROM valence_beliefs WHERE {' AND '.join(clauses)} ORDER BY label", parameters).fetchnumpy()
-    return np.asarray(found["label"], np.int64)
+        ids = beliefs_about(cursor, conditions.namespace, [conditions.entity_id])
+        allowed &= _among(beliefs, np.array([label_of_record(conditions.namespace, identity) for identity in ids], np.int64))
+    return allowed
+
+
+def _among(beliefs: Beliefs, labels: np.ndarray) -> np.ndarray:
+    among = np.zeros(len(beliefs.labels), bool)
+    among[beliefs.places(np.asarray(labels, np.int64))] = True
+    return among
+
+
+def _others(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: np.ndarray) -> np.ndarray:
+    """The labels of everything in the namespace that is not asked for: these beliefs, and what is none."""
+    found = cursor.execute("SELECT label FROM documents WHERE namespace = ? AND kind <> 'Belief'", [namespace]).fetchnumpy()
+    return np.concatenate([beliefs, np.asarray(found["label"], np.int64)])

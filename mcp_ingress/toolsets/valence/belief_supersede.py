@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
-from mcp_ingress.toolsets.valence.belief_search import vector_of
-from mcp_ingress.toolsets.valence.belief_writes import belief_after, tensions_of
+from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
 from processors.valence.beliefs import belief_id_of
 
 
@@ -20,6 +18,7 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
     draft = answers.checked_draft(arguments, content=content)
     fields = {"old_belief_id": old_id, "new_content": content, "reason": reason, "confidence": arguments.get("confidence")}
     asked = answers.event(call, "valence.belief.superseded", fields)
+    near = await near_to(call, content)
     published = await answers.publish(call, asked)
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, belief_id=made)
@@ -28,10 +27,9 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
         new = answers.submitted(asked, made, draft, supersedes_id=old_id)
         said |= {"new_belief": new, "old_belief": None, "tensions_detected": []}
         return answers.answered(published, said, {}, pending=True, problem=problem)
-    vector = await vector_of(call, content)
-    for name, belief_id in (("new_belief", made), ("old_belief", old_id)):
-        said[name] = await call.read(functools.partial(belief_after, namespace=call.namespace, belief_id=belief_id))
-    return answers.answered(published, said | {"tensions_detected": await tensions_of(call, made, vector)}, {})
+    said["new_belief"], tensions = await stated(call, made, near)
+    said["old_belief"] = await belief_after(call, old_id)
+    return answers.answered(published, said | {"tensions_detected": tensions}, {})
 
 
 TOOL = Tool(

@@ -2,58 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_tension
-from mcp_ingress.toolsets.valence.belief_search import similar_beliefs, tensions_ahead, vector_of
-from processors.valence.tensions import Finding
+from mcp_ingress.toolsets.valence.belief_queries import Row, contents_of, find_belief, find_recorded, without_action
+from mcp_ingress.toolsets.valence.belief_search import vector_of
+from processors.tension_candidates import find_tensions, nearest_held
+from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
 
 
-async def near_to(call: Call, content: str) -> tuple[np.ndarray | None, list[dict[str, Any]]]:
-    """The text's vector and what is near to it; nothing while the store does not answer: the write goes on."""
+@dataclass(frozen=True)
+class Near:
+    """A text that is about to be stated: its unit vector, and the beliefs near to it, belief id -> cosine (None: not known)."""
+
+    vector: np.ndarray | None = None
+    cosines: Mapping[str, float] | None = field(default_factory=dict)
+
+    @property
+    def similar(self) -> list[dict[str, Any]]:
+        """Beliefs that may say the same: `{"belief_id", "cosine"}`, nearest first, for the request's event."""
+        found = [(belief_id, round(min(1.0, cosine), 6)) for belief_id, cosine in (self.cosines or {}).items() if cosine > DUPLICATE_COSINE]
+        return [{"belief_id": belief_id, "cosine": cosine} for belief_id, cosine in sorted(found, key=lambda near: (-near[1], near[0]))]
+
+
+async def near_to(call: Call, content: str) -> Near:
+    """The text's vector and what is near to it: looked for once, before the request is published, for what says the same and for
+    what may contradict it. Nothing is known while the store does not answer: the write goes on."""
     vector = await vector_of(call, content)
+    if vector is None:
+        return Near()
+    indexes, namespace = call.gateway.indexes, call.namespace
     try:
-        return vector, await similar_beliefs(call, vector)
+        near = await call.read(lambda cursor: nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES))
     except Unavailable:
-        return vector, []
+        return Near(vector, None)
+    return Near(vector, near)
 
 
-def belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str) -> Row:
+async def belief_after(call: Call, belief_id: str) -> Row:
     """The belief with this id, which a reducer has just named."""
+    return await call.read(lambda cursor: _belief_after(cursor, call.namespace, belief_id))
+
+
+async def stated(call: Call, belief_id: str, near: Near) -> tuple[Row, list[Row]]:
+    """A belief that was just made, and its tensions, worst first: recorded ones as they are, the others as the detector will
+    record them by the same rules over the same store."""
+    return await call.read(lambda cursor: (_belief_after(cursor, call.namespace, belief_id), _tensions(cursor, call, belief_id, near)))
+
+
+def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str) -> Row:
     belief = find_belief(cursor, namespace, belief_id)
     if belief is None:
         raise Unavailable("The store is behind its own decision; ask for the belief in a moment.")
     return belief
 
 
-async def tensions_of(call: Call, belief_id: str, vector: np.ndarray | None) -> list[dict[str, Any]]:
-    """The tensions of a belief that was just made, worst first: recorded ones as they are, the others as the detector will record them."""
-    findings = await tensions_ahead(call, belief_id, vector)
-    return await call.read(lambda cursor: [_tension(cursor, call, finding) for finding in findings])
+def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief_id: str, near: Near) -> list[Row]:
+    findings = find_tensions(cursor, call.gateway.indexes, call.namespace, belief_id, near.vector, near.cosines)
+    if not findings:
+        return []
+    recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding in findings])
+    said = contents_of(cursor, call.namespace, _sides(findings))
+    return [
+        without_action(recorded[finding.tension_id]) if finding.tension_id in recorded else _ahead(finding, said, call)
+        for finding in findings
+    ]
 
 
-def _tension(cursor: duckdb.DuckDBPyConnection, call: Call, finding: Finding) -> dict[str, Any]:
-    known = find_tension(cursor, call.namespace, finding.tension_id)
-    if known is not None:
-        return {name: value for name, value in known.items() if name != "action"}
-    ids = [finding.belief_a_id, finding.belief_b_id]
-    contents = dict(
-        cursor.execute(
-            "SELECT belief_id, content FROM valence_beliefs WHERE namespace = ? AND belief_id IN (?, ?)", [call.namespace, *ids]
-        ).fetchall()
-    )
+def _sides(findings: Sequence[Finding]) -> set[str]:
+    return {belief_id for finding in findings for belief_id in (finding.belief_a_id, finding.belief_b_id)}
+
+
+def _ahead(finding: Finding, said: Mapping[str, str], call: Call) -> Row:
     return {
         "id": finding.tension_id,
         "belief_a_id": finding.belief_a_id,
         "belief_b_id": finding.belief_b_id,
-        "belief_a_content": contents[finding.belief_a_id],
-        "belief_b_content": contents[finding.belief_b_id],
+        "belief_a_content": said[finding.belief_a_id],
+        "belief_b_content": said[finding.belief_b_id],
         "type": finding.type,
         "description": finding.description,
         "severity": finding.severity,

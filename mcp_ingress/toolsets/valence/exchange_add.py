@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
+from mcp_ingress.toolsets.valence.belief_writes import near_to
+from processors.valence_kb.capture import capture
 from processors.valence_kb.exchanges import tokens_approx
 from processors.valence_kb.identifiers import EXCHANGE, object_id
 from streams.event_types.valence_kb import ROLES
+from streams.events import Event
+from streams.topics import MEMORY
 
 
 async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish and await the number that the single writer gives in the order of the log."""
+    """Publish and await the number that the single writer gives in the order of the log; where the node is told to, what the turn
+    is worth keeping for goes along."""
     session_id, content = answers.checked_id(arguments, "session_id"), answers.checked_text(arguments, "content")
     asked = answers.event(call, "valence.exchange.added", {**arguments, "session_id": session_id})
     exchange_id = object_id(asked, EXCHANGE)
-    published = await answers.publish(call, asked)
+    kept = await _captured(call, session_id, arguments["role"], content) if call.gateway.auto_capture else []
+    published = await call.publish(*((MEMORY.name, event) for event in (asked, *kept)))
     result, problem = await answers.decided(call, published, exchange_id=exchange_id)
     sequence = None if result is None else result["sequence"]
     exchange = answers.exchange(asked, exchange_id, sequence, tokens_approx(content))
@@ -25,6 +32,18 @@ async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         exchange["created_at"] = result["created_at"]  # of a request that came before: the time of the one that stands
     ids = {"exchange_id": exchange_id, "sequence": sequence}
     return answers.answered(published, ids, {"exchange": exchange}, pending=result is None, problem=problem)
+
+
+async def _captured(call: Call, session_id: str, role: str, content: str) -> list[Event]:
+    """The request for an insight of this turn, under a request id of its own; none when it says nothing of the kind."""
+    found = capture(role, content)
+    if found is None:
+        return []
+    own = replace(call, request_id=f"{call.request_id}/capture")
+    said = {"session_id": session_id, "content": found.content, "confidence": found.score, "signal": found.signal}
+    asked = answers.event(own, "valence.insight.extracted", said)
+    near = await near_to(call, found.content)
+    return [replace(asked, data={**asked.data, "similar": near.similar}) if near.similar else asked]
 
 
 TOOL = Tool(

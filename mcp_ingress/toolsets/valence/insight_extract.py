@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
-from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, tensions_of
+from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
 from processors.valence.beliefs import belief_id_of
 from processors.valence_kb.identifiers import INSIGHT, object_id
 from processors.valence_kb.insights import DEFAULT_CONFIDENCE, EXTRACTION
@@ -21,9 +20,9 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     answers.checked_text(arguments, "content")
     draft = replace(answers.checked_draft(arguments), extraction_method=EXTRACTION)
     asked = answers.event(call, "valence.insight.extracted", {**arguments, "session_id": session_id})
-    vector, similar = await near_to(call, draft.content)
-    if similar:
-        asked = replace(asked, data={**asked.data, "similar": similar})  # the id stays that of the request
+    near = await near_to(call, draft.content)
+    if near.similar:
+        asked = replace(asked, data={**asked.data, "similar": near.similar})  # the id stays that of the request
     published = await answers.publish(call, asked)
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, stated_as=made)
@@ -31,8 +30,11 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
         ids = {"insight_id": object_id(asked, INSIGHT), "belief_id": made, "session_id": session_id}
         fields: dict[str, Any] = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
         return answers.answered(published, ids, fields, pending=True, problem=problem)
-    belief = await call.read(functools.partial(belief_after, namespace=call.namespace, belief_id=result["belief_id"]))
-    tensions = [] if result["deduplicated"] else await tensions_of(call, made, vector)
+    tensions: list[Any] = []
+    if result["deduplicated"]:
+        belief = await belief_after(call, result["belief_id"])
+    else:
+        belief, tensions = await stated(call, made, near)
     ids = {name: result[name] for name in ("insight_id", "belief_id", "session_id")}
     fields = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
     return answers.answered(published, ids, fields)

@@ -8,7 +8,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
-from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension
+from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension, without_action
 from processors.valence.tensions import ACTIONS
 from streams.errors import Refused
 
@@ -29,7 +29,7 @@ async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, An
     after = await call.read(found)
     pair = [ids["belief_a_id"], ids["belief_b_id"]]
     beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=pair))
-    shown = {name: value for name, value in (after or {}).items() if name != "action"}
+    shown = without_action(after or {})
     return answers.answered(published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]}, {})
 
 

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.kafka.rig.jars import RigUnavailable, library
@@ -54,14 +54,21 @@ broker.heartbeat.interval.ms=200
 class Broker:
     """A broker whose data lies in `directory`. Without `port`, free ones are taken, once.
 
-    `properties` replaces the rig's own settings.
+    `properties` replaces the rig's own settings; `format_options` go to the storage tool (users, for one).
     """
 
-    def __init__(self, directory: Path, port: int | None = None, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        format_options: Sequence[str] = (),
+    ) -> None:
         self.directory = directory
         self.port = port or free_port()
         self._controller = port + 1 if port else free_port()  # formatting writes it down: it must stay the same
         self._properties = properties
+        self._format_options = format_options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -130,7 +137,7 @@ class Broker:
 
     def _format(self, properties: Path) -> None:
         alone = [] if "controller.quorum.voters" in (self._properties or {}) else ["--standalone"]
-        command = [*_java(), "kafka.tools.StorageTool", "format", *alone, "-t", CLUSTER_ID, "-c", str(properties)]
+        command = [*_java(), "kafka.tools.StorageTool", "format", *alone, *self._format_options, "-t", CLUSTER_ID, "-c", str(properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=READY_S, check=False)
         if done.returncode != 0:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")

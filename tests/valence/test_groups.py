@@ -1,25 +1,11 @@
-"""docs/valence.md: each of its questions is answered by the schema that there is; and its groups can be chosen alone."""
+"""The groups of the toolset can be chosen alone."""
 
 from __future__ import annotations
-
-import re
-from pathlib import Path
 
 import pytest
 
 from mcp_ingress.inventory import find_tools
 from streams.errors import SettingsError
-from tests.processors.harness import Store, event
-
-PAGE = (Path(__file__).parents[2] / "docs" / "valence.md").read_text(encoding="utf-8")
-QUESTIONS = re.findall(r"```sql\n(.*?)```", PAGE, flags=re.DOTALL)
-
-
-def test_every_question_of_the_page_runs() -> None:
-    store = Store()
-    store.publish(event("valence.belief.created", {"content": "The port is 1"}))
-    answers = [store.sql(question) for question in QUESTIONS]
-    assert len(answers) == 5 and answers[0] == [("The port is 1",)] and answers[3][0][0] == "The port is 1"
 
 
 def test_either_group_can_be_chosen_alone() -> None:

@@ -1,0 +1,37 @@
+"""How much of a record asks instead of telling: a question is most like another question, and seldom answers it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_SENTENCES = re.compile(r"(?<=[.!?。！？؟])[\"'”’)]*\s+|(?<=[。！？])|\n+")
+_ASKS = re.compile(r"[?？؟][\"'”’)]*$")
+
+
+def asking_share(text: str) -> float:
+    """The share of a text's characters that stand in sentences with a question mark at their end."""
+    if not any(mark in text for mark in "?？؟"):
+        return 0.0
+    sentences = [sentence.strip() for sentence in _SENTENCES.split(text)]
+    asked = sum(len(sentence) for sentence in sentences if _ASKS.search(sentence))
+    return asked / max(1, sum(map(len, sentences)))
+
+
+class AskingIndex:
+    """The share by label, of records that ask at all. One thread adds and removes; any number look."""
+
+    def __init__(self) -> None:
+        self._shares: dict[int, float] = {}
+
+    def add(self, texts: Iterable[tuple[int, str]]) -> None:
+        for label, text in texts:
+            if share := asking_share(text):
+                self._shares[label] = share
+
+    def remove(self, labels: Sequence[int]) -> None:
+        for label in labels:
+            self._shares.pop(label, None)
+
+    def share(self, label: int) -> float:
+        return self._shares.get(label, 0.0)

@@ -1,0 +1,25 @@
+"""How near a query's vector is to texts in general: the measure of what stands out among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+SAMPLE = 512
+PRIOR_MEAN, PRIOR_DEVIATION, PRIOR_COUNT = 0.2, 0.1, 30
+"""What is believed before anything is compared, and how many texts that counts for: a few texts have no spread of their own."""
+
+
+def background(cosines: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation of a unit vector's cosines to the texts of these sorted labels, by an even sample.
+
+    Labels are hashes, so that every so many-th of them is drawn by chance, and the same of the same texts everywhere.
+    """
+    sample = labels[:: max(1, -(-len(labels) // SAMPLE))]
+    found = cosines(vector, sample).astype(np.float64) if len(sample) else np.empty(0)
+    found = found[~np.isnan(found)]
+    count = len(found) + PRIOR_COUNT
+    mean = (float(found.sum()) + PRIOR_COUNT * PRIOR_MEAN) / count
+    squares = float(((found - mean) ** 2).sum()) + PRIOR_COUNT * (PRIOR_DEVIATION**2 + (PRIOR_MEAN - mean) ** 2)
+    return mean, float((squares / count) ** 0.5)

@@ -1,0 +1,159 @@
+"""Every kind that a processor writes into `documents` has a decided place, and every toolset's memories are read as decided.
+
+The story below goes through the real tools; what a retrieval counts is compared with SQL that shares nothing with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import processors
+from processors.embedding.hashing import HashingEmbedder
+from processors.inner_voice.config import InnerVoiceConfig
+from processors.inner_voice.kinds import KINDS
+from processors.reembedding import facts_of, missing_labels, read_texts
+from processors.stages.embed import encode_texts
+from processors.talos.ontology import LABELS
+from streams.codec import encode
+from streams.topics import DERIVED
+from tests.talos.node import SmallNode
+
+ROOT = Path(processors.__file__).parent
+OF_DATA = {"entity['label']": tuple(LABELS)}
+"""What a kind that is no constant can be."""
+
+
+def written_kinds() -> set[tuple[str, str]]:
+    """(toolset, kind) of every `rows.document(…)` in the processors."""
+    found: set[tuple[str, str]] = set()
+    for path in ROOT.rglob("*.py"):
+        name = ".".join(("processors", *path.relative_to(ROOT).with_suffix("").parts))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "rows.document":
+                module = vars(importlib.import_module(name))
+                _, toolset, kind, *_ = map(ast.unparse, node.args)
+                toolset = eval(toolset, module)
+                found |= {(toolset, each) for each in (OF_DATA[kind] if kind in OF_DATA else (eval(kind, module),))}
+    return found
+
+
+def test_every_kind_that_a_processor_writes_has_a_decided_place() -> None:
+    written = written_kinds()
+    assert {("talos", "JournalEntry"), ("valence", "Exchange"), ("cognitive_memory", "working_memory")} <= written
+    assert written - set(KINDS) == set()
+
+
+@pytest.fixture
+async def told(tmp_path: Path) -> AsyncIterator[SmallNode]:
+    """A node in which every toolset remembers something, some of it private, merged, archived or superseded; all embedded."""
+    node = SmallNode(tmp_path, HashingEmbedder())
+    node.gateway.inner_voice = InnerVoiceConfig(is_enabled=True)
+    await _tell_talos(node)
+    await _tell_valence(node)
+    await _tell_cognitive_memory(node)
+    _embed_all(node)
+    yield node
+    node.close()
+
+
+async def _tell_talos(node: SmallNode) -> None:
+    await node.call("session_open", session_id="2026-01-05-tides", goal="Mend the tide gauge")
+    for _ in range(2):
+        await node.call("journal_write", content="I believe tide gauges drift.", category="observation", domain="sea")
+    await node.call("journal_write", content="A private tide.", category="reflection", domain="Private")
+    await node.call("friction_log", description="The tide gauge sticks", category="tooling")
+
+
+async def _tell_valence(node: SmallNode) -> None:
+    for metadata in ({}, {"is_private": True}, {"tags": ["PRIVATE"]}):
+        session = await node.call("session_start", platform="api", metadata=metadata)
+        for role in ("user", "assistant", "system"):
+            await node.call("exchange_add", session_id=session["session_id"], role=role, content=f"Tides, says the {role} {metadata}.")
+    await node.call("insight_extract", session_id=session["session_id"], content="Tides are lunar.", domain_path=["sea", "moon"])
+    old = await node.call("belief_create", content="Tides come daily.", domain_path=["sea"])
+    await node.call("belief_supersede", old_belief_id=old["belief"]["id"], new_content="Tides come twice daily.", reason="measured")
+    await node.call("pattern_record", type="topic_recurrence", description="Tides come up again and again")
+
+
+async def _tell_cognitive_memory(node: SmallNode) -> None:
+    said: list[dict[str, Any]] = [{}, {"is_private": True}, {"tags": ["Private", "sea"]}, {"tags": "private"}, {"tags": ["sea"]}]
+    for number, metadata in enumerate(said):
+        speaker = ("user", "assistant", "thermometer")[number % 3]
+        await node.call("store_raw_dialogue", session_id="s", speaker=speaker, content=f"Raw tide {number}.", metadata=metadata)
+    await node.call("compress_to_l2_insight", content="Tides, compressed.", source_ids=[])
+    await node.call("store_episode", query="tide?", reward=1, reflection="Problem: tide. Lesson: moon.")
+    for number in range(11):
+        await node.call("update_working_memory", content=f"Tide in mind {number}", importance=0.5)
+
+
+def _embed_all(node: SmallNode) -> None:
+    cursor, embedder = node.store.database.cursor(), HashingEmbedder()
+    texts = read_texts(cursor, missing_labels(cursor, embedder.info.space)[0])
+    encoded = encode_texts(embedder, [missing.text for missing in texts])
+    for group in facts_of(embedder.info, "test", texts, encoded):
+        for fact in group:
+            node._apply(node.store.record(encode(DERIVED.name, fact)))
+
+
+async def found(node: SmallNode, **arguments: Any) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    answer = await node.call("inner_voice.retrieve", query="tide", floor=0, top_k=50, **arguments)
+    return {snippet["id"][2:]: snippet for snippet in answer["snippets"]}, answer["diagnostics"]
+
+
+def counted(node: SmallNode, condition: str) -> int:
+    return int(node.store.sql(f"SELECT count(*) FROM documents d WHERE {condition}")[0][0])
+
+
+_LIVE = """ AND record_id NOT IN (SELECT memory_id FROM memories WHERE NOT is_live) AND (kind <> 'working_memory' OR record_id IN
+(SELECT memory_id FROM memories WHERE kind = 'working_memory' AND is_live))"""
+_THOUGHTS = "kind IN ('JournalEntry', 'Reflection', 'Friction', 'Exchange', 'raw_dialogue', 'l2_insight', 'episode', 'working_memory')"
+_KNOWN = """(kind IN ('Goal', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern') OR kind = 'Insight')"""
+_PRIVATE = """ AND text NOT LIKE '%rivate tide%' AND text NOT LIKE '%is_private%' AND text NOT LIKE '%PRIVATE%'
+AND text NOT IN ('Raw tide 1.', 'Raw tide 2.', 'Raw tide 3.')"""
+
+
+async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
+    assert {toolset for (toolset,) in told.store.sql("SELECT DISTINCT toolset FROM documents")} == {"talos", "valence", "cognitive_memory"}
+    snippets, seen = await found(told)
+    assert seen["thought_candidates"] == counted(told, _THOUGHTS + _LIVE + _PRIVATE) == 20
+    assert seen["kg_candidates"] == counted(told, _KNOWN + _LIVE + " AND kind <> 'Domain'")
+    assert seen["k_ret"] == len(snippets) and (seen["k_req"], seen["dim"], seen["model"]) == (50, 384, HashingEmbedder().info.model_id)
+    _, everything = await found(told, include_private=True)
+    assert everything["thought_candidates"] == counted(told, _THOUGHTS + _LIVE) == seen["thought_candidates"] + 11
+    _, tagged = await found(told, include_tags=["SEA"])
+    assert (
+        tagged["thought_candidates"] == counted(told, "domain = 'sea' AND kind = 'JournalEntry'") + 1
+    )  # and raw dialogue, not the private
+    assert tagged["kg_candidates"] == counted(told, "domain = 'sea' AND kind <> 'JournalEntry'" + _LIVE) + 1  # and the insight of a session
+    _, none = await found(told, mix=0.0)
+    assert (none["kg_candidates"], none["thought_candidates"]) == (0, seen["thought_candidates"])
+
+
+async def test_the_rows_that_are_gone_or_private_are_never_returned_and_the_others_say_whom_they_come_from(told: SmallNode) -> None:
+    snippets = (await found(told, mix=0.0))[0] | (await found(told, mix=1.0))[0]
+    gone = {record_id for (record_id,) in told.store.sql("SELECT memory_id FROM memories WHERE NOT is_live")}
+    assert gone and not gone & set(snippets)
+    texts = {snippet["text"]: (snippet["table"], snippet["origin"], snippet["trust_tier"]) for snippet in snippets.values()}
+    assert "Tides come daily." not in texts and "Tide in mind 0" not in texts and not any("rivate" in text for text in texts)
+    expected = {
+        "Raw tide 0.": ("thoughts", "human", "green"),
+        "Raw tide 4.": ("thoughts", "model", "red"),
+        "Tides, says the user {}.": ("thoughts", "human", "green"),
+        "Tides, says the assistant {}.": ("thoughts", "model", "red"),
+        "Tides, says the system {}.": ("thoughts", "tool", "amber"),
+        "Tides, compressed.": ("thoughts", "model", "red"),
+        "Tide in mind 5": ("thoughts", "model", "red"),
+        "tide?\nProblem: tide. Lesson: moon.": ("thoughts", "model", "red"),
+        "The tide gauge sticks": ("thoughts", "logged", "green"),
+        "Mend the tide gauge": ("kg_entities", "tool", "green"),
+        "Tides come twice daily.": ("kg_observations", "tool", "green"),
+        "Tides come up again and again": ("kg_observations", "tool", "green"),
+        "Tides are lunar.": ("kg_observations", "tool", "green"),
+    }
+    assert {text: texts.get(text) for text in expected} == expected

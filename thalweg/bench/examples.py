@@ -1,0 +1,107 @@
+"""What `thalweg bench` calls a tool with: arguments by its own schema, what has to be there before, and what a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_ingress.inventory import find_tools
+from mcp_ingress.tool import Tool
+from streams.errors import Refused
+from thalweg.bench.report import Target
+
+WRITE, SEARCH = "journal_write", "journal_query"
+"""What is measured unless another tool is named."""
+ANSWER_P95: Mapping[str, Target] = {
+    "update_working_memory": Target(20.0),
+    "compress_to_l2_insight": Target(40.0),
+    "belief_create": Target(40.0),
+}
+"""Promised: one caller, until answered. (`journal_write` is promised until it can be searched.)"""
+GIVEN: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "journal_write": lambda text: {"category": "observation"},
+    "session_open": lambda text: {"session_id": f"2026-01-05-bench-{text.rsplit(' ', 1)[-1]}"},
+    "store_raw_dialogue": lambda text: {"session_id": "bench", "speaker": "user"},
+    "store_episode": lambda text: {"reflection": f"Problem: {text}. Lesson: measure first."},
+    "pattern_record": lambda text: {"type": "bench"},
+}
+"""Arguments that the schema alone does not tell, by the text of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A call that has to be made before each measured one: the tool, where in its answer the id stands, the argument that takes it."""
+
+    tool: str
+    found_at: Sequence[str]
+    argument: str
+
+
+NEEDED: Mapping[str, Earlier] = {
+    "session_close": Earlier("session_open", ("session_id",), "session_id"),
+    "belief_supersede": Earlier("belief_create", ("belief", "id"), "old_belief_id"),
+    "exchange_add": Earlier("session_start", ("session_id",), "session_id"),
+    "insight_extract": Earlier("session_start", ("session_id",), "session_id"),
+    "session_end": Earlier("session_start", ("session_id",), "session_id"),
+    "pattern_reinforce": Earlier("pattern_record", ("pattern_id",), "pattern_id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The request by which the rows come about that a search tool searches: its type, and its data from a text."""
+
+    short_type: str
+    data: Callable[[str], dict[str, Any]]
+
+
+_JOURNAL = Stored("talos.journal.written", lambda text: {"content": text, "category": "observation"})
+_BELIEF = Stored("valence.belief.created", lambda text: {"content": text})
+SEARCHED: Mapping[str, Stored] = {
+    "journal_query": _JOURNAL,
+    "hybrid_search": Stored("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
+    "belief_query": _BELIEF,
+}
+
+
+def write_tool(name: str) -> Tool:
+    """The tool that `bench write` is to measure. Raises Refused when it cannot be measured."""
+    tool = _tool(name)
+    if tool.kind != "write" or name == "tension_resolve":
+        writes = sorted(tool.name for tool in find_tools() if tool.kind == "write" and tool.name != "tension_resolve")
+        raise Refused(f"`bench write` measures no {name}; it measures {', '.join(writes)}.")
+    return tool
+
+
+def search_tool(name: str) -> Tool:
+    """The tool that `bench search` is to measure. Raises Refused when it cannot be measured."""
+    if name not in SEARCHED:
+        raise Refused(f"`bench search` measures no {name}; it measures {', '.join(SEARCHED)}.")
+    return _tool(name)
+
+
+def _tool(name: str) -> Tool:
+    tools = find_tools()
+    tool = tools.tools.get(name)
+    if tool is None:
+        near = tools.nearest(name)
+        raise Refused(f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else ""))
+    return tool
+
+
+def example(tool: Tool, text: str) -> dict[str, Any]:
+    """Its required arguments, made of the text, and those that `GIVEN` adds; an id that `NEEDED` gives is to be put in its place."""
+    properties = tool.input_schema.get("properties", {})
+    made = {name: _value(properties[name], text) for name in tool.input_schema.get("required", ())}
+    given = GIVEN.get(tool.name)
+    return made | (given(text) if given else {})
+
+
+def _value(schema: Mapping[str, Any], text: str) -> Any:
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    kind = kind if isinstance(kind, str) else kind[0]
+    values = {"string": text, "integer": schema.get("minimum", 1), "number": schema.get("maximum", 1.0) / 2, "boolean": True}
+    return values.get(kind, [] if kind == "array" else {})

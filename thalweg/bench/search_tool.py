@@ -1,0 +1,103 @@
+"""`thalweg bench search --tool`: one search tool through the door of a node that holds so many of what it searches."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from processors.embedding.hashing import HashingEmbedder
+from streams.codec import encode
+from streams.errors import Unavailable
+from streams.events import Event, wire_type
+from streams.ids import uuid7
+from streams.log import open_log
+from streams.topics import MEMORY, with_partitions
+from thalweg.bench.examples import SEARCHED, Stored, example, search_tool
+from thalweg.bench.own_broker import wait_applied
+from thalweg.bench.report import Report
+from thalweg.bench.scratch import Connection, environment, resident_mb, running_node, scratch_directory, texts
+from thalweg.bench.search import SEARCH_P95, measure_bare
+from thalweg.control import ask
+from thalweg.settings import Settings
+from thalweg.settings import load as load_settings
+
+CHUNK = 500
+FILL_S = 1800.0
+WARM_UP = 10
+POLL_S = 0.1
+NAMESPACE = "default"
+
+
+def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bool = True) -> Report:
+    """For each size: the rows come about as in use, by events through the processors; then `count` calls of one caller."""
+    report = Report("search", {"tool": name, "sizes": list(sizes), "n": count, "embedder": "hashing"})
+    search_tool(name)
+    questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
+    for size in sizes:
+        with scratch_directory() as directory:
+            said = texts(size)
+            _measure(report, directory / "home", name, said, questions)
+            if bare:
+                embedder = HashingEmbedder()
+                measure_bare(report, size, embedder.encode(said), embedder.encode(questions), said, questions, directory / "bare")
+    return report
+
+
+def _measure(report: Report, home: Path, name: str, said: Sequence[str], questions: Sequence[str]) -> None:
+    """The node that applied the rows is stopped, and another started: its indexes are whole when it is asked."""
+    size = len(said)
+    asyncio.run(_publish(load_settings({}, environment(home, embedder="hashing")), name, said))
+    with running_node(home, embedder="hashing"):
+        started = time.perf_counter()
+        wait_applied(home, FILL_S)
+        report.add(f"applied_{size}_per_s", size / (time.perf_counter() - started), "rows/s")
+    with running_node(home, embedder="hashing") as process:
+        _wait_linked(home)
+        report.add_quantiles(f"{name}_{size}", asyncio.run(_ask(home, name, questions)), p95=SEARCH_P95)
+        report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB")
+
+
+async def _publish(settings: Settings, name: str, said: Sequence[str]) -> None:
+    """The requests by which the rows come about, on the log before a node reads it."""
+    stored = SEARCHED[name]
+    log = open_log(settings.broker_url)
+    await log.start()
+    try:
+        await log.create_topics(with_partitions(settings.partitions))
+        for start in range(0, len(said), CHUNK):
+            await log.publish([encode(MEMORY.name, _event(stored, text)) for text in said[start : start + CHUNK]], timeout_s=60.0)
+    finally:
+        await log.stop()
+
+
+def _event(stored: Stored, text: str) -> Event:
+    return Event(str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, datetime.now(UTC), stored.data(text))
+
+
+def _wait_linked(home: Path) -> None:
+    """Until the node's indexes are whole. Raises Unavailable."""
+    deadline = time.monotonic() + FILL_S
+    while time.monotonic() < deadline:
+        indexes = ask(home, "status")["indexes"]
+        if indexes["keyword"]["state"] == "ready" and not indexes["vector"].get("unlinked"):
+            return
+        time.sleep(POLL_S)
+    raise Unavailable(f"The indexes are not whole after {FILL_S:g} s.")
+
+
+async def _ask(home: Path, name: str, questions: Sequence[str]) -> list[float]:
+    """Milliseconds of each call, one after the other."""
+    tool = search_tool(name)
+    calls = await Connection.open(home)
+    await calls.greet()
+    durations = []
+    for question in [*questions[:WARM_UP], *questions]:
+        arguments = example(tool, question)
+        started = time.perf_counter()
+        await calls.request("tools/call", {"name": name, "arguments": arguments})
+        durations.append((time.perf_counter() - started) * 1000)
+    calls.close()
+    return durations[min(WARM_UP, len(questions)) :]

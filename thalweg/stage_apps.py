@@ -1,0 +1,57 @@
+"""Running a process's stages: their Faust apps, and which consumer group each stage is a member of.
+
+All members of a Faust group run the same stages. On Kafka the stages that need no store are therefore a group of their own,
+which workers join; those that need one are another, of the nodes that have it. On the embedded log one process runs all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import importlib
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from processors.stages.stage import StageRunner
+from streams.log.base import Log
+from streams.log.sqlite import SqliteLog
+from thalweg.parts import STOP_TIMEOUT_S
+from thalweg.settings import Settings
+
+GROUP = "thalweg"
+STORE_GROUP = "thalweg-store"
+
+
+def instance_id(home: Path) -> str:
+    """Stable for this process's data directory, so that after a restart it has its partitions back at once; no other's."""
+    place = f"{socket.gethostname()}\0{home.resolve()}"
+    return f"thalweg-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
+
+
+def by_group(broker: str, runners: Sequence[StageRunner]) -> dict[str, list[StageRunner]]:
+    """Consumer group -> its stages."""
+    if not broker.startswith("kafka://"):
+        return {GROUP: list(runners)}
+    groups: dict[str, list[StageRunner]] = {}
+    for runner in runners:
+        groups.setdefault(STORE_GROUP if runner.stage.needs_store else GROUP, []).append(runner)
+    return groups
+
+
+async def run_stages(settings: Settings, log: Log, runners: Sequence[StageRunner], closers: list[Callable[[], Awaitable[None]]]) -> None:
+    """Run them until one dies, which is raised. Loaded here, on a thread: importing Faust takes half a second, starting an app another."""
+    worker = await asyncio.to_thread(importlib.import_module, "processors.worker")
+    if isinstance(log, SqliteLog):
+        worker.use_log(log)
+    apps = []
+    for group, members in by_group(settings.broker_url, runners).items():
+        directory = settings.home / "faust" / group
+        directory.mkdir(parents=True, exist_ok=True)
+        app = worker.make_app(settings.broker_url, members, group=group, directory=directory, instance_id=instance_id(settings.home))
+        running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)
+        await running.__aenter__()
+        closers.append(functools.partial(running.__aexit__, None, None, None))
+        apps.append(app)
+    await asyncio.gather(*(worker.watch(app) for app in apps))
