@@ -36,3 +36,8 @@ def digest(body: bytes) -> int:
 def record_label(record_id: str) -> int:
     """A 63-bit integer for a record id: the label of the record in every index, without any counter."""
     return int.from_bytes(hashlib.blake2b(record_id.encode(), digest_size=8).digest(), "big") >> 1
+
+
+def document_label(namespace: str, record_id: str) -> int:
+    """The number of a namespace's record in every index."""
+    return record_label(f"{namespace}\0{record_id}")

@@ -8,11 +8,12 @@ from processors.cognitive.episodes import reflection_warnings
 from processors.cognitive.fidelity import THRESHOLD, fidelity, warning
 from processors.cognitive.identifiers import EPISODE, L0, L2, TOOLSET, WORKING, event_number, item_number, normalised, number_of, record_id
 from processors.cognitive.working_set import CAPACITY, Item, victim
-from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at, document_label
+from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
 from streams.clock import format_time
 from streams.errors import Poison
 from streams.event_types.cognitive import EPISODE_STORED, L0_STORED, L2_STORED, WM_ARCHIVED, WM_UPDATED
 from streams.events import LoggedEvent
+from streams.ids import document_label
 
 SLOTS = "working_memory_slots"
 LRU_EVICTION, MANUAL_ARCHIVE = "LRU_EVICTION", "MANUAL_ARCHIVE"

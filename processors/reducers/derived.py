@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from processors.embedding.model import ModelInfo
-from processors.reducers.frame import Key, Outcome, Reducer, Rows, at, document_label
+from processors.reducers.frame import Key, Outcome, Reducer, Rows, at
 from processors.talos.canonical import canonical_form
 from storage.search.passages import passage_label
 from storage.search.tokens import unpack
@@ -24,7 +24,7 @@ from streams.event_types.derived import (
     SIMILAR_FOUND,
 )
 from streams.events import LoggedEvent
-from streams.ids import derived_id
+from streams.ids import derived_id, document_label
 
 
 def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:

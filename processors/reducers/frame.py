@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
 from streams.events import LoggedEvent
-from streams.ids import record_label
+from streams.ids import document_label
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -168,11 +168,6 @@ def reducers() -> Mapping[str, Reducer]:
                 raise AssertionError(f"two reducers for {event_type}")
             found[event_type] = reducer
     return found
-
-
-def document_label(namespace: str, record_id: str) -> int:
-    """The number of a record in every index."""
-    return record_label(f"{namespace}\0{record_id}")
 
 
 def at(moment: datetime) -> datetime:

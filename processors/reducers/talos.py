@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at, document_label
+from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
 from processors.talos.extraction import FRICTION_LOGGED, JOURNAL_WRITTEN, KNOWLEDGE_IMPORTED, REFLECTION_WRITTEN, extract
 from processors.talos.identifiers import SESSION_ID_FORMAT, entry_id, first_suggestions, free_session_id, goal_id, is_session_id, named_id
 from processors.talos.ontology import JOURNAL_ENTRY
 from streams.clock import format_time
 from streams.events import LoggedEvent, wire_type
+from streams.ids import document_label
 
 SESSIONS = "talos_sessions"
 NAMES = "talos_names"

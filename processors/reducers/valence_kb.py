@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC
 from typing import Any
 
-from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at, document_label
+from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
 from processors.reducers.valence import invalid_draft, refused
 from processors.valence.beliefs import SOURCES, DraftError, belief_id_of, draft_reads, put_source, read_draft, state
 from processors.valence.sources import session_source
@@ -26,6 +26,7 @@ from streams.event_types.valence_kb import (
     SESSION_STARTED,
 )
 from streams.events import Event, LoggedEvent
+from streams.ids import document_label
 
 SESSIONS, EXCHANGES, PATTERNS, INSIGHTS = "vkb_sessions", "vkb_exchanges", "vkb_patterns", "vkb_session_insights"
 TOOLSET = "valence"

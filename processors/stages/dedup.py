@@ -15,7 +15,6 @@ import duckdb
 import numpy as np
 import orjson
 
-from processors.reducers.frame import document_label
 from processors.stages.stage import Stage
 from processors.talos import similarity
 from processors.talos.canonical import canonical_form
@@ -25,6 +24,7 @@ from storage.search.engine import SearchIndexes
 from streams.errors import Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
+from streams.ids import document_label
 from streams.positions import Freshness, Partition
 from streams.topics import DERIVED, MEMORY
 

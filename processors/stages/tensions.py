@@ -17,7 +17,6 @@ from datetime import UTC, datetime
 import duckdb
 import numpy as np
 
-from processors.reducers.frame import document_label
 from processors.stages.stage import Stage
 from processors.tension_candidates import find_tensions
 from processors.valence.beliefs import belief_id_of
@@ -36,7 +35,7 @@ from streams.event_types.valence import (
 )
 from streams.event_types.valence_kb import INSIGHT_EXTRACTED
 from streams.events import Event, LoggedEvent
-from streams.ids import derived_id
+from streams.ids import derived_id, document_label
 from streams.positions import Freshness
 from streams.topics import MEMORY
 

@@ -36,6 +36,7 @@ TERM_SET_LABELS = 1_000
 TERMS, WORDS = "text", "words"
 """The two fields of a document."""
 _ASKED = {TERMS: query_terms, WORDS: query_words}
+_HELD = {TERMS: document_terms, WORDS: document_words}
 _HEAP_BYTES = 20_000_000
 _LIVE = "live"
 _SNAPSHOT_TRIES = 5
@@ -90,7 +91,7 @@ class KeywordIndex:
         for label, namespace, text in documents:
             if label in self._waiting or self._is_committed(label):  # in this order: see commit
                 continue
-            fields = {TERMS: document_terms(text), WORDS: document_words(text)}
+            fields = {field: held(text) for field, held in _HELD.items()}
             counts = {field: Counter(terms) for field, terms in fields.items()}
             texts = {field: " ".join(terms) for field, terms in fields.items()}
             waiting = _Waiting(namespace, counts, len(fields[TERMS]), texts)
@@ -199,6 +200,22 @@ class KeywordIndex:
         with self._overlay:
             waiting = {term: len(self._postings.get((TERMS, term), ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
         return sum(_rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items())
+
+    def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Scores:
+        """(label, BM25) of texts that are not in the index, as if they were; those that hold none of the words are left out."""
+        terms = _ASKED[field](text)[:MAX_QUERY_TERMS]
+        counted = [(label, Counter(_HELD[field](said))) for label, said in documents]
+        searcher = self._index.searcher()
+        total = int(searcher.num_docs) + len(self._waiting) + len(counted)
+        mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
+        holding = {term: sum(term in counts for _, counts in counted) + searcher.doc_freq(field, term) for term in terms}
+        scores = []
+        for label, counts in counted:
+            length = sum(counts.values())
+            found = [_bm25(counts[term], length, mean, total, holding[term]) for term in terms if counts[term]]
+            if found:
+                scores.append((label, sum(found)))
+        return scores
 
     def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None, field: str = TERMS) -> dict[int, float]:
         with self._overlay:

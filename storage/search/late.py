@@ -1,38 +1,43 @@
-"""What late interaction needs besides the indexes, in memory: token vectors, neighbours in sessions, passages."""
+"""What late interaction needs besides the indexes: one model's token vectors, neighbours in sessions, passages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 
 from storage.search.asking import AskingIndex
-from storage.search.entries import DocumentEntry, VectorEntry
-from storage.search.passages import Passage, PassageIndex, split_passages
-from storage.search.table import read_asking, read_passages, read_places, read_tokens
+from storage.search.entries import DocumentEntry
+from storage.search.passages import PassageIndex, split_passages
+from storage.search.table import read_asking, read_passages, read_places
 from storage.search.timeline import Timelines
-from storage.search.tokens import Tokens, TokenStore
-from storage.search.vector import VectorModel
+from storage.search.token_store import TokenStore
+from storage.search.tokens import Tokens
 
 
+@dataclass(frozen=True, slots=True)
 class LateIndex:
-    """One model's token vectors with the places of their texts. One thread applies and removes; any number read."""
+    """Places and passages of all texts, and the token vectors of the model that answers (None: there is no model).
 
-    def __init__(self) -> None:
-        self.tokens = TokenStore()
-        self.timelines = Timelines()
-        self.passages = PassageIndex()
-        self.asking = AskingIndex()
+    One thread applies and removes; any number read.
+    """
 
-    def load(self, cursor: duckdb.DuckDBPyConnection, model: VectorModel | None) -> None:
-        """Everything that the tables hold."""
-        self.timelines.add(read_places(cursor))
-        self.asking.add(read_asking(cursor))
-        for owner, passages in read_passages(cursor):
-            self.passages.add(owner, passages)
-        if model is not None:
-            self.tokens.add(read_tokens(cursor, model))
+    tokens: TokenStore | None
+    timelines: Timelines
+    passages: PassageIndex
+    asking: AskingIndex
+
+    @classmethod
+    def load(cls, cursor: duckdb.DuckDBPyConnection) -> LateIndex:
+        """Everything that the tables hold, without token vectors."""
+        timelines, passages, asking = Timelines(), PassageIndex(), AskingIndex()
+        asking.add(read_asking(cursor))
+        timelines.add(read_places(cursor))
+        for owner, some in read_passages(cursor):
+            passages.add(owner, some)
+        return cls(None, timelines, passages, asking)
 
     def apply_documents(self, entries: Sequence[DocumentEntry]) -> None:
         self.timelines.add(entries)
@@ -40,27 +45,27 @@ class LateIndex:
         for entry in entries:
             self.passages.add(entry.label, split_passages(entry.text))
 
-    def apply_vectors(self, entries: Iterable[VectorEntry]) -> None:
-        self.tokens.add((entry.label, entry.tokens) for entry in entries if entry.tokens)
-        for entry in entries:
-            if entry.passage is not None:
-                owner, *place = entry.passage
-                self.passages.add(owner, [Passage(*place)])
-
     def remove(self, labels: Sequence[int]) -> list[int]:
         """Forget documents with their passages; all labels that went."""
         gone = [*labels, *self.passages.remove(labels)]
         self.timelines.remove(labels)
         self.asking.remove(labels)
-        self.tokens.remove(gone)
         return gone
 
-    def length(self, label: int) -> int:
-        """Content tokens of a text; of a long one of all passages."""
-        return self.tokens.length(label) or sum(self.tokens.length(part) for part in self.passages.parts(label))
+    def lengths(self, labels: Sequence[int]) -> dict[int, int]:
+        """Content tokens of each text, of a long one of all passages; those without any are left out."""
+        if self.tokens is None:
+            return {}
+        parts = [(part, label) for label in labels for part in (self.passages.parts(label) or (label,))]
+        counts: dict[int, int] = {}
+        for (_, label), count in zip(parts, self.tokens.lengths(np.array([part for part, _ in parts], np.int64)).tolist(), strict=True):
+            counts[label] = counts.get(label, 0) + count
+        return {label: count for label, count in counts.items() if count}
 
     def matches(self, query: Tokens, weights: np.ndarray, labels: Iterable[int]) -> dict[int, tuple[np.ndarray, int]]:
         """label -> (best cosine to each token of the query, the label of the text or of its passage that fits best)."""
+        if self.tokens is None:
+            return {}
         wanted = [part for label in labels for part in (self.passages.parts(label) or (label,))]
         known, rows = self.tokens.similarities(query, wanted)
         order = np.argsort(-(rows @ weights), kind="stable")

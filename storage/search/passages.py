@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storage.search.entries import VectorEntry
 from streams.ids import record_label
 
 WINDOW = 235
@@ -94,6 +95,13 @@ class PassageIndex:
                 self._parts[owner] = (*self._parts.get(owner, ()), label)
                 self._sorted = None
 
+    def place(self, entries: Iterable[VectorEntry]) -> None:
+        """The passages that vectors are of."""
+        for entry in entries:
+            if entry.passage is not None:
+                owner, *place = entry.passage
+                self.add(owner, [Passage(*place)])
+
     def remove(self, owners: Sequence[int]) -> list[int]:
         """Forget the documents' passages; their labels."""
         labels = [label for owner in owners for label in self._parts.pop(owner, ())]
@@ -127,9 +135,9 @@ class PassageIndex:
             self._sorted = labels[order], owners[order]
         return self._sorted
 
-    def widened(self, allowed: np.ndarray | None) -> np.ndarray | None:
+    def widened(self, allowed: np.ndarray) -> np.ndarray:
         """Sorted labels of documents, and of all their passages with them."""
-        if allowed is None or not self._of or not len(allowed):
+        if not self._of or not len(allowed):
             return allowed
         labels, owners = self._arrays()
         at = np.minimum(np.searchsorted(allowed, owners), len(allowed) - 1)

@@ -113,16 +113,11 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
-def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray | None:
-    """The labels that the filter leaves, sorted, int64; None when it leaves every document there is.
-
-    None is a hint, good until the next commit: what is found is read from `documents` under the same predicate.
-    """
+def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray:
+    """The labels that the filter leaves, sorted, int64, good until the next commit: what is found is read from `documents`
+    under the same predicate."""
     condition = predicate(filter)
     labels = cursor.execute(f"SELECT label FROM documents d WHERE {condition.sql}", condition.parameters).fetchnumpy()["label"]
-    total = cursor.execute("SELECT count(*) FROM documents").fetchone()
-    if total is not None and len(labels) == total[0]:
-        return None
     return np.sort(np.asarray(labels, np.int64))
 
 

@@ -1,39 +1,39 @@
-"""Keyword search without an index: a scan of the table, for the seconds in which the index is being rebuilt."""
+"""Texts that hold words of a query, from the table: for the seconds in which the keyword index is being rebuilt."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-
 import duckdb
 
-from storage.search.keyword import MAX_QUERY_TERMS, TERMS, WORDS, Scores
+from storage.search.keyword import MAX_QUERY_TERMS, TERMS
 from storage.search.planner import Filter, predicate
-from storage.search.terms import document_terms, document_words, fold, query_terms, query_words
+from storage.search.terms import fold, query_terms, query_words
 
-MAX_CANDIDATES = 2_000
+MAX_CANDIDATES = 400
+SCANNED_ROWS = 20_000
+"""So many rows are looked through for one search beside other sides: some 20 ms."""
 
 
-_ANALYSES = {TERMS: (query_terms, document_terms), WORDS: (query_words, document_words)}
-
-
-def scan_documents(cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, field: str = TERMS) -> Scores:
-    """The k best as (label, score). Candidates share a term's beginning with the text; the newest are scored, so that
-    the time is bounded (milliseconds per 10,000 documents)."""
-    asked, held = _ANALYSES[field]
-    terms = asked(text)[:MAX_QUERY_TERMS]
+def scan_documents(
+    cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, below: int, rows: int | None = SCANNED_ROWS, *, field: str = TERMS
+) -> list[tuple[int, str]]:
+    """(label, text) of documents that hold a word's beginning of the text, at most MAX_CANDIDATES: those with most of the words,
+    the newest first. Only the `rows` before the rowid `below` are looked through (None: all before it)."""
+    terms = (query_terms if field == TERMS else query_words)(text)[:MAX_QUERY_TERMS]
     if not terms:
         return []
     condition = predicate(filter)
-    # the stem's last letter may differ from the text's (happi, happy); scoring below analyses properly
-    likely = " OR ".join(["contains(folded, ?)"] * len(terms))
-    rows = cursor.execute(
-        f"SELECT label, text FROM (SELECT label, text, created_at, strip_accents(lower(nfc_normalize(text))) AS folded "
-        f"FROM documents d WHERE {condition.sql}) WHERE {likely} ORDER BY created_at DESC LIMIT {MAX_CANDIDATES}",
-        [*condition.parameters, *(term[:-1] if len(term) > 3 else term for term in map(fold, terms))],
+    # the stem's last letter may differ from the text's (happi, happy); scoring analyses properly
+    likely = " + ".join(["contains(folded, ?)::INTEGER"] * len(terms))
+    found = cursor.execute(
+        f"SELECT label, text FROM (SELECT label, text, created_at, {likely} AS held FROM (SELECT label, text, created_at, "
+        "CASE WHEN strlen(text) = length(text) THEN lower(text) ELSE strip_accents(lower(nfc_normalize(text))) END AS folded "
+        f"FROM documents d WHERE d.rowid < ? AND d.rowid >= ? AND {condition.sql})) WHERE held > 0 "
+        f"ORDER BY held DESC, created_at DESC LIMIT {MAX_CANDIDATES}",
+        [
+            *(term[:-1] if len(term) > 3 else term for term in map(fold, terms)),
+            below,
+            0 if rows is None else below - rows,
+            *condition.parameters,
+        ],
     ).fetchall()
-    counted = [(label, Counter(held(text))) for label, text in rows]
-    holding = Counter(term for _, counts in counted for term in set(counts).intersection(terms))
-    rarity = {term: math.log(1 + (len(counted) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
-    scores = [(label, sum(weight * math.log1p(counts[term]) for term, weight in rarity.items())) for label, counts in counted]
-    return sorted((match for match in scores if match[1] > 0), key=lambda match: (-match[1], match[0]))[:k]
+    return found

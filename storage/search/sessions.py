@@ -72,8 +72,11 @@ def _told(hits: Iterable[Hit]) -> float:
 
 def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
     """session -> how well its records together match the question's tokens, 0 to 1."""
-    weights = engine.late.tokens.weights(tokens)
-    matches = engine.late.matches(tokens, weights, [hit.label for hits in sessions.values() for hit in hits])
+    late = engine.late
+    if late.tokens is None:
+        return {}
+    weights = late.tokens.weights(tokens)
+    matches = late.matches(tokens, weights, [hit.label for hits in sessions.values() for hit in hits])
     read = {session_id: [matches[hit.label][0] for hit in hits if hit.label in matches] for session_id, hits in sessions.items()}
     return {session_id: max(0.0, float(np.max(rows, axis=0) @ weights)) for session_id, rows in read.items() if rows}
 

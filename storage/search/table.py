@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -17,7 +19,12 @@ from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
 from streams.failpoints import hit
 
+Item = TypeVar("Item")
 FETCH_ROWS = 8_192
+YIELD_EACH = 16
+"""Documents, about a millisecond of analysis. The core goes to others too: after each one, a rebuild took four times as long."""
+TOKEN_ROWS = 2_048
+"""Token vectors are some kilobytes a row."""
 KEPT_BUFFERS = "96MB"
 SURELY_LONG_CHARS = 2_000
 _VECTORS = ("embeddings", "passages")
@@ -28,22 +35,21 @@ CATCH_UP_ROWS = 5_000
 
 def load_vectors(cursor: duckdb.DuckDBPyConnection, directory: Path, model: VectorModel, positions: Mapping[str, int]) -> VectorIndex:
     """The tables' vectors of this space and model, with the saved graph when it is whole and not ahead of the table."""
-    parameters: list[Any] = [model.space, model.model_id, model.dim]
+    parameters = _parameters(model)
     cursor.execute("BEGIN")  # labels and rows of one snapshot
     try:
         labels = [cursor.execute(f"SELECT label FROM {table} {_OF_MODEL}", parameters).fetchnumpy()["label"] for table in _VECTORS]
         chunks = chain.from_iterable(_read_vectors(cursor, table, parameters) for table in _VECTORS)
         usable = None if is_ahead(directory, positions) else directory
-        return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks)
+        return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks, directory)
     finally:
         cursor.execute("ROLLBACK")
 
 
 def catch_up_vectors(cursor: duckdb.DuckDBPyConnection, index: VectorIndex) -> None:
     """Add every vector of the index's space and model that the tables have."""
-    model = index.model
     for table in _VECTORS:
-        for labels, vectors in _read_vectors(cursor, table, [model.space, model.model_id, model.dim]):
+        for labels, vectors in _read_vectors(cursor, table, _parameters(index.model)):
             index.add(labels, vectors)
 
 
@@ -53,21 +59,60 @@ def _read_vectors(cursor: duckdb.DuckDBPyConnection, table: str, parameters: lis
         yield np.asarray(chunk["label"], np.int64), np.stack(list(chunk["vector"]))
 
 
-def read_tokens(cursor: duckdb.DuckDBPyConnection, model: VectorModel) -> Iterator[tuple[int, str]]:
-    """(label, packed token vectors) of every text and passage that this model has read."""
+def token_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel) -> np.ndarray:
+    """Every text and passage of which the tables have this model's token vectors, sorted."""
+    found = [
+        cursor.execute(f"SELECT label FROM {table} {_OF_MODEL} AND tokens IS NOT NULL", _parameters(model)).fetchnumpy()["label"]
+        for table in _VECTORS
+    ]
+    return np.sort(np.concatenate(found).astype(np.int64))
+
+
+def read_tokens(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: np.ndarray) -> Iterator[list[tuple[int, str]]]:
+    """(label, packed token vectors) of the (n,) sorted labels, a chunk at a time: from the first of their rows to the last."""
     for table in _VECTORS:
+        first = cursor.execute(f"SELECT min(rowid) FROM {table} WHERE label IN (SELECT unnest(?::BIGINT[]))", [wanted.tolist()]).fetchone()
+        if first is None or first[0] is None:
+            continue
         condition = f"{_OF_MODEL} AND tokens IS NOT NULL"
-        for chunk in _in_chunks(cursor, table, "label, tokens", condition, [model.space, model.model_id, model.dim]):
-            yield from zip(chunk["label"].tolist(), chunk["tokens"].tolist(), strict=True)
+        for chunk in _in_chunks(cursor, table, "label, tokens", condition, _parameters(model), int(first[0]), TOKEN_ROWS):
+            labels = np.asarray(chunk["label"], np.int64)
+            chosen = np.flatnonzero(np.isin(labels, wanted))
+            if len(chosen):
+                yield list(zip(labels[chosen].tolist(), chunk["tokens"][chosen].tolist(), strict=True))
+
+
+def read_token_samples(cursor: duckdb.DuckDBPyConnection, model: VectorModel, labels: np.ndarray) -> list[tuple[int, bytes]]:
+    """(label, token vectors as they are stored) of a few labels."""
+    marks = ", ".join("?" * len(labels))
+    rows = [
+        row
+        for table in _VECTORS
+        if len(labels)
+        for row in cursor.execute(
+            f"SELECT label, tokens FROM {table} {_OF_MODEL} AND label IN ({marks})", [*_parameters(model), *labels.tolist()]
+        ).fetchall()
+    ]
+    return [(label, base64.b64decode(packed)) for label, packed in rows if packed is not None]
+
+
+def _parameters(model: VectorModel) -> list[Any]:
+    return [model.space, model.model_id, model.dim]
 
 
 def _in_chunks(
-    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, condition: str, parameters: list[Any]
+    cursor: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: str,
+    condition: str,
+    parameters: list[Any],
+    first: int = 0,
+    rows: int = FETCH_ROWS,
 ) -> Iterator[dict[str, np.ndarray]]:
     last = cursor.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchone()
-    for start in range(0, int(last[0]) + 1 if last else 0, FETCH_ROWS):
+    for start in range(first, int(last[0]) + 1 if last else 0, rows):
         chunk = cursor.execute(
-            f"SELECT {columns} FROM {table} {condition} AND rowid >= ? AND rowid < ?", [*parameters, start, start + FETCH_ROWS]
+            f"SELECT {columns} FROM {table} {condition} AND rowid >= ? AND rowid < ?", [*parameters, start, start + rows]
         ).fetchnumpy()
         if len(chunk["label"]):
             yield chunk
@@ -137,20 +182,51 @@ def load_keywords(
     return index
 
 
-def catch_up_keywords(cursor: duckdb.DuckDBPyConnection, index: KeywordIndex, passages: PassageIndex, stopped: Callable[[], bool]) -> None:
-    """Add every document and passage that the index lacks, committing as it goes; returns early when `stopped` says so."""
+def catch_up_keywords(
+    cursor: duckdb.DuckDBPyConnection,
+    index: KeywordIndex,
+    passages: PassageIndex,
+    stopped: Callable[[], bool],
+    reached: Callable[[int], None] = lambda rowid: None,
+) -> None:
+    """Add every document and passage that the index lacks, the newest first, committing as it goes; returns early when `stopped`
+    says so. `reached` is told the rowid from which on all are in it."""
     lacking = np.setdiff1d(_labels(cursor, passages), index.labels(), assume_unique=True)
     missing = np.unique(np.array([passages.owner(label) for label in lacking.tolist()], np.int64))
-    for start in range(0, len(missing), FETCH_ROWS):
+    first, last = rowids(cursor, missing)
+    for stop in range(last + 1, first, -FETCH_ROWS):
         if stopped():
             return
-        chosen = missing[start : start + FETCH_ROWS].tolist()
-        rows = cursor.execute(
-            "SELECT label, namespace, text FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [chosen]
-        ).fetchall()
-        index.add(with_passages((DocumentEntry(*row) for row in rows), passages))
+        start = max(first, stop - FETCH_ROWS)
+        rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
+        chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
+        index.add(yielding(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages)))
         index.commit()
+        reached(start)
         hit("mid_index_rebuild")
+
+
+def rowids(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> tuple[int, int]:
+    """The first and the last row of `documents` that has one of the labels; (0, -1) when none has."""
+    row = cursor.execute(
+        "SELECT coalesce(min(rowid), 0), coalesce(max(rowid), -1) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))",
+        [labels.tolist()],
+    ).fetchone()
+    assert row is not None
+    return row
+
+
+def yielding(items: Iterable[Item]) -> Iterator[Item]:
+    """The items; after every few whoever waits for the interpreter gets it, who would wait for five milliseconds otherwise."""
+    for number, item in enumerate(items):
+        yield item
+        if number % YIELD_EACH == 0:
+            time.sleep(0)
+
+
+def is_much(missing: np.ndarray) -> bool:
+    """Whether adding so many is work for the background."""
+    return len(missing) > CATCH_UP_ROWS
 
 
 def with_passages(entries: Iterable[DocumentEntry], passages: PassageIndex) -> Iterator[tuple[int, str, str]]:

@@ -1,5 +1,6 @@
-"""Nearest vectors of one model: exact over the rows in memory, HNSW where that is quicker.
+"""Nearest vectors of one model: exact over all rows, HNSW where that is quicker.
 
+Every row is compared as int8 in memory, and what may be among the nearest is compared again as it is, from a file.
 New vectors become rows at once and are found by exact search; `link` puts them into the HNSW graph later, off any
 path that somebody waits for. A graph that is missing, damaged or foreign is therefore no special case: nothing is
 linked yet. One thread adds, one thread links and saves, any number search.
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from storage.search.compare import cosines
+from storage.search.compare import error_of, products, quantise_rows
+from storage.search.label_map import ABSENT, LabelMap
+from storage.search.row_file import RowFile
 from storage.search.sealed import open_sealed, seal
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ EXACT_ROWS = 150_000
 """Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
 GATHERED_SHARE = 8
 """Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
+MAX_CLOSE = 5_000
+"""No more rows than so many besides those asked for are compared exactly: where more are as near, they are alike."""
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
@@ -53,12 +58,16 @@ class VectorModel(Protocol):
 class VectorIndex:
     """Labels (63-bit integers) with unit vectors of `model.dim` numbers."""
 
-    def __init__(self, model: VectorModel, *, capacity: int = MIN_CAPACITY) -> None:
+    def __init__(self, model: VectorModel, *, capacity: int = MIN_CAPACITY, directory: Path | None = None) -> None:
+        """`directory`: where the rows' nameless file lies; by default among the system's temporary files."""
         self.model = model
-        self._rows = np.empty((capacity, model.dim), np.float32)
+        self._codes = np.empty((capacity, model.dim), np.int8)
+        self._scales = np.empty(capacity, np.float32)
+        self._widest = 0.0
+        self._rows = RowFile(model.dim, directory)
         self._labels = np.empty(capacity, np.int64)
         self._count = 0
-        self._at: dict[int, int] = {}
+        self._at = LabelMap()
         self._graph: hnswlib.Index | None = None
         self._linked = 0
         self._adding = threading.Lock()
@@ -74,8 +83,7 @@ class VectorIndex:
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
-        with self._adding:
-            return np.sort(np.fromiter(self._at, np.int64, len(self._at)))
+        return self._at.labels()
 
     def add(self, labels: Sequence[int] | np.ndarray, vectors: np.ndarray) -> None:
         """Make (n,) labels with (n, dim) unit rows findable at once. A label that is there already keeps its vector."""
@@ -83,37 +91,48 @@ class VectorIndex:
         if len(labels) and vectors.shape[1] != self.model.dim:
             raise ValueError(f"vectors of {vectors.shape[1]} numbers do not belong to {self.model.model_id} ({self.model.dim})")
         with self._adding:
-            self._reserve(self._count + len(labels))
-            for label, vector in zip(map(int, labels), vectors, strict=True):
-                if label not in self._at:
-                    self._rows[self._count] = vector
-                    self._labels[self._count] = label
-                    self._at[label] = self._count
-                    self._count += 1  # last: searchers look at rows below it only
+            new = {label: row for row, label in reversed(list(enumerate(map(int, labels)))) if label not in self._at}
+            if not new:
+                return
+            stop = self._count + len(new)
+            self._reserve(stop)
+            self._put(np.arange(self._count, stop), vectors[list(new.values())])
+            self._labels[self._count : stop] = list(new)
+            for place, label in enumerate(new, self._count):
+                self._at.add(label, place)
+            self._count = stop  # last: searchers look at rows below it only
+
+    def _put(self, places: np.ndarray, vectors: np.ndarray) -> None:
+        codes, scales = quantise_rows(vectors)
+        self._codes[places], self._scales[places] = codes, scales
+        self._widest = max(self._widest, float(scales.max(initial=0.0)))
+        self._rows.put(places, vectors)
 
     def _reserve(self, count: int) -> None:
         """Searchers keep the arrays they hold; they are replaced, never resized."""
-        if count > len(self._rows):
-            capacity = max(count, 2 * len(self._rows))
-            rows, labels = np.empty((capacity, self.model.dim), np.float32), np.empty(capacity, np.int64)
-            rows[: self._count], labels[: self._count] = self._rows[: self._count], self._labels[: self._count]
-            self._labels, self._rows = labels, rows
+        if count > len(self._codes):
+            capacity, have = max(count, 2 * len(self._codes)), self._count
+            codes, scales = np.empty((capacity, self.model.dim), np.int8), np.empty(capacity, np.float32)
+            labels = np.empty(capacity, np.int64)
+            codes[:have], scales[:have], labels[:have] = self._codes[:have], self._scales[:have], self._labels[:have]
+            self._labels, self._scales, self._codes = labels, scales, codes
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more; unknown ones are ignored."""
         with self._linking, self._adding:
             for label in map(int, labels):
-                row = self._at.pop(label, None)
-                if row is not None:
-                    self._rows[row] = 0.0
+                row = self._at.get(label)
+                if row != ABSENT:
+                    self._rows.put(np.array([row]), np.zeros((1, self.model.dim), np.float32))
+                    self._codes[row] = 0
                     self._labels[row] = _REMOVED
                     if row < self._linked and self._graph is not None:
                         self._graph.mark_deleted(label)
+            self._at.remove(labels)
 
     def search(self, vector: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Matches:
         """The k nearest as (label, cosine), best first. `allowed`: sorted int64 labels, None for no restriction."""
         count, linked, graph = self._count, self._linked, self._graph  # count before the arrays: see _reserve
-        rows, labels = self._rows, self._labels
         query = np.asarray(vector, np.float32).reshape(-1)
         if query.shape != (self.model.dim,):
             raise ValueError(f"a vector of {query.size} numbers does not belong to {self.model.model_id} ({self.model.dim})")
@@ -121,45 +140,57 @@ class VectorIndex:
             return []
         # gathering rows costs more than scanning all of them once a good part of them is allowed
         if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count):
-            at = self._at
-            chosen = np.array([row for label in allowed.tolist() if (row := at.get(label, count)) < count], np.int64)
-            return _best(rows[chosen] @ query, labels[chosen], k, None)
+            found = self._at.find(allowed)
+            return self._nearest(query, k, found[(found != ABSENT) & (found < count)])
         if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
-            return _best(cosines(rows[:count], query), labels[:count], k, allowed)
-        found = _ask(graph, query, min(k, linked), allowed)
-        if found is None:
-            return _best(cosines(rows[:count], query), labels[:count], k, allowed)
-        fresh = _best(cosines(rows[linked:count], query), labels[linked:count], k, allowed)
+            return self._nearest(query, k, slice(0, count), allowed)
+        near = _ask(graph, query, min(k, linked), allowed)
+        if near is None:
+            return self._nearest(query, k, slice(0, count), allowed)
+        fresh = self._nearest(query, k, slice(linked, count), allowed)
         # a row that was linked meanwhile is in both
-        return sorted((dict(found) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
+        return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
     def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
         """`search` under each of these restrictions; a good part of all rows is compared once, not once a group."""
         count, allowed = self._count, sum(map(len, groups))
         if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
             return [self.search(vector, k, group) for group in groups]
-        rows, labels = self._rows, self._labels  # after the count: see _reserve
-        scores = cosines(rows[:count], np.asarray(vector, np.float32).reshape(-1))
-        return [_best(scores, labels[:count], k, group) if len(group) else [] for group in groups]
+        query = np.asarray(vector, np.float32).reshape(-1)
+        rough = products(self._codes[:count], self._scales[:count], query)
+        return [self._exact(query, k, slice(0, count), rough, group) if len(group) else [] for group in groups]
+
+    def _nearest(self, query: np.ndarray, k: int, rows: slice | np.ndarray, allowed: np.ndarray | None = None) -> Matches:
+        """The k nearest of some rows: by their codes all that may be among them, and these compared exactly."""
+        return self._exact(query, k, rows, products(self._codes[rows], self._scales[rows], query), allowed)
+
+    def _exact(self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None) -> Matches:
+        labels = self._labels[rows]
+        close = _largest(rough, labels, k, allowed, 2 * error_of(self._widest))
+        places = close + rows.start if isinstance(rows, slice) else rows[close]
+        exact = self._rows.read(places) @ query
+        best = np.argsort(-exact, kind="stable")[:k]
+        return list(zip(labels[close[best]].tolist(), exact[best].tolist(), strict=True))
 
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
-        count, rows, at = self._count, self._rows, self._at
-        places = np.fromiter((at.get(label, count) for label in labels.tolist()), np.int64, len(labels))
-        known = places < count
+        places = self._at.find(labels)
+        known = places != ABSENT
         found = np.full(len(labels), np.nan, np.float32)
-        found[known] = rows[places[known]] @ np.asarray(vector, np.float32).reshape(-1)
+        found[known] = self._rows.read(places[known]) @ np.asarray(vector, np.float32).reshape(-1)
         return found
 
     def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Reads all rows."""
+        """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Compares all rows."""
         count = self._count
-        rows, labels = self._rows, self._labels
-        compared = cosines(rows[:count], np.asarray(vector, np.float32).reshape(-1))
-        near = np.flatnonzero(compared >= least)
+        codes, scales, labels = self._codes[:count], self._scales[:count], self._labels[:count]
+        query = np.asarray(vector, np.float32).reshape(-1)
+        near = np.flatnonzero(products(codes, scales, query) >= least - error_of(self._widest))
         found = labels[near]
         near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
-        return labels[near], compared[near]
+        exact = self._rows.read(near) @ query
+        kept = exact >= least
+        return labels[near[kept]], exact[kept]
 
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.
@@ -175,7 +206,7 @@ class VectorIndex:
                 labels = self._labels[self._linked : stop]
                 kept = labels != _REMOVED
                 if kept.any():
-                    graph.add_items(self._rows[self._linked : stop][kept], labels[kept].astype(np.uint64), num_threads=1)
+                    graph.add_items(self._rows.read(np.arange(self._linked, stop)[kept]), labels[kept].astype(np.uint64), num_threads=1)
                 self._linked = stop
             return self.unlinked
 
@@ -186,7 +217,7 @@ class VectorIndex:
         graph = self._graph
         if graph is None:
             graph = hnswlib.Index("ip", self.model.dim)
-            graph.init_index(max(MIN_CAPACITY, 2 * count, len(self._rows)), M, EF_CONSTRUCTION)
+            graph.init_index(max(MIN_CAPACITY, 2 * count, len(self._codes)), M, EF_CONSTRUCTION)
         elif graph.get_max_elements() < count:
             with tempfile.TemporaryDirectory() as folder:
                 path = str(Path(folder) / "graph")
@@ -222,20 +253,21 @@ class VectorIndex:
         model: VectorModel,
         labels: np.ndarray,
         chunks: Iterable[tuple[np.ndarray, np.ndarray]],
+        rows_in: Path | None = None,
     ) -> VectorIndex:
         """An index of the table's (n,) labels, whose rows come as chunks (labels, vectors), linked as far as a whole
-        and matching graph is in `directory`.
+        and matching graph is in `directory`. `rows_in`: see `__init__`.
 
         Rows that the graph lacks wait for `link`. A graph that is damaged, of another model, or that holds what the
         table does not, is left aside: everything waits. hnswlib never sees a file that is not exactly what was saved.
         """
-        index = cls(model, capacity=max(MIN_CAPACITY, len(labels) + len(labels) // 4))
+        index = cls(model, capacity=max(MIN_CAPACITY, len(labels) + len(labels) // 4), directory=rows_in)
         graph, inside = (None, None) if directory is None else _load_graph(directory, model, labels)
         order = np.arange(len(labels)) if inside is None else np.argsort(~inside, kind="stable")
         index._labels[: len(labels)] = labels[order]
-        index._at = {label: row for row, label in enumerate(labels[order].tolist())}
+        index._at = LabelMap(labels[order], np.arange(len(labels)))
         for some, vectors in chunks:
-            index._rows[[index._at[label] for label in some.tolist()]] = vectors
+            index._put(index._at.find(some), vectors)
         index._count = len(labels)
         if graph is not None and inside is not None and index._agrees(graph, int(inside.sum())):
             index._graph, index._linked = graph, int(inside.sum())
@@ -244,7 +276,7 @@ class VectorIndex:
     def _agrees(self, graph: hnswlib.Index, linked: int) -> bool:
         """Whether a sample of the graph's vectors is the table's: the same ids may come from another log."""
         sample = np.arange(0, linked, max(1, linked // _SAMPLE))
-        return linked == 0 or np.allclose(graph.get_items(self._labels[sample].astype(np.uint64)), self._rows[sample], atol=1e-6)
+        return linked == 0 or np.allclose(graph.get_items(self._labels[sample].astype(np.uint64)), self._rows.read(sample), atol=1e-6)
 
 
 def _load_graph(directory: Path, model: VectorModel, labels: np.ndarray) -> tuple[hnswlib.Index | None, np.ndarray | None]:
@@ -294,21 +326,24 @@ def _membership(allowed: np.ndarray) -> Any:
     return inside
 
 
-def _best(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None) -> Matches:
-    """The k largest of (n,) scores with their labels, best first.
+def _largest(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float) -> np.ndarray:
+    """Places of the k largest of (n,) scores and of those at most `margin` below them, of labels that may be found; at most
+    MAX_CLOSE more than k.
 
     Only as many of the largest are looked up in `allowed` as are needed: looking up all costs more than comparing them.
     """
     share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
-    depth = int(k / min(share, 1.0)) + k
+    depth = int(2 * k / min(share, 1.0)) + 2 * k
     while True:
         top = np.argpartition(scores, -depth)[-depth:] if depth < len(scores) else np.arange(len(scores))
+        least = scores[top].min() if len(top) else 0.0
         usable = labels[top] != _REMOVED
         if allowed is not None:
             places = np.minimum(np.searchsorted(allowed, labels[top]), len(allowed) - 1)
             usable &= allowed[places] == labels[top]
-        if int(usable.sum()) >= k or len(top) == len(scores):
-            chosen = top[usable]
-            order = chosen[np.argsort(-scores[chosen], kind="stable")][:k]
-            return list(zip(labels[order].tolist(), scores[order].tolist(), strict=True))
-        depth *= 8
+        chosen = top[usable]
+        chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+        if len(top) == len(scores) or (len(chosen) >= k and (least <= scores[chosen[k - 1]] - margin or len(chosen) > k + MAX_CLOSE)):
+            kept: np.ndarray = chosen[: k + MAX_CLOSE]
+            return kept if len(kept) <= k else kept[scores[kept] >= scores[kept[k - 1]] - margin]
+        depth *= 4

@@ -18,7 +18,7 @@ from tests.crash.load import Load
 from tests.crash.test_kills import rebuilt
 from tests.node_process import Client, NodeProcess
 from thalweg.bench.scratch import texts
-from thalweg.bench.search import NAMESPACE, fill_store
+from thalweg.bench.search_store import NAMESPACE, fill_store
 from thalweg.control import ask
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
@@ -81,7 +81,7 @@ def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanw
     home, count = tmp_path / "home", 20_000
     database = Database(home)
     migrate(database.cursor(), SystemClock().now())
-    fill_store(Writer(database), texts(count), HashingEmbedder())
+    fill_store(Writer(database), count, HashingEmbedder())
     database.close()
     node = NodeProcess(home, THALWEG_NAMESPACE=NAMESPACE)
     for nth in (1, 2):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search import engine as engine_module
+from storage.search import held as held_module
 from storage.search import table as table_module
 from storage.search import vector as vector_module
 from storage.search.engine import SearchIndexes
@@ -29,7 +29,7 @@ def small_limits() -> Iterator[None]:
         patch.setattr(vector_module, "EXACT_LABELS", 100)
         patch.setattr(vector_module, "EXACT_ROWS", 100)
         patch.setattr(table_module, "CATCH_UP_ROWS", 50)
-        patch.setattr(engine_module, "SAVE_ROWS", 50)
+        patch.setattr(held_module, "SAVE_ROWS", 50)
         yield
 
 

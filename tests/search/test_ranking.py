@@ -19,7 +19,8 @@ from storage.search.planner import Filter
 from storage.search.ranking import Evidence, late_scores, score_parts
 from storage.search.sessions import search_sessions
 from storage.search.timeline import Timelines
-from storage.search.tokens import WIDTH, Tokens, TokenStore, pack, reduce_tokens, unpack
+from storage.search.token_store import TokenStore
+from storage.search.tokens import WIDTH, Tokens, pack, reduce_tokens, unpack
 from tests.search.store import START, Store, label_of, unit_rows
 
 
@@ -46,8 +47,8 @@ def test_packed_tokens_come_back_to_a_hundredth_and_only_those_with_content() ->
         unpack("AAAA")
 
 
-def test_rare_tokens_weigh_more_and_what_was_removed_counts_no_more() -> None:
-    store = TokenStore()
+def test_rare_tokens_weigh_more_and_what_was_removed_counts_no_more(tmp_path: Path) -> None:
+    store = TokenStore(tmp_path / "tokens", "space", "model")
     store.add([(1, pack(tokens(5, 6))), (2, pack(tokens(5))), (3, pack(tokens(5)))])
     common, rare = store.weights(tokens(5, 6)).tolist()
     assert common < rare
@@ -58,7 +59,7 @@ def test_rare_tokens_weigh_more_and_what_was_removed_counts_no_more() -> None:
     assert rows[0, 1] > rows[1, 1]
     store.remove([1])
     assert store.similarities(tokens(6), [1])[0] == []
-    assert (len(store), store.length(1)) == (2, 0)
+    assert (len(store), store.lengths(np.array([1, 2])).tolist()) == (2, [0, 1])
 
 
 def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_moment_nothing() -> None:

@@ -19,7 +19,6 @@ import numpy as np
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.reducers.derived import decode_vector
-from processors.reducers.frame import document_label
 from processors.stages.embed import encode_texts
 from storage.database import Database
 from storage.migrate import migrate
@@ -31,6 +30,7 @@ from storage.search.sessions import search_sessions
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
 from streams.errors import Refused
+from streams.ids import document_label
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
 from thalweg.bench.report import Report, Target

@@ -95,6 +95,13 @@ def resident_mb(pid: int) -> float:
     return int(shown) * 1024 / 1e6
 
 
+def anonymous_mb(pid: int) -> float | None:
+    """Of that what is the process's own and no file's that is mapped, in MB; None where the system does not tell."""
+    status = Path(f"/proc/{pid}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:")), None)
+
+
 class Connection:
     """One connection to the node's socket; one line out, one line back."""
 

@@ -6,32 +6,29 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import hnswlib
 import numpy as np
 import tantivy
 
-from processors.embedding.hashing import HashingEmbedder
+from processors.embedding.model import Embedder, encode_query
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.engine import SearchIndexes
 from storage.search.planner import Filter
 from storage.search.vector import EF_CONSTRUCTION, EF_SEARCH, M
-from storage.writer import Changes, Writer
+from storage.writer import Writer
 from streams.clock import SystemClock
-from streams.ids import record_label
-from streams.topics import MEMORY
+from thalweg.bench.recall import load_for_recall
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
 from thalweg.bench.search_node import measure_node
+from thalweg.bench.search_store import NAMESPACE, fill_store
 
 SEARCH_P95 = Target(30.0)
 RECALL = Target(0.95, at_least=True)
-NAMESPACE = "default"
 LIMIT = 10
-CHUNK = 2000
 READY_S = 3600.0
 WARM_UP = 5
 EPSILON = 1e-6
@@ -49,43 +46,45 @@ KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "50pct": lambda numbers: numbers % 2 == 1,
     "99pct": lambda numbers: numbers % 100 != 0,
 }
-"""Which memories, by number, each filter leaves: what `_document` gives them."""
+"""Which memories, by number, each filter leaves: see `search_store`."""
 
 
-def measure_search(sizes: Sequence[int], count: int, *, bare: bool = True) -> Report:
-    """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other."""
-    report = Report("search", {"sizes": list(sizes), "n": count, "embedder": "hashing", "limit": LIMIT})
+def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True) -> Report:
+    """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other,
+    each encoded by the embedder `name` in the time that is measured."""
+    embedder = load_for_recall(name)
+    report = Report("search", {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT})
     for size in sizes:
         with scratch_directory() as directory:
-            _measure(report, directory, size, count, bare)
+            _measure(report, directory, size, count, embedder, name, bare)
     return report
 
 
-def _measure(report: Report, directory: Path, size: int, count: int, bare: bool) -> None:
-    embedder = HashingEmbedder()
-    said = texts(size)
+def _measure(report: Report, directory: Path, size: int, count: int, embedder: Embedder, name: str, bare: bool) -> None:
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
-    asked = embedder.encode(questions)
     database = Database(directory)
     try:
         migrate(database.cursor(), SystemClock().now())
-        vectors = fill_store(Writer(database), said, embedder)
+        vectors = fill_store(Writer(database), size, embedder)
         engine = _built(report, directory / "indexes", database, embedder, size)
         cursor = database.cursor()
-        for name, filter in FILTERS.items():
+        asked = np.stack([encode_query(embedder, question)[0] for question in questions])
+        report.add_quantiles(f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, questions[number])))
+        for chosen, filter in FILTERS.items():
 
             def search(number: int, filter: Filter = filter) -> object:
-                return engine.search(cursor, questions[number], asked[number], filter, LIMIT)
+                vector, tokens = encode_query(embedder, questions[number])
+                return engine.search(cursor, questions[number], vector, filter, LIMIT, tokens=tokens)
 
-            _ask(report, f"search_{size}_{name}", engine, count, search)
-            report.add(f"recall_{size}_{name}", _recall(engine, cursor, vectors, asked, filter, KEPT[name]), "of 10", RECALL)
+            _ask(report, f"search_{size}_{chosen}", engine, count, search)
+            report.add(f"recall_{size}_{chosen}", _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]), "of 10", RECALL)
         engine.close(save=False)
     finally:
         database.close()
     shutil.rmtree(directory / "indexes")
-    measure_node(report, directory, size, questions, SEARCH_P95)
+    measure_node(report, directory, size, questions, SEARCH_P95, name)
     if bare:
-        measure_bare(report, size, vectors, asked, said, questions, directory / "bare")
+        measure_bare(report, size, vectors, asked, texts(size), questions, directory / "bare")
 
 
 def _recall(
@@ -106,41 +105,7 @@ def _recall(
     return float(found / (k * len(asked)))
 
 
-def fill_store(writer: Writer, said: Sequence[str], embedder: HashingEmbedder) -> np.ndarray:
-    """Write documents and vectors as the materialiser does; the vectors in order."""
-    made = []
-    for start in range(0, len(said), CHUNK):
-        chunk = said[start : start + CHUNK]
-        vectors = embedder.encode(chunk)
-        made.append(vectors)
-        documents = [_document(number, text) for number, text in enumerate(chunk, start)]
-        embeddings = [_embedding(number, vector, embedder) for number, vector in enumerate(vectors, start)]
-        writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings}))
-    writer.checkpoint()  # as the materialiser does when there is nothing to do
-    return np.concatenate(made)
-
-
-def _origin(number: int) -> dict[str, Any]:
-    return {"namespace": NAMESPACE, "topic": MEMORY.name, "partition": 0, "offset": number, "event_id": f"event-{number}"}
-
-
-def _document(number: int, text: str) -> dict[str, Any]:
-    kind, domain = ("insight" if number % 2 else "observation"), ("rare" if number % 100 == 0 else "common")
-    about = {"record_id": f"memory-{number}", "toolset": "talos", "kind": kind, "session_id": None, "domain": domain}
-    return {"label": _label(number), **about, "text": text, "created_at": "2026-03-01 12:00:00", **_origin(number)}
-
-
-def _embedding(number: int, vector: np.ndarray, embedder: HashingEmbedder) -> dict[str, Any]:
-    info = embedder.info
-    model = {"space": info.space, "model_id": info.model_id, "dtype": info.dtype, "dim": info.dim, "is_trained": info.trained}
-    return {"label": _label(number), "record_id": f"memory-{number}", **model, "vector": vector, **_origin(number)}
-
-
-def _label(number: int) -> int:
-    return record_label(f"{NAMESPACE}/memory-{number}")
-
-
-def _built(report: Report, directory: Path, database: Database, embedder: HashingEmbedder, size: int) -> SearchIndexes:
+def _built(report: Report, directory: Path, database: Database, embedder: Embedder, size: int) -> SearchIndexes:
     """The engine over indexes made from the tables alone, as after `thalweg rebuild`."""
     shutil.rmtree(directory, ignore_errors=True)
     engine = SearchIndexes(directory, database.cursor, embedder.info)

@@ -85,11 +85,12 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 
 @bench.command()
 @JSON
+@EMBEDDER
 @click.option("--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each.")
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind.")
 @click.option("--bare/--no-bare", default=True, show_default=True, help="Also hnswlib and tantivy by themselves.")
 @click.option("--tool", default=None, help="Only this search tool, through the door of a node that holds so many of what it searches.")
-def search(as_json: bool, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
+def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
     """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
 
     \b
@@ -98,7 +99,9 @@ def search(as_json: bool, sizes: tuple[int, ...], count: int, bare: bool, tool: 
     from thalweg.bench.search import measure_search
     from thalweg.bench.search_tool import measure_search_tool
 
-    _show(lambda: measure_search_tool(tool, sizes, count, bare=bare) if tool else measure_search(sizes, count, bare=bare), as_json)
+    _show(
+        lambda: measure_search_tool(tool, sizes, count, bare=bare) if tool else measure_search(sizes, count, embedder, bare=bare), as_json
+    )
 
 
 @bench.command()

@@ -1,0 +1,50 @@
+"""Rows of numbers in a nameless file, read a few at a time: page cache, not memory of the process."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+
+class RowFile:
+    """(n, dim) float32 rows by number. Gone with the process: the table has them. One thread writes, any number read."""
+
+    def __init__(self, dim: int, directory: Path | None = None) -> None:
+        """`directory`: on which disk; by default the system's place for temporary files."""
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+        self._dim = dim
+        self._file = tempfile.TemporaryFile(dir=directory, buffering=0)  # noqa: SIM115 (open as long as the index)
+
+    def put(self, places: np.ndarray, rows: np.ndarray) -> None:
+        """Write (n, dim) rows under their (n,) different numbers. An OSError (disk full) passes through."""
+        if not len(places):
+            return
+        order = np.argsort(places, kind="stable")
+        places, rows = places[order], np.ascontiguousarray(rows[order], np.float32)
+        breaks = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist(), len(places)]
+        for start, stop in pairwise(breaks):
+            write_all(self._file.fileno(), rows[start:stop].tobytes(), int(places[start]) * self._dim * 4)
+
+    def read(self, places: np.ndarray) -> np.ndarray:
+        """(n, dim) rows with these numbers, which have been written. Mapped for this call alone, so that it counts as ours no longer."""
+        if not len(places):
+            return np.empty((0, self._dim), np.float32)
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+            whole = np.frombuffer(view, np.float32, len(view) // (self._dim * 4) * self._dim).reshape(-1, self._dim)
+            chosen: np.ndarray = whole[places]
+            del whole  # the map cannot be closed while somebody looks at it
+        return chosen
+
+
+def write_all(descriptor: int, body: bytes, at: int) -> None:
+    """All of it: a write to a disk that is nearly full may be cut short before it fails."""
+    with memoryview(body) as rest:
+        done = 0
+        while done < len(rest):
+            done += os.pwrite(descriptor, rest[done:], at + done)

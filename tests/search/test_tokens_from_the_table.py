@@ -1,0 +1,90 @@
+"""Opening with a file of token vectors that lacks some, holds foreign ones, or is another log's: afterwards it holds the table's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from processors.embedding.load import MINILM
+from storage.search import table as table_module
+from storage.search.engine import SearchIndexes
+from storage.search.planner import Filter
+from storage.search.token_store import TokenStore
+from storage.search.tokens import WIDTH, Tokens, pack
+from tests.search.store import Store, label_of, unit_rows
+
+
+def packed(seed: int) -> str:
+    count = 1 + seed % 3
+    return pack(Tokens(np.arange(seed, seed + count, dtype=np.uint16), unit_rows(count, WIDTH, seed=seed), np.ones(count, bool)))
+
+
+@pytest.fixture
+def store() -> Store:
+    store = Store()
+    for number in range(30):
+        store.write(f"r{number}", f"text {number}", vector=unit_rows(1, 384, seed=number)[0], model_id=MINILM.model_id)
+        store.connection.execute(
+            "UPDATE embeddings SET space = ?, tokens = ? WHERE record_id = ?", [MINILM.space, packed(number), f"r{number}"]
+        )
+    return store
+
+
+def held(indexes: SearchIndexes) -> dict[int, bytes]:
+    assert indexes.wait_ready(10)
+    tokens = indexes.late.tokens
+    assert tokens is not None
+    return {label: tokens.packed_body(label) for label in tokens.labels().tolist()}
+
+
+def open_and_read(store: Store, directory: Path) -> dict[int, bytes]:
+    indexes = store.open(directory, MINILM)
+    found = held(indexes)
+    indexes.close(save=False)
+    return found
+
+
+@pytest.mark.parametrize("at_once", [5_000, 3])
+@pytest.mark.parametrize("harm", ["none", "gone", "cut", "foreign", "another log"])
+def test_whatever_lay_there_afterwards_it_is_the_tables(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, at_once: int
+) -> None:
+    monkeypatch.setattr(table_module, "CATCH_UP_ROWS", at_once)
+    whole = open_and_read(store, tmp_path)
+    assert sorted(whole) == sorted(label_of(f"r{number}") for number in range(30))
+    [path] = (tmp_path / "tokens").iterdir()
+    if harm == "gone":
+        path.unlink()
+    elif harm == "cut":
+        path.write_bytes(path.read_bytes()[:-700])
+    elif harm != "none":
+        file = TokenStore(path, MINILM.space, MINILM.model_id)
+        if harm == "another log":
+            file.clear()
+        file.add([(1, packed(50)), *((label, packed(60 + place)) for place, label in enumerate(whole))])
+        file.close()
+    (path.parent / "another.tokens").write_bytes(b"of a model that is not held")
+    assert open_and_read(store, tmp_path) == whole
+    assert [other.name for other in path.parent.iterdir()] == [path.name]
+
+
+def test_while_the_keyword_index_is_built_a_search_finds_what_is_in_it_and_the_newest_that_are_not(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SearchIndexes, "_rebuild", lambda self: None)
+    monkeypatch.setattr(table_module, "CATCH_UP_ROWS", 3)
+    monkeypatch.setattr("storage.search.engine.SCANNED_ROWS", 10)
+    indexes = store.open(tmp_path, MINILM)
+    indexes._index_of_keywords().add([(label_of(f"r{number}"), "a", f"text {number}") for number in range(25, 30)])
+    indexes._reached(25)
+    cursor, away = store.connection.cursor(), unit_rows(1, 384, seed=99)[0]
+
+    def found(vector: np.ndarray | None, text: str) -> list[str]:
+        return [hit.record_id for hit in indexes.search(cursor, text, vector, Filter("a"), 30, min_cosine=2.0).hits]
+
+    assert found(away, "text 27")[0] == "r27"
+    assert found(away, "text 16")[0] == "r16"
+    assert "r3" not in found(away, "text 3")
+    assert found(None, "text 3")[0] == "r3"
+    assert "being rebuilt" in str(indexes.search(cursor, "text 3", away, Filter("a"), 3).degraded)
+    indexes.close(save=False)
