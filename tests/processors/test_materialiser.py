@@ -7,9 +7,8 @@ import contextlib
 
 import pytest
 
-from processors.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
+from processors.materialiser import Materialiser
 from processors.mirror import TelemetryMirror
-from processors.reducers.frame import reducers
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
@@ -18,7 +17,6 @@ from storage.writer import Writer
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.errors import LogUnavailable, StoreError
-from streams.events import wire_type
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
@@ -64,7 +62,7 @@ async def log(tmp_path):
 async def running(home, log):
     home.mkdir(exist_ok=True)
     store = Running(home, log)
-    task = store.task = asyncio.create_task(store.materialiser.run())
+    task = asyncio.create_task(store.materialiser.run())
     try:
         yield store
     finally:
@@ -116,20 +114,6 @@ async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_t
             assert store.sql("SELECT count(*) FROM events") == [(number + 1,)]
         (tmp_path / "home" / "thalweg.duckdb").unlink()
     assert len((tmp_path / "home" / "telemetry" / "events.jsonl").read_bytes().splitlines()) == 2
-
-
-async def test_when_reducers_fail_on_everything_the_materialiser_stops_rather_than_divert_everything(tmp_path, log, monkeypatch):
-    async with running(tmp_path / "home", log) as store:
-        monkeypatch.setattr(type(reducers()[wire_type("tool.invoked")]), "apply", lambda *given: 1 / 0)
-        await log.publish([invoked(number) for number in range(2 * CONSECUTIVE_FAILURES)])
-        with pytest.raises(TooManyFailures, match="ZeroDivisionError"):
-            await asyncio.wait_for(store.task, 20)
-        assert store.sql("SELECT count(*) FROM invocations") == [(0,)]
-    monkeypatch.undo()  # the code is mended: what was not diverted yet is applied
-    async with running(tmp_path / "home", log) as store:
-        assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name])), timeout_s=10)
-        accounted = store.sql("SELECT (SELECT count(*) FROM invocations) + (SELECT count(*) FROM dead_letters)")
-        assert accounted == [(2 * CONSECUTIVE_FAILURES,)]
 
 
 async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_path, log):
