@@ -67,7 +67,7 @@ class Gateway:
     clock: Clock
     limits: Limits = field(default_factory=Limits)
     projections: Projections | None = None
-    vectors: dict[str, np.ndarray] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     cognitive: Cognitive = field(default_factory=Cognitive)
     inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
@@ -214,13 +214,14 @@ class Call:
         embedder, known = self.gateway.embedder, self.gateway.vectors
         if embedder is None:
             return None
-        fresh = [other for other in dict.fromkeys(others) if other not in known]
+        space = embedder.info.space
+        fresh = [other for other in dict.fromkeys(others) if (space, other) not in known]
         try:
             encoded = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [text, *fresh])
         except EmbedderUnavailable:
             return None
-        found = {**known, **dict(zip(fresh, encoded[1:], strict=True))}
+        found = known | {(space, other): vector for other, vector in zip(fresh, encoded[1:], strict=True)}
         if len(found) > KEPT_VECTORS:
             known.clear()
-        known.update({other: found[other] for other in others})
-        return [float(encoded[0] @ found[other]) for other in others]
+        known.update({(space, other): found[space, other] for other in others})
+        return [float(encoded[0] @ found[space, other]) for other in others]

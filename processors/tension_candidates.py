@@ -36,10 +36,12 @@ def find_tensions(
     belief_id: str,
     vector: np.ndarray | None,
     near: Mapping[str, float] | None = None,
+    *,
+    space: str | None = None,
 ) -> list[Finding]:
     """The conflicts of an active belief with others, best score first.
 
-    `vector`: the unit vector of its text, None without a model; `near`: what `nearest_held` found for it, when that was asked before.
+    `vector`: the unit vector of its text in `space`, None without a model; `near`: what `nearest_held` found for it, when that was asked before.
     """
     label = label_of_record(namespace, belief_id)
     own = cursor.execute(
@@ -49,7 +51,7 @@ def find_tensions(
         return []
     [(links, supersedes_id, _)] = own
     if near is None:
-        near = {} if vector is None else nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES)
+        near = {} if vector is None else nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES, space=space)
     linked = {link["entity_id"] for link in orjson.loads(links)}
     others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, linked).values()))
     if supersedes_id is not None:
@@ -57,7 +59,7 @@ def find_tensions(
     others = (others | near.keys()) - {belief_id}
     if not others:
         return []
-    cosines = {**_cosines(indexes, vector, {other: label_of_record(namespace, other) for other in others}), **near}
+    cosines = {**_cosines(indexes, vector, space, {other: label_of_record(namespace, other) for other in others}), **near}
     ordered = sorted(others, key=lambda other: (-cosines.get(other, -1.0), other))
     [new, *best] = _first_held(cursor, namespace, [belief_id, *ordered], CANDIDATES + 1)
     findings = (judge(other, new, cosines.get(other.belief_id)) for other in best)
@@ -65,7 +67,14 @@ def find_tensions(
 
 
 def nearest_held(
-    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, vector: np.ndarray, least: float, enough: int
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: SearchIndexes,
+    namespace: str,
+    vector: np.ndarray,
+    least: float,
+    enough: int,
+    *,
+    space: str | None = None,
 ) -> dict[str, float]:
     """Active beliefs whose cosine is at least this, belief id -> cosine; the nearest of them, when they are more than `enough`.
 
@@ -73,7 +82,7 @@ def nearest_held(
     """
     asked = 4 * enough
     while True:
-        near = {label: cosine for label, cosine in indexes.nearest(cursor, vector, asked) if cosine >= least}
+        near = {label: cosine for label, cosine in indexes.nearest(cursor, vector, asked, space=space) if cosine >= least}
         held = _held_among(cursor, namespace, near) if near else []
         if len(near) < asked or len(held) >= enough:
             return {belief_id: near[label] for belief_id, label in held}
@@ -143,8 +152,8 @@ def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str])
     return held
 
 
-def _cosines(indexes: SearchIndexes, vector: np.ndarray | None, labels: Mapping[str, int]) -> dict[str, float]:
+def _cosines(indexes: SearchIndexes, vector: np.ndarray | None, space: str | None, labels: Mapping[str, int]) -> dict[str, float]:
     if vector is None or not labels:
         return {}
-    found: Any = indexes.cosines(vector, np.array(list(labels.values()), np.int64))
+    found: Any = indexes.cosines(vector, np.array(list(labels.values()), np.int64), space=space)
     return {identity: float(cosine) for identity, cosine in zip(labels, found, strict=True) if not np.isnan(cosine)}

@@ -205,8 +205,10 @@ class Spaces:
         """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
         node = self._node
         foreign = node.indexes.foreign
-        ends = await node.log.end_offsets([MEMORY.name])
-        await self._applied(Freshness(ends), ["embed"])
+        await self._applied(Freshness(await node.log.end_offsets([MEMORY.name])), ["embed"])
+        await self._applied(
+            Freshness(await node.log.end_offsets([DERIVED.name]))
+        )  # a store that is replayed seems to lack what comes later
         assert node.embedder is not None
         try:
             await self._fill(row, node.embedder, enough=0)

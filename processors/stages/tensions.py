@@ -101,9 +101,10 @@ class Tensions(Stage):
             for entity_id, canonical_id in twins
         ]
         model = self._indexes.model
-        vector = self._vector(cursor, event.namespace, belief_id)
+        space = model.space if model is not None else None
+        vector = None if space is None else self._vector(cursor, event.namespace, belief_id, space)
         made_by = {"model_id": model.model_id} if model is not None and vector is not None else {}
-        for finding in find_tensions(cursor, self._indexes, event.namespace, belief_id, vector):
+        for finding in find_tensions(cursor, self._indexes, event.namespace, belief_id, vector, space=space):
             data = asdict(finding) | {"tension_id": finding.tension_id, **made_by}
             facts.append(self._named(logged, TENSION_DETECTED, finding.tension_id, data))
             self._found[finding.tension_id] = (finding.belief_a_id, finding.belief_b_id)
@@ -143,12 +144,9 @@ class Tensions(Stage):
         identity = derived_id(TENSION_CLOSED, event.namespace, str(data["tension_id"]))
         return Event(identity, f"thalweg:stage/{self.name}", TENSION_CLOSED, event.namespace, moment, data)
 
-    def _vector(self, cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str) -> np.ndarray | None:
-        model = self._indexes.model
-        if model is None:
-            return None
+    def _vector(self, cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str, space: str) -> np.ndarray | None:
         label = document_label(namespace, belief_id)
-        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, model.space]).fetchone()
+        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, space]).fetchone()
         return None if row is None else np.asarray(row[0], np.float32)
 
     def _named(self, logged: LoggedEvent, event_type: str, what: str, data: dict[str, object]) -> Event:

@@ -59,9 +59,10 @@ class SearchIndexes(HeldIndexes):
         super().remove(labels)
         self._allowed, self._relations = AllowedLabels(), Relations()  # what has gone is not to be told from what has come
 
-    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
-        """Of each group of labels (sorted, int64) the k nearest to a unit vector, as (label, cosine), best first."""
-        return self._vectors.search_groups(vector, k, groups) if self._vectors is not None else [[] for _ in groups]
+    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray], *, space: str | None = None) -> list[Matches]:
+        """Of each group of labels (sorted, int64) the k nearest to a unit vector of `space`, as (label, cosine), best first."""
+        index = self._index_of(space)
+        return index.search_groups(vector, k, groups) if index is not None else [[] for _ in groups]
 
     def nearest(
         self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None, *, space: str | None = None
@@ -75,17 +76,17 @@ class SearchIndexes(HeldIndexes):
             return self._vectors
         return next((held.vectors for held in self._spaces.values() if held.vectors.model.space == space), None)
 
-    def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """The cosine of each of the (n,) labels to a unit vector; NaN for one without a vector of this engine's model."""
-        if self._vectors is None:
-            return np.full(len(labels), np.nan, np.float32)
-        return self._vectors.cosines(vector, labels)
+    def cosines(self, vector: np.ndarray, labels: np.ndarray, *, space: str | None = None) -> np.ndarray:
+        """The cosine of each of the (n,) labels to a unit vector of `space`; NaN for one without a vector in it."""
+        index = self._index_of(space)
+        return np.full(len(labels), np.nan, np.float32) if index is None else index.cosines(vector, labels)
 
-    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray, *, space: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Every one of the (n,) sorted labels whose cosine is at least this, and the cosines; in no order."""
-        if self._vectors is None or len(allowed) == 0:
+        index = self._index_of(space)
+        if index is None or len(allowed) == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        return self._vectors.within(vector, least, allowed)
+        return index.within(vector, least, allowed)
 
     def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
         """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""

@@ -51,7 +51,8 @@ class HeldIndexes:
         self._spaces: dict[tuple[str, str], Space] = {}
         """By (space, model): the one that answers, and those that are being prepared or left. Replaced, never changed."""
         self.foreign = 0
-        """How many vectors came that no index took: another model made them, in a process of other settings or of old."""
+        """How many vectors came that another model made than the one that answers: of another space that is built, of a process of other
+        settings, or on their way when the model changed."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._unindexed = 0
@@ -183,7 +184,7 @@ class HeldIndexes:
             if own := [entry for entry in given if self._is_of(entry, space.vectors.model)]:
                 space.apply(own)
         if given and self.model is not None:
-            self.foreign += sum(not any(self._is_of(entry, space.vectors.model) for space in self._spaces.values()) for entry in given)
+            self.foreign += sum(not self._is_of(entry, self.model) for entry in given)
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)

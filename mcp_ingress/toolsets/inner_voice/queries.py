@@ -53,7 +53,7 @@ def fetch_candidates(
     """Of each of these tables the `cap` rows most similar to the unit vector, of those that pass the filters."""
     key = ("inner_voice", wanted, model.space, model.model_id, model.dim)
     eligible = indexes.remembered(key, lambda: eligible_labels(cursor, model, wanted))
-    found_labels = indexes.nearest_of(vector, cap, [eligible[table] for table in tables])
+    found_labels = indexes.nearest_of(vector, cap, [eligible[table] for table in tables], space=model.space)
     near = {table: dict(some) for table, some in zip(tables, found_labels, strict=True)}
     found = _read(cursor, wanted.namespace, {label: cosine for some in near.values() for label, cosine in some.items()})
     return {

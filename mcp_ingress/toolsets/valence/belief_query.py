@@ -25,9 +25,9 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
             raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
-    vector = await vector_of(call, query)
+    vector, space = await vector_of(call, query)
     indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
-    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, held, query, vector, conditions, limit, now))
+    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, held, query, vector, conditions, limit, now, space=space))
     shown = [
         match.belief
         | {
@@ -38,7 +38,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     ]
     fields: dict[str, Any] = {"beliefs": shown, "total_count": total}
     if vector is None:
-        fields |= {"degraded": True, "message": "No embedder is configured: beliefs are found by their words only."}
+        fields |= {"degraded": True, "message": "No embedder answers: beliefs are found by their words only."}
     return answers.shown(fields, is_fresh)
 
 

@@ -19,6 +19,7 @@ from processors.valence.confidence import age_days, recency
 from processors.valence.wording import without_grammar
 from storage.held_beliefs import Beliefs, HeldBeliefs
 from storage.search.engine import SearchIndexes
+from streams.errors import EmbedderUnavailable
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
 MIN_COSINE = 0.30
@@ -44,14 +45,16 @@ class Found:
     parts: Mapping[str, float]
 
 
-async def vector_of(call: Call, text: str) -> np.ndarray | None:
-    """The unit vector of a text; None without an embedder."""
+async def vector_of(call: Call, text: str) -> tuple[np.ndarray | None, str | None]:
+    """The unit vector of a text and the space that it is of; None when no embedder answers."""
     embedder = call.gateway.embedder
     if embedder is None:
-        return None
-    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [text])
-    found: np.ndarray = vectors[0]
-    return found
+        return None, None
+    try:
+        vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [text])
+    except EmbedderUnavailable:
+        return None, None
+    return vectors[0], embedder.info.space
 
 
 def search_beliefs(
@@ -63,6 +66,8 @@ def search_beliefs(
     conditions: Conditions,
     limit: int,
     now: datetime,
+    *,
+    space: str | None = None,
 ) -> tuple[list[Found], int]:
     """The best of all matches, and how many matches there are. Filters first; a match shares a word or has cosine >= .30."""
     beliefs = held.of(cursor, conditions.namespace)
@@ -70,14 +75,14 @@ def search_beliefs(
     labels = beliefs.labels[allowed]
     if not len(labels):
         return [], 0
-    near, cosines = (np.empty(0, np.int64), np.empty(0)) if vector is None else indexes.within(vector, MIN_COSINE, labels)
+    near, cosines = (np.empty(0, np.int64), np.empty(0)) if vector is None else indexes.within(vector, MIN_COSINE, labels, space=space)
     asked, pool = without_grammar(text), max(3 * limit, MIN_POOL)
     said = dict(indexes.words(cursor, asked, conditions.namespace, pool, labels))
     others = _others(cursor, conditions.namespace, beliefs.labels[~allowed])
     total = indexes.count_matches(cursor, asked, conditions.namespace, labels, np.sort(near), others)
     best = near[np.argpartition(-cosines, pool)[:pool]] if len(near) > pool else near
     chosen = np.array(list(dict.fromkeys([*best.tolist(), *said])), np.int64)
-    meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen)
+    meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
     most = max(said.values(), default=0.0)
     semantic = {label: _semantic(float(cosine), said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning, strict=True)}
     return _ranked(cursor, conditions.namespace, beliefs, semantic, limit, now), total

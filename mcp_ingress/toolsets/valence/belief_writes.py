@@ -24,6 +24,8 @@ class Near:
 
     vector: np.ndarray | None = None
     cosines: Mapping[str, float] | None = field(default_factory=dict)
+    space: str | None = None
+    """What the vector is of."""
 
     @property
     def similar(self) -> list[dict[str, Any]]:
@@ -35,15 +37,15 @@ class Near:
 async def near_to(call: Call, content: str) -> Near:
     """The text's vector and what is near to it: looked for once, before the request is published, for what says the same and for
     what may contradict it. Nothing is known while the store does not answer: the write goes on."""
-    vector = await vector_of(call, content)
+    vector, space = await vector_of(call, content)
     if vector is None:
         return Near()
     indexes, namespace = call.gateway.indexes, call.namespace
     try:
-        near = await call.read(lambda cursor: nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES))
+        near = await call.read(lambda cursor: nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES, space=space))
     except Unavailable:
-        return Near(vector, None)
-    return Near(vector, near)
+        return Near(vector, None, space)
+    return Near(vector, near, space)
 
 
 async def belief_after(call: Call, belief_id: str) -> Row:
@@ -65,7 +67,7 @@ def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: 
 
 
 def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief_id: str, near: Near) -> list[Row]:
-    findings = find_tensions(cursor, call.gateway.indexes, call.namespace, belief_id, near.vector, near.cosines)
+    findings = find_tensions(cursor, call.gateway.indexes, call.namespace, belief_id, near.vector, near.cosines, space=near.space)
     if not findings:
         return []
     recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding in findings])
