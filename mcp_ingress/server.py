@@ -28,10 +28,12 @@ from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 
 from mcp_ingress.calls import PULSE_FIELD, PULSE_META, Answer, Door, Principal, Request, UnknownTool, Visitor
+from mcp_ingress.gateway import Connection
 from mcp_ingress.inventory import hints
 from mcp_ingress.resource import MIME_TYPE, Resource, base_of
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
+from streams.positions import Freshness
 
 NAME = "thalweg"
 INVALID_PARAMS, INTERNAL_ERROR, OLD_NOT_FOUND = -32602, -32603, -32002
@@ -62,10 +64,12 @@ class Pulses(ServerMiddleware[Any]):
 
 
 def build_server(door: Door, version: str) -> Server[Visitor]:
-    """The server of the door's tools. Each stream connection is a visitor of its own; an HTTP request is one too."""
+    """The server of the door's tools. Each stream connection is a visitor of its own; an HTTP request is one too, and waits for
+    what its credential has written over HTTP so far, because it has no connection that would know."""
     embedder = door.gateway.embedder
     dim = None if embedder is None else embedder.info.dim
     listed = ListToolsResult(tools=[wire_tool(tool, dim) for tool in door.inventory])
+    written: dict[Principal, Freshness] = {}
     schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
 
     @asynccontextmanager
@@ -76,10 +80,13 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         return listed
 
     async def call_tool(ctx: ServerRequestContext[Visitor], params: CallToolRequestParams) -> CallToolResult:
+        visitor = _visitor(ctx, written)
         try:
-            answer = await door.call(_visitor(ctx), Request(params.name, params.arguments, dict(ctx.meta or {})))
+            answer = await door.call(visitor, Request(params.name, params.arguments, dict(ctx.meta or {})))
         except UnknownTool as unknown:
             raise MCPError(code=INVALID_PARAMS, message=str(unknown)) from None
+        if ctx.request is not None:
+            written[visitor.principal] = _written(visitor.principal, written).merged(visitor.connection.last_writes)
         return wire_answer(answer)
 
     async def list_resources(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListResourcesResult:
@@ -91,7 +98,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
 
     async def read_resource(ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams) -> ReadResourceResult:
         try:
-            answer = await door.read(_visitor(ctx), params.uri, dict(ctx.meta or {}))
+            answer = await door.read(_visitor(ctx, written), params.uri, dict(ctx.meta or {}))
         except UnknownTool:
             raise _unread(ctx, params.uri, _unknown_resource(door, params.uri)) from None
         if answer.is_error:
@@ -174,11 +181,15 @@ def wire_answer(answer: Answer) -> CallToolResult:
     )
 
 
-def _visitor(ctx: ServerRequestContext[Visitor]) -> Visitor:
+def _written(principal: Principal, written: Mapping[Principal, Freshness]) -> Freshness:
+    return written.get(principal, Freshness())
+
+
+def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Freshness]) -> Visitor:
     visitor = ctx.lifespan_context
     if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
         principal: Principal = ctx.request.state.principal
-        visitor = Visitor(principal)
+        visitor = Visitor(principal, Connection(last_writes=_written(principal, written)))
     if visitor.connection.client is None:
         visitor.connection.client = _client(ctx)
     return visitor

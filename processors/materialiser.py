@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -78,7 +78,17 @@ class Materialiser:
         self._gathering: Gathering | None = None
 
     async def run(self) -> None:
-        """Apply the log for ever. Dead letters come first, so that a rebuild does not bury them again."""
+        """Apply the log for ever. A log that is away is waited for, also at the start."""
+        reader = await self._once_answered(self._begin)
+        while True:
+            await self._apply_until_ended(reader)
+            reader = await self._once_answered(lambda: self._log.reader(self._start()))
+
+    async def _begin(self) -> LogReader:
+        """A reader of everything from where the store is. Dead letters come first, so that a rebuild does not bury them again.
+
+        Raises LogUnavailable; may then be called again.
+        """
         loop = asyncio.get_running_loop()
         positions = await loop.run_in_executor(self.thread, self._writer.positions)
         self._stages = await loop.run_in_executor(self.thread, self._writer.stages)
@@ -90,10 +100,7 @@ class Materialiser:
         letters = {at: positions.get(at, 0) for at in ends if at.topic.endswith(DLQ_SUFFIX)}
         await self._catch_up(letters, ends)
         self._partitions = list(ends)
-        reader = await self._log.reader(self._start())
-        while True:
-            await self._apply_until_ended(reader)
-            reader = await self._reopened()
+        return await self._log.reader(self._start())
 
     async def _apply_until_ended(self, reader: LogReader) -> None:
         """Apply what the reader gives until other partitions are to be read too."""
@@ -119,10 +126,10 @@ class Materialiser:
     def _start(self) -> dict[Partition, int]:
         return {at: self._applied.next_offset(at) for at in self._partitions}
 
-    async def _reopened(self) -> LogReader:
+    async def _once_answered(self, ask: Callable[[], Awaitable[LogReader]]) -> LogReader:
         while True:
             try:
-                return await self._log.reader(self._start())
+                return await ask()
             except LogUnavailable as error:
                 logger.warning("the materialiser waits for the log: %s", error.message)
                 await asyncio.sleep(1.0)

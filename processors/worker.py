@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.contrib.asgi import faust_app_running
 from faust.tables import TableManager
 
@@ -23,7 +24,10 @@ from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
 from streams.sqlite_transport import use_log
 
-__all__ = ["faust_app_running", "make_app", "use_log", "watch"]
+__all__ = ["BROKER_AWAY", "faust_app_running", "make_app", "use_log", "watch"]
+
+BROKER_AWAY = (KafkaError, OSError)
+"""What the start of an app raises while there is no broker."""
 
 
 class NoTables(TableManager):

@@ -7,12 +7,15 @@ which workers join; those that need one are another, of the nodes that have it. 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import importlib
+import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from processors.stages.stage import StageRunner
 from streams.log.base import Log
@@ -20,8 +23,11 @@ from streams.log.sqlite import SqliteLog
 from thalweg.parts import STOP_TIMEOUT_S
 from thalweg.settings import Settings
 
+logger = logging.getLogger(__name__)
+
 GROUP = "thalweg"
 STORE_GROUP = "thalweg-store"
+RETRY_S = 1.0
 
 
 def instance_id(home: Path) -> str:
@@ -49,9 +55,25 @@ async def run_stages(settings: Settings, log: Log, runners: Sequence[StageRunner
     for group, members in by_group(settings.broker_url, runners).items():
         directory = settings.home / "faust" / group
         directory.mkdir(parents=True, exist_ok=True)
-        app = worker.make_app(settings.broker_url, members, group=group, directory=directory, instance_id=instance_id(settings.home))
-        running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)
-        await running.__aenter__()
+        make = functools.partial(
+            worker.make_app, settings.broker_url, members, group=group, directory=directory, instance_id=instance_id(settings.home)
+        )
+        app, running = await _started(worker, make)
         closers.append(functools.partial(running.__aexit__, None, None, None))
         apps.append(app)
     await asyncio.gather(*(worker.watch(app) for app in apps))
+
+
+async def _started(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
+    """An app that runs, and the context that stops it. A broker that goes away while it starts is waited for, as later by the app itself."""
+    while True:
+        app = make()
+        running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)
+        try:
+            await running.__aenter__()
+            return app, running
+        except worker.BROKER_AWAY as error:
+            logger.warning("the stages cannot start: %s; trying again", error)
+            with contextlib.suppress(worker.BROKER_AWAY):
+                await app.stop()
+            await asyncio.sleep(RETRY_S)

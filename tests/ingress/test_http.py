@@ -49,11 +49,13 @@ async def test_a_client_calls_and_its_namespace_is_its_credentials(tmp_path: Pat
     assert result.structured_content is not None and result.structured_content["namespace"] == "remote"
 
 
-async def test_no_state_is_kept_between_requests(tmp_path: Path) -> None:
+async def test_requests_have_no_connection_and_see_what_their_credential_wrote(tmp_path: Path) -> None:
     async with requests(tmp_path) as client:
-        await client.post("/mcp", json=calling(1, "write_note", content="a"))
-        asked = await client.post("/mcp", json=calling(2, "asked"))
-    assert asked.json()["result"]["structuredContent"]["asked"] == {}
+        before = await client.post("/mcp", json=calling(1, "asked"))
+        written = await client.post("/mcp", json=calling(2, "write_note", content="a"))
+        after = await client.post("/mcp", json=calling(3, "asked"))
+    asked = [answer.json()["result"]["structuredContent"]["asked"] for answer in (before, after)]
+    assert asked == [{}, written.json()["result"]["structuredContent"]["freshness"]]
 
 
 async def test_further_names_of_the_host_are_accepted_and_no_others(tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""R5 with a whole node: its Kafka is killed under it, and comes back. Writes are spooled, nothing is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.rig.broker import Broker
+from tests.node_process import Client, NodeProcess
+from thalweg.control import ask
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+
+def test_writes_of_an_outage_are_spooled_and_follow_in_order_when_kafka_is_back(own_broker: Broker, tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "node", own_broker.url).start()
+    try:
+        with closing(Client(node.home)) as client:
+
+            def write(number: int) -> dict[str, object]:
+                return client.call(
+                    "journal_write", {"content": f"Gauge {number} reads {number}.", "category": "insight"}, f"request-{number}"
+                )
+
+            assert "spooled" not in write(0)
+            own_broker.kill()
+            spooled = [write(number) for number in range(1, 4)]
+            assert all(answer["degraded"] and answer["spooled"] for answer in spooled)
+            status = ask(node.home, "status")
+            assert status["status"] == "red" and any("the log is down" in problem for problem in status["problems"])
+            assert write(2)["spooled"]  # sent again while it is down: one effect
+            own_broker.start()
+            node.settle(60)
+            assert "spooled" not in write(4)
+        node.settle(30)
+        rows = node.sql('SELECT content FROM talos_journal ORDER BY "offset"')
+        assert [content for (content,) in rows] == [f"Gauge {number} reads {number}." for number in range(5)]
+        assert node.sql("SELECT count(*), count(DISTINCT request_id) FROM outcomes WHERE request_id LIKE 'request-%'") == [(5, 5)]
+        assert node.stop() == 0, node.log_tail()
+    finally:
+        if node.is_alive():
+            node.kill()
