@@ -42,3 +42,13 @@ def test_writes_of_an_outage_are_spooled_and_follow_in_order_when_kafka_is_back(
     finally:
         if node.is_alive():
             node.kill()
+
+
+def test_a_node_whose_kafka_is_gone_ends_when_it_is_asked_to(own_broker: Broker, tmp_path: Path) -> None:
+    node = NodeProcess(tmp_path / "node", own_broker.url).start()
+    with closing(Client(node.home)) as client:
+        client.call("journal_write", {"content": "The gauge reads 1.", "category": "insight"}, "request-1")
+        node.settle(60)
+        own_broker.kill()
+        assert client.call("journal_write", {"content": "The gauge reads 2.", "category": "insight"}, "request-2")["spooled"]
+    assert node.stop() in (0, 1), node.log_tail()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -28,7 +29,11 @@ def up(**flags: Any) -> None:
     """
     from thalweg.serve import serve
 
-    sys.exit(serve(settings_of(**flags)))
+    code = serve(settings_of(**flags))
+    # All parts are closed. The thread of a Kafka consumer whose broker is gone never ends, and Python would wait for it.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 COMMAND = up
