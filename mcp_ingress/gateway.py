@@ -21,7 +21,8 @@ import orjson
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
 from processors.cognitive.configuration import Cognitive
-from processors.embedding.model import Embedder, encode_query
+from processors.embedding.model import Embedder
+from processors.embedding.query import encoded_query
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
@@ -184,14 +185,7 @@ class Call:
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
         """Hybrid search; without an embedder, or while it does not answer, it is keywords only and the result says so."""
         gateway = self.gateway
-        vector, tokens = None, None
-        space = None
-        if (embedder := gateway.embedder) is not None:
-            try:
-                vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, text)
-                space = embedder.info.space
-            except EmbedderUnavailable:
-                pass  # the result says `degraded`
+        vector, tokens, space = await encoded_query(gateway.embedder, text)
         return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space))
 
     async def projection(self, *, is_whole: bool = True) -> Path:

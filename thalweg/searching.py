@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from processors.embedding.model import encode_query
+from processors.embedding.query import encoded_query
 from storage.search.engine import Hit
 from storage.search.planner import Filter
-from storage.search.tokens import Tokens
 from storage.search.why import explain
 from streams.clock import format_time
-from streams.errors import EmbedderUnavailable, Refused
+from streams.errors import Refused
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -30,16 +26,16 @@ MAX_LIMIT = 1000
 async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`. Raises Refused for what cannot be asked."""
     text, filter, limit = _asked(node, request)
-    vector, tokens = await _encoded(node, text)
-    found = await node.reader.run(lambda cursor: node.indexes.search(cursor, text, vector, filter, limit, tokens=tokens))
+    vector, tokens, space = await encoded_query(node.embedder, text)
+    found = await node.reader.run(lambda cursor: node.indexes.search(cursor, text, vector, filter, limit, tokens=tokens, space=space))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded}
 
 
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """What `storage.search.why.explain` says about one record."""
     text, filter, limit = _asked(node, request)
-    vector, tokens = await _encoded(node, text)
-    search = functools.partial(node.indexes.search, tokens=tokens)
+    vector, tokens, space = await encoded_query(node.embedder, text)
+    search = functools.partial(node.indexes.search, tokens=tokens, space=space)
     record_id = str(request["record_id"])
     found = await node.reader.run(lambda cursor: explain(cursor, node.indexes, text, vector, filter, limit, record_id, search))
     return {**asdict(found), "record_id": record_id, "sides": _sides(found.sides), "parts": _parts(found.parts)}
@@ -56,16 +52,6 @@ def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
     filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
     return text, filter, limit
-
-
-async def _encoded(node: Node, text: str) -> tuple[np.ndarray | None, Tokens | None]:
-    """The query's vector and tokens; None without an embedder or when it fails, which the result says."""
-    if node.embedder is None:
-        return None, None
-    try:
-        return await asyncio.get_running_loop().run_in_executor(None, encode_query, node.embedder, text)
-    except EmbedderUnavailable:
-        return None, None
 
 
 def moment(name: str, text: str) -> datetime:

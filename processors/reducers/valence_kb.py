@@ -15,6 +15,7 @@ from processors.valence_kb.capture import AUTO, MOST_A_SESSION
 from processors.valence_kb.exchanges import next_sequence, tokens_approx
 from processors.valence_kb.identifiers import EXCHANGE, INSIGHT, PATTERN, SESSION, object_id
 from processors.valence_kb.insights import DEFAULT_CONFIDENCE, EXTRACTION, LINK
+from processors.valence_kb.opening import opened
 from streams.clock import format_time, parse_time
 from streams.event_types.valence_kb import (
     EXCHANGE_ADDED,
@@ -58,30 +59,15 @@ def _blank(name: str) -> Outcome:
 
 def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
     event, data = logged.event, logged.event.data
-    session_id, moment = object_id(event, SESSION), at(event.time)
-    metadata = data.get("metadata") or {}
-    claude_session_id = metadata.get("claude_session_id")
-    rows.put(
-        SESSIONS,
-        {
-            "session_id": session_id,
-            "platform": data["platform"],
-            "project_context": data.get("project_context"),
-            "status": "active",
-            "summary": None,
-            "themes": [],
-            "started_at": moment,
-            "ended_at": None,
-            "claude_session_id": claude_session_id if isinstance(claude_session_id, str) else None,
-            "external_room_id": data.get("external_room_id"),
-            "metadata": metadata,
-            "source_id": put_source(event, rows, session_source(session_id)),
-            "exchange_count": 0,
-            "last_exchange_id": None,
-            "insight_count": 0,
-            "capture_count": 0,
-        },
-    )
+    session_id = object_id(event, SESSION)
+    own = {
+        "session_id": session_id,
+        "started_at": at(event.time),
+        "source_id": put_source(event, rows, session_source(session_id)),
+        "last_exchange_id": None,
+        "capture_count": 0,
+    }
+    rows.put(SESSIONS, own | opened(data))
     return Outcome(result={"session_id": session_id, "started_at": format_time(event.time)})
 
 

@@ -256,3 +256,12 @@ def test_a_resolved_filter_is_remembered_until_something_changes_that_it_may_dep
     indexes.apply([], [], {"thalweg.telemetry.v1/3": 3, "thalweg.derived.v1/3": 9})  # merges come from there
     assert indexes._generation == before + 1
     assert ids(ask(indexes, store, "the river bends")) == ["r1"]
+
+
+def test_a_vector_of_another_space_is_compared_with_nothing(indexes: SearchIndexes, store: Store) -> None:
+    label = store.write("r1", "the river bends", to=indexes)
+    other, labels = np.ones(7, np.float32), np.array([label], np.int64)
+    assert np.isnan(indexes.cosines(other, labels, space="text/other-7")).all()
+    assert indexes.nearest(store.connection.cursor(), other, 3, Filter("a"), space="text/other-7") == []
+    assert indexes.nearest_of(other, 3, [labels], space="text/other-7") == [[]]
+    assert [len(found) for found in indexes.within(other, 0.0, labels, space="text/other-7")] == [0, 0]

@@ -126,10 +126,10 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
     return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
 
 
-async def encode(call: Call, *texts: str) -> np.ndarray:
-    """A unit vector a text. Raises EmbedderUnavailable when the node runs without a model."""
+async def encode(call: Call, *texts: str) -> tuple[np.ndarray, str]:
+    """A unit vector a text, and the space that they are of. Raises EmbedderUnavailable when the node runs without a model."""
     embedder = call.gateway.embedder
     if embedder is None:
         raise EmbedderUnavailable("The node runs without an embedding model.")
     vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, list(texts))
-    return vectors
+    return vectors, embedder.info.space

@@ -20,9 +20,13 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     answers.checked_texts(arguments, "query_text")
     weights = _weights(arguments.get("weights"))
     given = arguments.get("query_embedding")
-    vector = _given_vector(call, given) if given is not None else (await answers.encode(call, arguments["query_text"]))[0]
+    if given is not None:
+        vector, space = _given_vector(call, given), None
+    else:
+        vectors, space = await answers.encode(call, arguments["query_text"])
+        vector = vectors[0]
     is_fresh = await call.fresh("embed")
-    result = await retrieve(call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace))
+    result = await retrieve(call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace), space=space)
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}
     return {
         "results": [shown(found) for found in result.found],

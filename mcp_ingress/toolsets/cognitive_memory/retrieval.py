@@ -47,14 +47,24 @@ def insights(namespace: str, *, created_from: datetime | None = None, created_be
 
 
 async def retrieve(
-    call: Call, text: str, vector: np.ndarray | None, top_k: int, weights: Mapping[str, float], chosen: Filter, *, pool: int | None = None
+    call: Call,
+    text: str,
+    vector: np.ndarray | None,
+    top_k: int,
+    weights: Mapping[str, float],
+    chosen: Filter,
+    *,
+    pool: int | None = None,
+    space: str | None = None,
 ) -> Retrieved:
-    """The insights nearest to the vector and those that say the words, fused; a side of weight 0 is not searched.
+    """The insights nearest to the vector (of `space`; None: of the one that answers) and those that say the words, fused; a side of weight 0 is not searched.
 
     Nothing says the words better than the very text: whatever is stored is found first by it.
     """
     size = pool or POOL * top_k
-    near, said = await asyncio.gather(_semantic(call, vector, size, chosen, weights), _keyword(call, text, size, top_k, chosen, weights))
+    near, said = await asyncio.gather(
+        _semantic(call, vector, size, chosen, weights, space), _keyword(call, text, size, top_k, chosen, weights)
+    )
     rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
     own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
     fused = fuse(_nearest_first(near, own), [*own, *(label for label in said if label not in own)] if weights["keyword"] else [], weights)
@@ -69,11 +79,11 @@ def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> l
 
 
 async def _semantic(
-    call: Call, vector: np.ndarray | None, size: int, chosen: Filter, weights: Mapping[str, float]
+    call: Call, vector: np.ndarray | None, size: int, chosen: Filter, weights: Mapping[str, float], space: str | None
 ) -> Sequence[tuple[int, float]]:
     if vector is None or not weights["semantic"]:
         return []
-    return await call.read(lambda cursor: call.gateway.indexes.nearest(cursor, vector, size, chosen))
+    return await call.read(lambda cursor: call.gateway.indexes.nearest(cursor, vector, size, chosen, space=space))
 
 
 async def _keyword(call: Call, text: str, size: int, top_k: int, chosen: Filter, weights: Mapping[str, float]) -> list[int]:

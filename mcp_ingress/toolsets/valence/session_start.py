@@ -8,6 +8,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from processors.valence_kb.identifiers import SESSION, object_id
+from processors.valence_kb.opening import opened
 from streams.clock import format_time
 from streams.event_types.valence_kb import PLATFORMS
 from streams.events import Event
@@ -22,25 +23,8 @@ async def start_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
 
 
 def _session(asked: Event) -> dict[str, Any]:
-    data, moment = asked.data, format_time(asked.time)
-    metadata = data.get("metadata") or {}
-    claude_session_id = metadata.get("claude_session_id")
-    return {
-        "id": object_id(asked, SESSION),
-        "platform": data["platform"],
-        "project_context": data.get("project_context"),
-        "status": "active",
-        "summary": None,
-        "themes": [],
-        "started_at": moment,
-        "ended_at": None,
-        "claude_session_id": claude_session_id if isinstance(claude_session_id, str) else None,
-        "external_room_id": data.get("external_room_id"),
-        "metadata": metadata,
-        "created_at": moment,
-        "exchange_count": 0,
-        "insight_count": 0,
-    }
+    moment = format_time(asked.time)
+    return {"id": object_id(asked, SESSION), "started_at": moment, "created_at": moment} | opened(asked.data)
 
 
 TOOL = Tool(

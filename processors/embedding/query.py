@@ -1,0 +1,31 @@
+"""A query as the model sees it, encoded off the event loop: for every search that goes on with keywords when no model answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+import numpy as np
+
+from processors.embedding.model import Embedder, encode_query
+from storage.search.tokens import Tokens
+from streams.errors import EmbedderUnavailable
+
+
+class EncodedQuery(NamedTuple):
+    """The unit vector, the tokens when the model gives them, and the space that both are of; None when no model answers."""
+
+    vector: np.ndarray | None = None
+    tokens: Tokens | None = None
+    space: str | None = None
+
+
+async def encoded_query(embedder: Embedder | None, text: str) -> EncodedQuery:
+    """What a search needs of a query's text; nothing without an embedder or while it does not answer, which the result says."""
+    if embedder is None:
+        return EncodedQuery()
+    try:
+        vector, tokens = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, text)
+    except EmbedderUnavailable:
+        return EncodedQuery()
+    return EncodedQuery(vector, tokens, embedder.info.space)
