@@ -23,6 +23,7 @@ from processors.valence.beliefs import belief_id_of
 from storage.applied import AppliedPositions
 from storage.reader import Reader, find_outcome
 from storage.search.engine import SearchIndexes
+from storage.vectors import read_vector
 from streams.errors import Unavailable
 from streams.event_types.valence import (
     BELIEF_CREATED,
@@ -147,7 +148,7 @@ class Tensions(Stage):
     def _vector(self, cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str, space: str) -> np.ndarray | None:
         label = document_label(namespace, belief_id)
         row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, space]).fetchone()
-        return None if row is None else np.asarray(row[0], np.float32)
+        return None if row is None else read_vector(row[0])
 
     def _named(self, logged: LoggedEvent, event_type: str, what: str, data: dict[str, object]) -> Event:
         """A fact of several that one event may have: what it is about is in its id."""

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.vectors import read_vector
 from tests.node_process import NodeProcess
 
 KEYED = {
@@ -186,9 +187,7 @@ def _rows(store: duckdb.DuckDBPyConnection, table: str) -> list[Any]:
 
 
 def _rounded(row: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(
-        np.round(value, 5).tolist() if isinstance(value, list) and value and isinstance(value[0], float) else value for value in row
-    )
+    return tuple(np.round(read_vector(value), 5).tolist() if isinstance(value, bytes) else value for value in row)
 
 
 def rebuild_equals_live(node: NodeProcess, before: Mapping[str, list[Any]]) -> None:
