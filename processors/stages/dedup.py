@@ -77,7 +77,7 @@ class Dedup(Stage):
     needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
-    gather_s = 0.05
+    gather_s = 0.25
     follows = "extract"
     labels = frozenset(
         {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}
