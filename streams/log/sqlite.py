@@ -143,7 +143,8 @@ class SqliteLog(Log):
         done: Future[object] = Future()
         self._jobs.put(_Job(run, done))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(done), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.wrap_future(done)
         except TimeoutError:
             raise LogUnavailable(f"The log did not acknowledge within {timeout_s:g} s.") from None
 
@@ -291,7 +292,9 @@ class SqliteLogReader(LogReader):
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                await asyncio.wait_for(self._changed.wait(), max(0.0, deadline - time.monotonic()))
+                # not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event
+                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                    await self._changed.wait()
             except TimeoutError:
                 return []
             if records := self._next(max_records):  # else what changed was another partition
