@@ -73,7 +73,9 @@ class SqliteLog(Log):
             connection.executescript(SCHEMA)
             self._reader = self._connect()
         except (sqlite3.Error, OSError) as error:
-            raise LogUnavailable(f"The log file cannot be opened: {error}.") from error
+            raise LogUnavailable(
+                f"The log file {self.path} cannot be opened: {str(error).rstrip('.')}. Restore it, or choose another with THALWEG_BROKER or THALWEG_HOME."
+            ) from error
         self._loop = asyncio.get_running_loop()
         self._load_partitions()
         self._ends = self._read_ends()
