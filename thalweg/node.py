@@ -51,7 +51,7 @@ from thalweg.control import handle
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.parts import Parts
-from thalweg.paths import socket_path
+from thalweg.paths import make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
@@ -89,7 +89,7 @@ class Node(Parts):
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
         self.inner_voice = read_config(os.environ, logger.warning)
-        settings.home.mkdir(parents=True, exist_ok=True)
+        make_home(settings.home)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         try:
