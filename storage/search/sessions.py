@@ -1,7 +1,7 @@
 """Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them.
 
 score = best record, whether it asks or tells
-      + 0.25 · BM25 with the session as document and its records as the words' places
+      + 0.15 · BM25 with the session as document and its records as the words' places
       + 0.2 · late interaction with the session as document: each token of the question met by any record of it
 """
 
@@ -24,7 +24,7 @@ POOL = 60
 SESSIONS = 32
 """So many sessions, those that the sides' best records are of, are read whole."""
 EVERY_HIT = 5_000
-KEYWORD_SHARE = 0.25
+KEYWORD_SHARE = 0.15
 LATE_SHARE = 0.2
 HOLDERS = 1_000
 """Of a word that more records hold than these, the rest are not counted: it says little."""
