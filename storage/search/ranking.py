@@ -1,13 +1,13 @@
 """The default ranking: late interaction, BM25, what stands out by its vector, and named dates, as a sum.
 
-    score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.15 · date) · (1 - 0.15 · asking) / 2,
+    score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
     then lifted to half of a related record's score
 
 late     Σ_j w_j · max(sim_j, 0.9 · one turn away, 0.8 · two turns away); w: rarity of the query's tokens, Σ w = 1
 keyword  BM25 as a share of the most that the query can score; also 0.8 and 0.6 of the neighbours'
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
          long text is the mean of its whole vector's and its best passage's
-brevity  √min(1, content tokens / 30) for what has neighbours: the vector of a few words of a conversation is near to
+brevity  √min(1, content tokens / 45) for what has neighbours: the vector of a few words of a conversation is near to
          everything that names the same person; a note that stands alone says what it says
 words    whether the query's words are there at all: 0 where no record alone matches its tokens better than 0.35,
          1 from 0.5 on; where they are not, only the vector can tell
@@ -28,11 +28,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.15}
+SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
 WHOLE = 2.0
 TOKEN_DECAY = (1.0, 0.9, 0.8)
 KEYWORD_DECAY = (1.0, 0.8, 0.6)
-FULL_LENGTH = 30
+FULL_LENGTH = 45
 WORDS_FROM, WORDS_FULL = 0.35, 0.5
 CROWDED, APART = 0.2, 0.1
 """The mean cosine from which on texts are all alike to a query, and up to which they lie apart."""

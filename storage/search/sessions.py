@@ -1,7 +1,7 @@
 """Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them.
 
 score = best record, whether it asks or tells
-      + 0.15 · BM25 with the session as document and its records as the words' places
+      + 0.1 · BM25 with the session as document and its records as the words' places
       + 0.2 · late interaction with the session as document: each token of the question met by any record of it
 """
 
@@ -24,7 +24,7 @@ POOL = 60
 SESSIONS = 32
 """So many sessions, those that the sides' best records are of, are read whole."""
 EVERY_HIT = 5_000
-KEYWORD_SHARE = 0.15
+KEYWORD_SHARE = 0.1
 LATE_SHARE = 0.2
 HOLDERS = 1_000
 """Of a word that more records hold than these, the rest are not counted: it says little."""
@@ -52,7 +52,9 @@ def search_sessions(
 ) -> list[SessionHit]:
     """The sessions, best first. Records without a session are passed over."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
-    for hit in engine.search(cursor, text, vector, filter, EVERY_HIT, pool=POOL, tokens=tokens, sessions=max(limit, SESSIONS)).hits:
+    most = max(limit, SESSIONS)
+    # a session whose records are all far is read too, as long as there are few: what they say together may answer
+    for hit in engine.search(cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, sessions=most).hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
     said = score_sessions(engine, cursor, text, filter)
