@@ -40,6 +40,15 @@ class SessionHit:
     hits: list[Hit]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """`total`: sessions that were found, before the limit. `degraded`: what was missing, a sentence, or None."""
+
+    sessions: list[SessionHit]
+    total: int
+    degraded: str | None = None
+
+
 def search_sessions(
     engine: SearchIndexes,
     cursor: duckdb.DuckDBPyConnection,
@@ -49,12 +58,14 @@ def search_sessions(
     limit: int,
     *,
     tokens: Tokens | None = None,
-) -> list[SessionHit]:
-    """The sessions, best first. Records without a session are passed over."""
+    space: str | None = None,
+) -> SessionResult:
+    """The sessions, best first. Records without a session are passed over; arguments are those of `SearchIndexes.search`."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
     most = max(limit, SESSIONS)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
-    for hit in engine.search(cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, sessions=most).hits:
+    records = engine.search(cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, space=space, sessions=most)
+    for hit in records.hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
     said = score_sessions(engine, cursor, text, filter)
@@ -64,7 +75,8 @@ def search_sessions(
         hits = grouped.get(session_id, [])
         parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
-    return sorted(found, key=lambda hit: (-hit.score, hit.session_id))[:limit]
+    best = sorted(found, key=lambda hit: (-hit.score, hit.session_id))
+    return SessionResult(best[:limit], len(found), records.degraded)
 
 
 def _told(hits: Iterable[Hit]) -> float:

@@ -198,7 +198,7 @@ def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
     hits = ask(spoken, embedder, question).hits
     assert f"{session}:{turn}" in [hit.record_id for hit in hits[:2]]
     vector, found = encode_query(embedder, question)
-    best = search_sessions(spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found)
+    best = search_sessions(spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found).sessions
     assert best[0].session_id == session
     assert best[0].score == pytest.approx(sum(best[0].parts.values()))
 
