@@ -70,6 +70,16 @@ class SearchIndexes(HeldIndexes):
         """The k records nearest to a unit vector of `space`, as (label, cosine), best first; of all namespaces without a filter."""
         return self.vector_side(vector, k, None if filter is None else self.allowed(cursor, filter), space)[0]
 
+    def nearest_to_each(self, vectors: np.ndarray, k: int, least: float, *, space: str | None = None) -> list[Matches]:
+        """For each of (n, dim) unit vectors of `space` the k records of all namespaces with at least this cosine, best first."""
+        index = self._index_of(space)
+        return index.search_many(vectors, k, least) if index is not None else [[] for _ in vectors]
+
+    def vectors(self, labels: np.ndarray, *, space: str | None = None) -> dict[int, np.ndarray]:
+        """Those of a few labels that have a vector in `space`, with it."""
+        index = self._index_of(space)
+        return {} if index is None else index.vectors(labels)
+
     def _index_of(self, space: str | None) -> VectorIndex | None:
         """The index in which a vector of this space (None: the one that answers) may be looked for."""
         if space is None:

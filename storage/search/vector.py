@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from storage.search.compare import error_of, products, quantise_rows
+from storage.search.compare import close_pairs, error_of, products, quantise_rows
 from storage.search.label_map import ABSENT, LabelMap
 from storage.search.row_file import RowFile
 from storage.search.sealed import open_sealed, seal
@@ -171,6 +171,30 @@ class VectorIndex:
         exact = self._rows.read(places) @ query
         best = np.argsort(-exact, kind="stable")[:k]
         return list(zip(labels[close[best]].tolist(), exact[best].tolist(), strict=True))
+
+    def search_many(self, vectors: np.ndarray, k: int, least: float) -> list[Matches]:
+        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all."""
+        count, queries = self._count, np.asarray(vectors, np.float32)
+        if count > EXACT_ROWS:
+            return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
+        error = error_of(self._widest)
+        places, whose, rough = close_pairs(self._codes[:count], self._scales[:count], queries, least - error)
+        found: list[Matches] = []
+        for number, query in enumerate(queries):
+            own = whose == number
+            near = places[own]
+            close = _largest(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
+            exact = self._rows.read(near[close]) @ query
+            best = [place for place in np.argsort(-exact, kind="stable")[:k].tolist() if exact[place] >= least]
+            labels = self._labels[near[close]]
+            found.append([(int(labels[place]), float(exact[place])) for place in best])
+        return found
+
+    def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
+        """Those of a few labels that have a vector, with it, as it was added."""
+        places = self._at.find(labels)
+        known = places != ABSENT
+        return dict(zip(labels[known].tolist(), self._rows.read(places[known]), strict=True))
 
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
