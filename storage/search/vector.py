@@ -204,17 +204,21 @@ class VectorIndex:
         found[known] = self._rows.read(places[known]) @ np.asarray(vector, np.float32).reshape(-1)
         return found
 
-    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Compares all rows."""
-        count = self._count
-        codes, scales, labels = self._codes[:count], self._scales[:count], self._labels[:count]
+    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
+        """Every label with at least this cosine among the sorted, non-empty `allowed`, in no order; and the k nearest of them, best first.
+
+        Compares all rows; only where the codes leave it open, or for the order of the nearest, the rows themselves.
+        """
+        count, error = self._count, error_of(self._widest)
         query = np.asarray(vector, np.float32).reshape(-1)
-        near = np.flatnonzero(products(codes, scales, query) >= least - error_of(self._widest))
-        found = labels[near]
+        rough = products(self._codes[:count], self._scales[:count], query)
+        near = np.flatnonzero(rough >= least - error)
+        found = self._labels[near]
         near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
-        exact = self._rows.read(near) @ query
-        kept = exact >= least
-        return labels[near[kept]], exact[kept]
+        is_near = rough[near] >= least + error
+        is_near[~is_near] = self._rows.read(near[~is_near]) @ query >= least
+        near = near[is_near]
+        return self._labels[near], self._exact(query, k, near, rough[near], None)
 
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.

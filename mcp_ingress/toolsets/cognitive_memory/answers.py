@@ -11,6 +11,7 @@ import numpy as np
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.toolsets.talos.answers import caught_up
 from processors.embedding.api import KeyMissing
+from processors.embedding.model import Embedder, encode_documents
 from storage.reader import Outcome
 from streams.errors import EmbedderUnavailable, Refused
 from streams.events import Event
@@ -126,10 +127,21 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
     return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
 
 
-async def encode(call: Call, *texts: str) -> tuple[np.ndarray, str]:
-    """A unit vector a text, and the space that they are of. Raises EmbedderUnavailable when the node runs without a model."""
-    embedder = call.gateway.embedder
-    if embedder is None:
+async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
+    """The unit vector of what is looked for, and its space. Raises EmbedderUnavailable when the node runs without a model."""
+    embedder = embedder_of(call)
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [embedder.info.query_prefix + text])
+    return vectors[0], embedder.info.space
+
+
+async def encode_stored(call: Call, *texts: str) -> np.ndarray:
+    """A unit vector a text, as they are stored. Raises EmbedderUnavailable when the node runs without a model."""
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, encode_documents, embedder_of(call), list(texts))
+    return vectors
+
+
+def embedder_of(call: Call) -> Embedder:
+    """The node's model. Raises EmbedderUnavailable when it has none."""
+    if call.gateway.embedder is None:
         raise EmbedderUnavailable("The node runs without an embedding model.")
-    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, list(texts))
-    return vectors, embedder.info.space
+    return call.gateway.embedder

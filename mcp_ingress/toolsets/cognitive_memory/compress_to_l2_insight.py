@@ -36,7 +36,7 @@ async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict
     if not texts:
         return {}
     try:
-        vectors, _ = await answers.encode(call, content, "\n".join(texts))
+        vectors = await answers.encode_stored(call, content, "\n".join(texts))
     except EmbedderUnavailable:
         return {}  # the insight is kept all the same
     return {"source_coverage": round(max(0.0, float(vectors[0] @ vectors[1])), 6), "coverage_model": embedder.info.model_id}

@@ -11,7 +11,7 @@ import numpy as np
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, contents_of, find_belief, find_recorded, without_action
-from mcp_ingress.toolsets.valence.belief_search import vector_of
+from processors.embedding.query import encoded_document
 from processors.tension_candidates import find_tensions, nearest_held, read_stated
 from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, DUPLICATE_COSINE, Finding
 from streams.clock import format_time
@@ -37,7 +37,7 @@ class Near:
 async def near_to(call: Call, content: str) -> Near:
     """The text's vector and what is near to it: looked for once, before the request is published, for what says the same and for
     what may contradict it. Nothing is known while the store does not answer: the write goes on."""
-    vector, space = await vector_of(call, content)
+    vector, space = await encoded_document(call.gateway.embedder, content)
     if vector is None:
         return Near()
     indexes, namespace = call.gateway.indexes, call.namespace
