@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call, Published
@@ -105,8 +106,8 @@ async def write(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] 
     return published, await decided(call, published, event)
 
 
-async def write_embedded(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] | None, str]:
-    """Publish, wait for the decision and for the vector; the third says what became of the vector.
+async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Published, Mapping[str, Any] | None, str]:
+    """Publish, wait for the decision and for the record's vector; the third says what became of the vector.
 
     Raises KeyMissing, before anything is published, when a provider is to embed and its key is not there.
     """
@@ -116,7 +117,15 @@ async def write_embedded(call: Call, event: Event) -> tuple[Published, Mapping[s
     result, is_embedded = await asyncio.gather(decided(call, published, event), caught_up(call, published, "embed"))
     if call.gateway.embedder is None:
         return published, result, "failed"
-    return published, result, "success" if is_embedded and result is not None else "pending"
+    if not is_embedded or result is None:
+        return published, result, "pending"
+    return published, result, "retried" if await call.read(lambda cursor: _was_retried(cursor, call.namespace, record_id)) else "success"
+
+
+def _was_retried(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> bool:
+    """Whether the model had to be asked more than once for the vector."""
+    asked = "SELECT 1 FROM embedding_retries WHERE namespace = ? AND record_id = ?"
+    return bool(cursor.execute(asked, [namespace, record_id]).fetchall())
 
 
 def written(published: Published, fields: Mapping[str, Any], *, pending: bool = False) -> dict[str, Any]:
