@@ -25,6 +25,7 @@ KEYED = {
     "relations": "(namespace, relation_id)",
     "merges": "(namespace, record_id)",
     "embeddings": "(label, space)",
+    "embedding_retries": "(namespace, record_id, space)",
     "passages": "(label, space)",
     "document_tags": "(namespace, record_id, tag)",
     "documents": "label",

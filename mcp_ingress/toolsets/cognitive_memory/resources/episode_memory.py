@@ -20,14 +20,15 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     """Most similar first; every episode within the filters is compared."""
     if not arguments["query"].strip():
         raise Refused("The parameter `query` is blank; it needs some text.")
-    vectors, space = await answers.encode(call, arguments["query"])
+    space = answers.embedder_of(call).info.space
+    [vector] = await answers.encode_stored(call, arguments["query"])  # compared with queries, which are stored
     is_fresh = await call.fresh("embed")
     chosen = Conditions(call.namespace).add("reward >= ?", arguments.get("reward_min"))
     chosen.add("created_at >= ?", since(call.clock.now(), arguments["days_back"])).add("similarity >= ?", arguments["min_similarity"])
     columns = f"WITH compared AS ({_SIMILAR}) SELECT id, query, reward, reflection, similarity, created_at FROM compared"
 
     tail = "ORDER BY similarity DESC, created_at DESC, id LIMIT ?"
-    rows = await call.read(select(columns, chosen, tail, arguments["top_k"], before=(vectors[0].tolist(), space)))
+    rows = await call.read(select(columns, chosen, tail, arguments["top_k"], before=(vector.tolist(), space)))
     return [row | {"similarity": round(row["similarity"], 6)} for row in rows], is_fresh
 
 
