@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -11,16 +12,17 @@ from typing import Any, TypeVar, cast
 import duckdb
 import numpy as np
 
-from storage.search.allowed import Allowed, AllowedLabels
+from storage.search.allowed import ENDED_BY, Allowed, AllowedLabels
 from storage.search.background import background
 from storage.search.dates import NamedDate, named_dates, nearness
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
+from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
 from storage.search.hits import Asked, Hit, SearchResult, read_best, read_dates
 from storage.search.keyword import TERMS, WORDS, Scores
 from storage.search.planner import Filter
 from storage.search.ranking import Evidence, late_scores, score_parts
-from storage.search.relations import Relations
+from storage.search.relations import FOLLOWED, Relations
 from storage.search.scan import SCANNED_ROWS, scan_documents
 from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
@@ -44,6 +46,8 @@ EXPANDED = 30
 DATED = 20
 """So many of what was recorded at a date that the query names are candidates by their vectors alone."""
 REMEMBERED = 8
+WARMED_ROWS = 5_000
+"""Fewer relations and entities than these are read by the first search that asks (some 20 ms)."""
 
 
 class SearchIndexes(HeldIndexes):
@@ -53,7 +57,28 @@ class SearchIndexes(HeldIndexes):
         super().__init__(directory, connect, model)
         self._allowed = AllowedLabels()
         self._relations = Relations()
+        self._rows = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
+        self._warming: threading.Thread | None = None
         self._remembered: dict[tuple[Hashable, int], Any] = {}
+
+    def open(self, positions: Mapping[str, int]) -> None:
+        """What `HeldIndexes.open` does; where there are many relations they are read in the background, not by the first search."""
+        super().open(positions)
+        cursor = self._connect()
+        if sum(self._rows.at(cursor, self._generation)[table] for table in FOLLOWED) > WARMED_ROWS:
+            self._warming = threading.Thread(target=self._follow, args=(cursor,), name="warm-relations")
+            self._warming.start()
+
+    def close(self, *, save: bool = True) -> None:
+        super().close(save=save)
+        if self._warming is not None:
+            self._warming.join()
+
+    def _follow(self, cursor: duckdb.DuckDBPyConnection) -> Relations:
+        """The relations as of now."""
+        generation, relations = self._generation, self._relations
+        relations.follow(cursor, generation, self._rows.at(cursor, generation))
+        return relations
 
     def remove(self, labels: Sequence[int]) -> None:
         super().remove(labels)
@@ -118,7 +143,15 @@ class SearchIndexes(HeldIndexes):
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> Allowed:
         """What the filter leaves, remembered until something is applied, and then brought up to date."""
-        return self._allowed.get(cursor, filter, self._generation)
+        generation = self._generation
+        return self._allowed.get(cursor, filter, generation, self._rows.at(cursor, generation))
+
+    def ends(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str, event_id: str | None = None
+    ) -> dict[str, str | None]:
+        """id -> kind of what is one relation away from a record, and of the entities that were found in its event; the kind of what is
+        no entity is None."""
+        return self._follow(cursor).ends(namespace, record_id, event_id)
 
     def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
         """What `find` gives, remembered under what was asked until something is applied."""
@@ -334,8 +367,7 @@ class SearchIndexes(HeldIndexes):
 
     def _search_graph(self, asked: Asked, sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
         """Neighbours of the best of each side, by their best parent's place among these."""
-        self._relations.follow(asked.cursor, self._generation)
-        places = self._relations.neighbours(_seeds(sides))
+        places = self._follow(asked.cursor).neighbours(_seeds(sides))
         kept = asked.allowed.of(np.fromiter(places, np.int64, len(places)))
         return [(label, float(places[label])) for label in kept.tolist()]
 
