@@ -11,7 +11,6 @@ A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import threading
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from storage.search.links import copier, link, linker
 from storage.search.sealed import open_sealed, seal
 from storage.search.terms import document_terms, document_words, query_terms, query_words
 
@@ -77,6 +77,7 @@ class KeywordIndex:
         self._overlay = threading.Lock()
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
+        self._alone: dict[str, bool] = {}
 
     def __len__(self) -> int:
         return int(self._index.searcher().num_docs) + len(self._waiting)
@@ -120,7 +121,7 @@ class KeywordIndex:
             for label, waiting in batch.items():
                 self._writer.add_document(_document(label, waiting.namespace, waiting.texts))
             self._writer.commit()
-            self._index.reload()
+            self._reload()
             with self._overlay:  # only now: a searcher looks at the overlay first, so it misses nothing
                 for label in batch:
                     self._forget(label)
@@ -143,7 +144,23 @@ class KeywordIndex:
             for label in labels:
                 self._writer.delete_documents_by_term("label", label)
             self._writer.commit()
-            self._index.reload()
+            self._reload()
+
+    def _reload(self) -> None:
+        self._index.reload()
+        self._alone = {}
+
+    def _is_alone(self, known: dict[str, bool], searcher: tantivy.Searcher, namespace: str) -> bool:
+        """Whether every committed document is of this namespace: then a query need not say so, and takes half the time.
+
+        `known` is what `_alone` was before the searcher was made: what is counted for an older one is lost with it.
+        """
+        from tantivy import Query
+
+        if namespace not in known:
+            only = Query.const_score_query(Query.term_query(self._schema, "namespace", namespace, "basic"), 0.0)
+            known[namespace] = searcher.search(only, 1, count=True).count == searcher.num_docs
+        return known[namespace]
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
@@ -239,10 +256,10 @@ class KeywordIndex:
         return scores
 
     def _search_tantivy(self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS) -> Scores:
-        searcher = self._index.searcher()
+        known, searcher = self._alone, self._index.searcher()
         if allowed is not None and len(allowed) <= TERM_SET_LABELS:
             return _hits(searcher, _query(self._schema, terms, namespace, allowed.tolist(), field), k)
-        query = _query(self._schema, terms, namespace, None, field)
+        query = _query(self._schema, terms, None if self._is_alone(known, searcher, namespace) else namespace, None, field)
         if allowed is None:
             return _hits(searcher, query, k)
         # as many as the filter should leave k of, then more, until enough are left or there are no more
@@ -280,9 +297,9 @@ class KeywordIndex:
         writers: dict[str, Callable[[Path], None]] = {}
         for source in sorted(self._live.iterdir()):
             if source.name.split(".", 1)[0] in segments:
-                writers[source.name] = _linker(source)
+                writers[source.name] = linker(source)
         for name, body in bodies.items():
-            writers[name.lstrip(".")] = _copier(self._live / name, body)
+            writers[name.lstrip(".")] = copier(self._live / name, body)
         return writers, {name.lstrip("."): name for name in _RESTING}
 
     @classmethod
@@ -300,7 +317,7 @@ class KeywordIndex:
             if name in sealed.facts["names"]:
                 shutil.copyfile(path, target)
             else:
-                _link(path, target)
+                link(path, target)
         try:
             index._start()
         except ValueError:  # another version of tantivy wrote it
@@ -342,15 +359,16 @@ def _document(label: int, namespace: str, texts: Mapping[str, str]) -> tantivy.D
     return document
 
 
-def _query(schema: tantivy.Schema, terms: Sequence[str], namespace: str, labels: list[int] | None, field: str = TERMS) -> tantivy.Query:
+def _query(schema: tantivy.Schema, terms: Sequence[str], namespace: str | None, labels: list[int] | None, field: str = TERMS) -> tantivy.Query:
     """Any of the terms, all of the restrictions; only the terms score."""
     from tantivy import Occur, Query
 
     words = Query.boolean_query([(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms])
-    parts = [(Occur.Must, words), (Occur.Must, Query.const_score_query(Query.term_query(schema, "namespace", namespace, "basic"), 0.0))]
-    if labels is not None:
-        parts.append((Occur.Must, Query.const_score_query(Query.term_set_query(schema, "label", labels), 0.0)))
-    return Query.boolean_query(parts)
+    if namespace is None and labels is None:
+        return words
+    named = [] if namespace is None else [Query.term_query(schema, "namespace", namespace, "basic")]
+    named += [] if labels is None else [Query.term_set_query(schema, "label", labels)]
+    return Query.boolean_query([(Occur.Must, words), *((Occur.Must, Query.const_score_query(part, 0.0)) for part in named)])
 
 
 def _hits(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Scores:
@@ -378,28 +396,3 @@ def _bm25(frequency: int, length: int, mean: float, documents: int, holding: int
 
 def _rarity(documents: int, holding: int) -> float:
     return math.log(1 + (documents - min(holding, documents) + 0.5) / (holding + 0.5))
-
-
-def _linker(source: Path) -> Callable[[Path], None]:
-    return lambda path: _link(source, path)
-
-
-def _copier(source: Path, body: bytes) -> Callable[[Path], None]:
-    """Writes the body, which must still be what the source says: only then the segments linked before are all of them."""
-
-    def copy(path: Path) -> None:
-        if source.name == "meta.json" and source.read_bytes() != body:
-            raise FileNotFoundError(source)
-        path.write_bytes(body)
-
-    return copy
-
-
-def _link(source: Path, target: Path) -> None:
-    """A hard link where the file system has them, else a copy."""
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(source, target)
