@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search.keyword import WORDS, KeywordIndex
+from storage.search.keyword import KeywordIndex
+from storage.search.tantivy_parts import WORDS
 from storage.search.terms import document_terms, query_terms
 from tests.examples import examples
 
@@ -203,3 +204,13 @@ def test_a_saved_index_is_loaded_with_everything_in_it(index: KeywordIndex, tmp_
     loaded.add([(1000, "a", "goes on")])
     loaded.save({})
     assert len(loaded) == 301
+
+
+def test_the_only_namespace_is_not_named_and_another_that_comes_is_kept_apart_from_it(index: KeywordIndex) -> None:
+    index.build([(number, "a", f"the river {number}") for number in range(5)])
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []
+    index.add([(7, "b", "a river")])
+    index.commit()
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and labels(index.search("river", "b", 9)) == [7]
+    index.remove([7])
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []
