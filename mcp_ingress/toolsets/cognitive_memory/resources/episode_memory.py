@@ -23,13 +23,14 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     """Most similar first; every episode within the filters is compared."""
     if not arguments["query"].strip():
         raise Refused("The parameter `query` is blank; it needs some text.")
-    vectors, space = await answers.encode(call, arguments["query"])
+    space = answers.embedder_of(call).info.space
+    [vector] = await answers.encode_stored(call, arguments["query"])  # compared with queries, which are stored
     is_fresh = await call.fresh("embed")
     chosen = Conditions(call.namespace).add("reward >= ?", arguments.get("reward_min"))
     chosen.add("created_at >= ?", since(call.clock.now(), arguments["days_back"]))
     columns = f"WITH embedded AS ({_EMBEDDED}) SELECT id, query, reward, reflection, vector, created_at FROM embedded"
     find = select(columns, chosen, "ORDER BY created_at DESC, id", before=(space,))
-    similar = await call.read(lambda cursor: _compared(find(cursor), vectors[0]))
+    similar = await call.read(lambda cursor: _compared(find(cursor), vector))
     return [row for row in similar if row["similarity"] >= arguments["min_similarity"]][: arguments["top_k"]], is_fresh
 
 
