@@ -181,7 +181,7 @@ def _model(settings: Settings) -> str:
 
     path = Path(settings.model_path) if settings.model_path else None
     with tempfile.TemporaryDirectory() as cache:
-        place = f", in {find_model(Path(cache), path).weights.parent}, checksums right" if settings.embedder == "minilm" else ""
+        place = f", in {find_model(Path(cache), path).weights.parent}, checksums right" if settings.embedder.startswith("minilm") else ""
         embedder = load_embedder(settings.embedder, cache_dir=Path(cache), model_path=path, threads=settings.embed_threads)
         if embedder is None:
             return "none is configured: search by keywords and relations only"

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from storage.search.holders import Holders
 from storage.search.sealed import open_sealed, seal
 from storage.search.terms import document_terms, document_words, query_terms, query_words
 
@@ -77,6 +78,7 @@ class KeywordIndex:
         self._overlay = threading.Lock()
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
+        self._holders = Holders()
 
     def __len__(self) -> int:
         return int(self._index.searcher().num_docs) + len(self._waiting)
@@ -101,6 +103,7 @@ class KeywordIndex:
                     self._postings.setdefault(posting, set()).add(label)
                 self._seen_documents += 1
                 self._seen_terms += waiting.length
+            self._holders.added(label, counts[TERMS])
 
     def _is_committed(self, label: int) -> bool:
         from tantivy import Query
@@ -144,6 +147,7 @@ class KeywordIndex:
                 self._writer.delete_documents_by_term("label", label)
             self._writer.commit()
             self._index.reload()
+            self._holders.clear()
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
@@ -164,24 +168,20 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
-    def count(self, text: str, namespace: str, allowed: np.ndarray, others: np.ndarray | None = None) -> int:
-        """How many of the allowed labels hold a term of the text. `others`: the namespace's other labels, when they are known:
-        then whichever are fewer are named to tantivy, which only counts."""
-        terms = query_terms(text)[:MAX_QUERY_TERMS]
-        if not terms or len(allowed) == 0:
-            return 0
-        waiting = self._search_overlay(terms, namespace, allowed)  # before tantivy: see commit
-        searcher = self._index.searcher()
-        if others is None or len(allowed) <= len(others):
-            return self._count(searcher, terms, namespace, [label for label in allowed.tolist() if label not in waiting]) + len(waiting)
-        every = self._count(searcher, terms, namespace, None)
-        named = [*others.tolist(), *waiting]  # a document that has just been committed is counted once
-        return every - (self._count(searcher, terms, namespace, named) if named else 0) + len(waiting)
+    def holding(self, text: str) -> Iterator[np.ndarray]:
+        """For each word of the text the documents of all namespaces that hold it, sorted, int64."""
+        for term in query_terms(text)[:MAX_QUERY_TERMS]:
+            yield self._holders.of(term, self._find)
 
-    def _count(self, searcher: tantivy.Searcher, terms: Sequence[str], namespace: str, labels: list[int] | None) -> int:
-        if labels is not None and not labels:
-            return 0
-        return int(searcher.search(_query(self._schema, terms, namespace, labels), 1, count=True).count)
+    def _find(self, term: str) -> np.ndarray:
+        from tantivy import Query
+
+        with self._overlay:  # before tantivy: see commit
+            waiting = list(self._postings.get((TERMS, term), ()))
+        searcher = self._index.searcher()
+        word = Query.const_score_query(Query.term_query(self._schema, TERMS, term, "basic"), 0.0)
+        hits = searcher.search(word, max(1, searcher.num_docs), count=False).hits
+        return np.array([*waiting, *searcher.fast_field_values("label", [address for _, address in hits])], np.int64)
 
     def holders(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
         """For each word of the text at most k documents that hold it."""

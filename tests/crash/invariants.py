@@ -15,6 +15,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from storage.database import Database
 from storage.search.engine import SearchIndexes
+from storage.vectors import read_vector
 from tests.node_process import NodeProcess
 
 KEYED = {
@@ -26,6 +27,7 @@ KEYED = {
     "relations": "(namespace, relation_id)",
     "merges": "(namespace, record_id)",
     "embeddings": "(label, space)",
+    "embedding_retries": "(namespace, record_id, space)",
     "passages": "(label, space)",
     "document_tags": "(namespace, record_id, tag)",
     "documents": "label",
@@ -256,9 +258,7 @@ def _rows(store: duckdb.DuckDBPyConnection, table: str) -> list[Any]:
 
 
 def _rounded(row: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(
-        np.round(value, 5).tolist() if isinstance(value, list) and value and isinstance(value[0], float) else value for value in row
-    )
+    return tuple(np.round(read_vector(value), 5).tolist() if isinstance(value, bytes) else value for value in row)
 
 
 def rebuild_equals_live(node: NodeProcess, before: Mapping[str, list[Any]]) -> None:
