@@ -25,7 +25,7 @@ from streams.topics import DERIVED
 from tests.talos.node import SmallNode
 
 ROOT = Path(processors.__file__).parent
-OF_DATA = {"entity['label']": tuple(LABELS)}
+OF_DATA = {"entity['label']": tuple(LABELS), "label": ("Persona", "Protocol", "Human")}
 """What a kind that is no constant can be."""
 
 
@@ -113,7 +113,7 @@ def counted(node: SmallNode, condition: str) -> int:
 _LIVE = """ AND record_id NOT IN (SELECT memory_id FROM memories WHERE NOT is_live) AND (kind <> 'working_memory' OR record_id IN
 (SELECT memory_id FROM memories WHERE kind = 'working_memory' AND is_live))"""
 _THOUGHTS = "kind IN ('JournalEntry', 'Reflection', 'Friction', 'Exchange', 'raw_dialogue', 'l2_insight', 'episode', 'working_memory')"
-_KNOWN = """(kind IN ('Goal', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern') OR kind = 'Insight')"""
+_KNOWN = """(kind IN ('Goal', 'Persona', 'Protocol', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern') OR kind = 'Insight')"""
 _PRIVATE = """ AND text NOT LIKE '%rivate tide%' AND text NOT LIKE '%is_private%' AND text NOT LIKE '%PRIVATE%'
 AND text NOT IN ('Raw tide 1.', 'Raw tide 2.', 'Raw tide 3.')"""
 
@@ -123,6 +123,8 @@ async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
     snippets, seen = await found(told)
     assert seen["thought_candidates"] == counted(told, _THOUGHTS + _LIVE + _PRIVATE) == 20
     assert seen["kg_candidates"] == counted(told, _KNOWN + _LIVE + " AND kind <> 'Domain'")
+    assert {(snippet["table"], snippet["text"]) for snippet in snippets.values()} >= {("kg_entities", "Talos"), ("kg_entities", "LBRP")}
+    assert "Robbie" not in {snippet["text"] for snippet in snippets.values()}, "no table is named for people"
     assert seen["k_ret"] == len(snippets) and (seen["k_req"], seen["dim"], seen["model"]) == (50, 384, HashingEmbedder().info.model_id)
     _, everything = await found(told, include_private=True)
     assert everything["thought_candidates"] == counted(told, _THOUGHTS + _LIVE) == seen["thought_candidates"] + 11
