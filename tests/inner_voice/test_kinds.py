@@ -21,7 +21,8 @@ from processors.reembedding import facts_of, missing_labels, read_texts
 from processors.stages.embed import encode_texts
 from processors.talos.ontology import LABELS
 from streams.codec import encode
-from streams.topics import DERIVED
+from streams.topics import DERIVED, MEMORY
+from tests.talos.making import make_event
 from tests.talos.node import SmallNode
 
 ROOT = Path(processors.__file__).parent
@@ -159,3 +160,16 @@ async def test_the_rows_that_are_gone_or_private_are_never_returned_and_the_othe
         "Tides are lunar.": ("kg_observations", "tool", "green"),
     }
     assert {text: texts.get(text) for text in expected} == expected
+
+
+async def test_what_an_operator_imports_is_a_snippet_with_its_name_and_its_description(told: SmallNode) -> None:
+    entities = [
+        {"label": "Persona", "text": "Navigator", "properties": {"purpose": "Reads the tide before the course is set."}},
+        {"label": "Sutra", "text": "Begin with the tide", "properties": {"number": 1}},
+    ]
+    imported = make_event("talos.knowledge.imported", {"entities": entities}, event_id="import", time=told.clock.time, namespace="default")
+    told.process([told.store.record(encode(MEMORY.name, imported))])
+    _embed_all(told)
+    snippets, _ = await found(told, mix=1.0)
+    known = {snippet["text"]: snippet["source_type"] for snippet in snippets.values()}
+    assert known["Navigator: Reads the tide before the course is set."] == known["Begin with the tide"] == "kg_entity"
