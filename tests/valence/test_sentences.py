@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+
+import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.valence.wording import without_grammar
@@ -133,3 +137,37 @@ async def test_a_belief_says_how_fresh_it_is_today_and_tensions_come_newest_firs
     await agent.hold("The kettle is not on", "kettle")
     listed = (await agent.call("tension_list"))["tensions"]
     assert [row["belief_a_content"] for row in listed] == ["The kettle is on", "The oven is hot"]
+
+
+class Prefixed(HashingEmbedder):
+    """A model that reads queries and what is stored with words of its own before them, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.info = replace(self.info, query_prefix="query: ", document_prefix="passage: ")
+        self.read: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.read += texts
+        return super().encode(texts)
+
+
+async def test_a_text_is_read_as_what_it_is_a_query_or_a_document(agent: Believer, node: BeliefNode) -> None:
+    node.gateway.embedder = model = Prefixed()
+    old = await agent.hold("Tides turn")
+    await agent.call("belief_supersede", old_belief_id=old["id"], new_content="Tides turn twice", reason="x")
+    await agent.call("insight_extract", session_id=await agent.session(), content="Tides rise")
+    assert model.read == ["passage: Tides turn", "passage: Tides turn twice", "passage: Tides rise"]
+    await agent.call("belief_query", query="tides")
+    assert model.read[3:] == ["query: tides"]
+
+
+async def test_who_names_nothing_that_there_is_is_told_how_to_find_it(agent: Believer) -> None:
+    nobody = "00000000-0000-4000-8000-000000000000"
+    for tool, arguments, way in (
+        ("belief_get", {"belief_id": nobody}, "belief_query"),
+        ("belief_supersede", {"old_belief_id": nobody, "new_content": "x", "reason": "y"}, "belief_query"),
+        ("entity_get", {"entity_id": nobody}, "entity_search"),
+        ("tension_resolve", {"tension_id": nobody, "resolution": "x", "action": "keep_both"}, "tension_list"),
+    ):
+        assert way in (await agent.call(tool, **arguments))["error_message"]
