@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -17,12 +16,13 @@ from storage.search.keyword import KeywordIndex
 from storage.search.passages import MIN_LONG_CHARS, Passage, PassageIndex, split_passages
 from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
+from storage.vectors import read_vectors
 from streams.failpoints import hit
 
 Item = TypeVar("Item")
 FETCH_ROWS = 8_192
 YIELD_EACH = 16
-"""Documents, about a millisecond of analysis. The core goes to others too: after each one, a rebuild took four times as long."""
+"""Documents, about a millisecond of analysis, between two pauses."""
 TOKEN_ROWS = 2_048
 """Token vectors are some kilobytes a row."""
 KEPT_BUFFERS = "96MB"
@@ -56,7 +56,7 @@ def catch_up_vectors(cursor: duckdb.DuckDBPyConnection, index: VectorIndex) -> N
 def _read_vectors(cursor: duckdb.DuckDBPyConnection, table: str, parameters: list[Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(labels, rows) a chunk: the whole table as NumPy arrays would need its memory twice."""
     for chunk in _in_chunks(cursor, table, "label, vector", _OF_MODEL, parameters):
-        yield np.asarray(chunk["label"], np.int64), np.stack(list(chunk["vector"]))
+        yield np.asarray(chunk["label"], np.int64), read_vectors(chunk["vector"].tolist())
 
 
 def token_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel) -> np.ndarray:
@@ -178,7 +178,7 @@ def load_keywords(
         index.close()
         return None
     if missing:
-        catch_up_keywords(cursor, index, passages, lambda: False)
+        catch_up_keywords(cursor, index, passages)
     return index
 
 
@@ -186,22 +186,26 @@ def catch_up_keywords(
     cursor: duckdb.DuckDBPyConnection,
     index: KeywordIndex,
     passages: PassageIndex,
-    stopped: Callable[[], bool],
+    *,
+    below: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
     reached: Callable[[int], None] = lambda rowid: None,
+    pause: Callable[[], None] = lambda: None,
 ) -> None:
     """Add every document and passage that the index lacks, the newest first, committing as it goes; returns early when `stopped`
-    says so. `reached` is told the rowid from which on all are in it."""
+    says so. Of rows from the rowid `below` on the index is told by others. `reached` is told the rowid from which on all are in it;
+    `pause` is called after every millisecond of work."""
     lacking = np.setdiff1d(_labels(cursor, passages), index.labels(), assume_unique=True)
     missing = np.unique(np.array([passages.owner(label) for label in lacking.tolist()], np.int64))
     first, last = rowids(cursor, missing)
-    for stop in range(last + 1, first, -FETCH_ROWS):
+    end = last + 1 if below is None else min(last + 1, below)
+    for stop in range(end, first, -FETCH_ROWS):
         if stopped():
             return
         start = max(first, stop - FETCH_ROWS)
         rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
         chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
-        index.add(yielding(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages)))
-        index.commit()
+        index.build(_pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
         reached(start)
         hit("mid_index_rebuild")
 
@@ -216,12 +220,11 @@ def rowids(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> tuple[int, 
     return row
 
 
-def yielding(items: Iterable[Item]) -> Iterator[Item]:
-    """The items; after every few whoever waits for the interpreter gets it, who would wait for five milliseconds otherwise."""
+def _pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
     for number, item in enumerate(items):
         yield item
         if number % YIELD_EACH == 0:
-            time.sleep(0)
+            pause()
 
 
 def is_much(missing: np.ndarray) -> bool:
