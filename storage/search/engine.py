@@ -49,7 +49,7 @@ class SearchIndexes(HeldIndexes):
         self._relations = Relations()
         self._rows = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._warming: threading.Thread | None = None
-        self._remembered: dict[tuple[Hashable, int], Any] = {}
+        self._remembered: dict[Hashable, tuple[int, Any]] = {}
 
     def open(self, positions: Mapping[str, int]) -> None:
         """What `HeldIndexes.open` does; where there are many relations they are read in the background, not by the first search."""
@@ -72,7 +72,8 @@ class SearchIndexes(HeldIndexes):
 
     def remove(self, labels: Sequence[int]) -> None:
         super().remove(labels)
-        self._allowed, self._relations = AllowedLabels(), Relations()  # what has gone is not to be told from what has come
+        # what has gone is not to be told from what has come
+        self._allowed, self._relations, self._remembered = AllowedLabels(), Relations(), {}
 
     def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray], *, space: str | None = None) -> list[Matches]:
         """Of each group of labels (sorted, int64) the k nearest to a unit vector of `space`, as (label, cosine), best first."""
@@ -141,14 +142,20 @@ class SearchIndexes(HeldIndexes):
         no entity is None."""
         return self._follow(cursor).ends(namespace, record_id, event_id)
 
-    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
-        """What `find` gives, remembered under what was asked until something is applied."""
-        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+    def followed(
+        self, cursor: duckdb.DuckDBPyConnection, asked: Hashable, find: Callable[[Found | None, Mapping[str, int]], Found]
+    ) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied. It is told what it gave last, None where that
+        is forgotten, and how many rows `documents` and what ends them have."""
+        generation = self._generation  # read before asking: what is committed meanwhile belongs to the next one
         known = self._remembered  # replaced, never changed: readers share it
-        if key not in known:
-            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
-            known = self._remembered = dict([*current[1 - REMEMBERED :], (key, find())])
-        return cast(Found, known[key])
+        last, found = known.get(asked, (-1, None))
+        if last != generation:
+            found = find(found, self._rows.at(cursor, generation))
+            others = [(other, one) for other, one in known.items() if other != asked]
+            if self._remembered is known:  # else it was forgotten, or somebody else came first
+                self._remembered = dict([*others[1 - REMEMBERED :], (asked, (generation, found))])
+        return cast(Found, found)
 
     def search(
         self,
