@@ -15,7 +15,7 @@ from storage.search.allowed import ENDED_BY, Allowed, AllowedLabels
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
-from storage.search.hits import Asked, Hit, SearchResult, read_best, read_dates
+from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
 from storage.search.planner import Filter
 from storage.search.ranked import found_by, ranked, seeds_of
 from storage.search.relations import FOLLOWED, Relations
@@ -157,6 +157,13 @@ class SearchIndexes(HeldIndexes):
                 self._remembered = dict([*others[1 - REMEMBERED :], (asked, (generation, found))])
         return cast(Found, found)
 
+    def listen(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> Heard:
+        """What a search can do while its text is encoded: the keyword side, and bringing up to date what is remembered of the tables."""
+        with self._pace.searching():
+            heard = Heard(*self.keyword_side(cursor, text, filter, KEYWORD_DEPTH, alone=False))
+            self._follow(cursor)
+            return heard
+
     def search(
         self,
         cursor: duckdb.DuckDBPyConnection,
@@ -171,14 +178,16 @@ class SearchIndexes(HeldIndexes):
         tokens: Tokens | None = None,
         space: str | None = None,
         sessions: int = 0,
+        heard: Heard | None = None,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
         by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
-        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
-        ranks, 0.15 where the cosine itself is what counts.
+        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`:
+        below it the vector side finds nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts. `heard`:
+        what `listen` gave for this text and filter.
         """
         size = pool or max(3 * limit, MIN_POOL)
         with self._pace.searching():
@@ -191,7 +200,11 @@ class SearchIndexes(HeldIndexes):
                 near, fits = self.vector_side(vector, size, allowed, space)
                 floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
                 near = [match for match in near if match[1] >= floor]
-            said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, alone=vector is None)
+            depth = KEYWORD_DEPTH if is_ranked else size
+            if heard is not None and depth <= KEYWORD_DEPTH and (vector is not None or self._keywords_ready):
+                said, spoken = heard.said[:depth], heard.fits
+            else:
+                said, spoken = self.keyword_side(cursor, text, filter, depth, alone=vector is None)
             asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
             if is_ranked:
                 return self._answer(asked, *ranked(self, asked, near, said, sessions), limit)

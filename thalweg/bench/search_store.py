@@ -97,7 +97,13 @@ def _document(number: int, text: str) -> dict[str, Any]:
     kind, domain = ("insight" if number % 2 else "observation"), ("rare" if number % 100 == 0 else "common")
     session = f"session-{number // SESSION_LENGTH}"
     about = {"record_id": f"memory-{number}", "toolset": "talos", "kind": kind, "session_id": session, "domain": domain}
-    return {"label": label_of_memory(number), **about, "text": text, "created_at": _START + timedelta(seconds=number), **origin_of_memory(number)}
+    return {
+        "label": label_of_memory(number),
+        **about,
+        "text": text,
+        "created_at": _START + timedelta(seconds=number),
+        **origin_of_memory(number),
+    }
 
 
 def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Embedder) -> dict[str, Any]:
