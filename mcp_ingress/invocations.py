@@ -85,7 +85,8 @@ class BackgroundPublisher:
 
     async def _gather(self) -> None:
         try:
-            await asyncio.wait_for(self._hurry.wait(), GATHER_S)
+            async with asyncio.timeout(GATHER_S):
+                await self._hurry.wait()
         except TimeoutError:
             pass
         self._hurry.clear()

@@ -1,12 +1,14 @@
 """When a request was first made, so that its resend makes the same events: an id that is answered may hold the day (`journal-2026-01-05-…`).
 
-The time is that of the request's first event: from memory for what this node was asked lately, else from `outcomes`.
+The time is that of the request's first event: from memory for what this node was asked lately, else from `outcomes`. Nearly
+every request is new, and the store's filter of known keys says so without a question to DuckDB.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import duckdb
@@ -26,6 +28,8 @@ class RequestTimes:
 
     def __init__(self) -> None:
         self.inherited = Freshness()
+        self.may_be_decided: Callable[[RequestKey], bool] = lambda request: True
+        """False of a request for which the store surely holds no outcome: then it is not asked for one."""
         self._times: OrderedDict[RequestKey, datetime] = OrderedDict()
 
     async def first_asked(
@@ -39,10 +43,11 @@ class RequestTimes:
         known = self._times.get(request)
         if known is None:
             await applied.wait(self.inherited, timeout_s=timeout_s)
-            try:
-                known = await reader.run(functools.partial(_decided_at, request=request))
-            except Unavailable:
-                known = None
+            if self.may_be_decided(request):
+                try:
+                    known = await reader.run(functools.partial(_decided_at, request=request))
+                except Unavailable:
+                    known = None
         first = self._times.setdefault(request, known or now)
         if len(self._times) > KEPT:
             self._times.popitem(last=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import Clock
-from streams.dlq import bury
+from streams.dlq import DeadLetter, bury
 from streams.errors import LogUnavailable, StoreError
 from streams.failpoints import hit
 from streams.log.base import Log, LogReader, Record
@@ -168,6 +169,8 @@ class Materialiser:
         loop = asyncio.get_running_loop()
         reduced = await loop.run_in_executor(self.thread, self._reduce, records)
         if reduced.buried:
+            if enough := self._enough(records, reduced):
+                return await self.apply(records[:enough])
             await self._bury(reduced)
             await loop.run_in_executor(self.thread, self._commit, reduced)
         self._count(records, reduced)
@@ -193,6 +196,16 @@ class Materialiser:
             self._mirror.write([logged.event for logged in news])
         hit("after_index")
 
+    def _enough(self, records: Sequence[Record], reduced: Reduced) -> int:
+        """How many of the records may be diverted before it is too many, where more follow them; else 0: take them all."""
+        bugs = Counter(letter.position for letter in _bugs(reduced))
+        failures = 0 if reduced.events else self._failures
+        for number, record in enumerate(records[:-1], 1):
+            failures += bugs[record.position]
+            if failures >= CONSECUTIVE_FAILURES:
+                return number
+        return 0
+
     async def _bury(self, reduced: Reduced) -> None:
         """Dead letters go to their topics before the transaction; those that lie there already are not repeated."""
         loop = asyncio.get_running_loop()
@@ -209,13 +222,18 @@ class Materialiser:
         counters.events += reduced.events
         counters.duplicates += reduced.duplicates
         counters.buried += len(reduced.buried)
-        bugs = [letter for _, letter in reduced.buried if letter.error_type != "Poison"]
+        bugs = _bugs(reduced)
         self._failures = self._failures + len(bugs) if not reduced.events else len(bugs)
         if self._failures >= CONSECUTIVE_FAILURES:
             raise TooManyFailures(
                 f"{self._failures} events in a row failed in their reducers (last: {bugs[-1].error_type}: {bugs[-1].error_message}); "
                 "stopped before more is diverted to the dead-letter topic."
             )
+
+
+def _bugs(reduced: Reduced) -> list[DeadLetter]:
+    """The letters of events that a reducer failed on: the code's fault and not the event's."""
+    return [letter for _, letter in reduced.buried if letter.error_type != "Poison"]
 
 
 def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:

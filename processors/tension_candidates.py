@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import orjson
 from processors.belief_standing import read_standing, stands
 from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import WEIGHTS, Confidence
-from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
+from processors.valence.tensions import CANDIDATES, Finding, Held, judge
 from storage.search.engine import SearchIndexes
 
 if TYPE_CHECKING:
@@ -29,37 +30,52 @@ FROM valence_beliefs b JOIN tension_findings t ON t.namespace = b.namespace AND 
 WHERE b.label = $1 AND b.namespace = $2 AND b.supersedes_id IS NOT NULL"""
 
 
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A belief that is looked at for conflicts: whether it is held, the entities it is linked to, and what it has superseded."""
+
+    is_active: bool
+    linked: frozenset[str]
+    supersedes_id: str | None
+
+
+def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]) -> dict[str, Stated]:
+    """Those of these beliefs that there are, by id."""
+    labels = [label_of_record(namespace, belief_id) for belief_id in ids]
+    rows = cursor.execute(
+        f"SELECT belief_id, links, supersedes_id, status FROM valence_beliefs WHERE label IN ({_marks(labels)}) AND namespace = ?",
+        [*labels, namespace],
+    ).fetchall()
+    return {
+        belief_id: Stated(status == "active", frozenset(link["entity_id"] for link in orjson.loads(links)), supersedes_id)
+        for belief_id, links, supersedes_id, status in rows
+    }
+
+
 def find_tensions(
     cursor: duckdb.DuckDBPyConnection,
     indexes: SearchIndexes,
     namespace: str,
     belief_id: str,
+    stated: Stated,
     vector: np.ndarray | None,
-    near: Mapping[str, float] | None = None,
+    near: Mapping[str, float],
     *,
     space: str | None = None,
 ) -> list[Finding]:
-    """The conflicts of an active belief with others, best score first.
+    """The conflicts of a belief with others, best score first; none when it is not held any more.
 
-    `vector`: the unit vector of its text in `space`, None without a model; `near`: what `nearest_held` found for it, when that was asked before.
+    `vector`: the unit vector of its text in `space`, None without a model; `near`: what `nearest_held` found for it.
     """
-    label = label_of_record(namespace, belief_id)
-    own = cursor.execute(
-        "SELECT links, supersedes_id, status FROM valence_beliefs WHERE label = ? AND namespace = ?", [label, namespace]
-    ).fetchall()
-    if not own or own[0][2] != "active":
+    if not stated.is_active:
         return []
-    [(links, supersedes_id, _)] = own
-    if near is None:
-        near = {} if vector is None else nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES, space=space)
-    linked = {link["entity_id"] for link in orjson.loads(links)}
-    others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, linked).values()))
-    if supersedes_id is not None:
-        others.update(other for (other,) in cursor.execute(_OLD_PARTNERS, [label, namespace]).fetchall())
+    others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, stated.linked).values()))
+    if stated.supersedes_id is not None:
+        others.update(other for (other,) in cursor.execute(_OLD_PARTNERS, [label_of_record(namespace, belief_id), namespace]).fetchall())
     others = (others | near.keys()) - {belief_id}
     if not others:
         return []
-    cosines = {**_cosines(indexes, vector, space, {other: label_of_record(namespace, other) for other in others}), **near}
+    cosines = {**_cosines(indexes, vector, space, {other: label_of_record(namespace, other) for other in others - near.keys()}), **near}
     ordered = sorted(others, key=lambda other: (-cosines.get(other, -1.0), other))
     [new, *best] = _first_held(cursor, namespace, [belief_id, *ordered], CANDIDATES + 1)
     findings = (judge(other, new, cosines.get(other.belief_id)) for other in best)
@@ -70,30 +86,37 @@ def nearest_held(
     cursor: duckdb.DuckDBPyConnection,
     indexes: SearchIndexes,
     namespace: str,
-    vector: np.ndarray,
+    vectors: np.ndarray,
     least: float,
     enough: int,
     *,
     space: str | None = None,
-) -> dict[str, float]:
-    """Active beliefs whose cosine is at least this, belief id -> cosine; the nearest of them, when they are more than `enough`.
+) -> list[dict[str, float]]:
+    """For each of (n, dim) unit vectors of `space` the active beliefs whose cosine is at least this, belief id -> cosine;
+    the nearest of them, when they are more than `enough`.
 
     The index holds other records and other namespaces too: it is asked for more until enough of what it names are beliefs.
     """
-    asked = 4 * enough
-    while True:
-        near = {label: cosine for label, cosine in indexes.nearest(cursor, vector, asked, space=space) if cosine >= least}
-        held = _held_among(cursor, namespace, near) if near else []
-        if len(near) < asked or len(held) >= enough:
-            return {belief_id: near[label] for belief_id, label in held}
+    found: list[dict[str, float]] = [{} for _ in vectors]
+    left, asked = list(range(len(vectors))), 4 * enough
+    while left:
+        near = dict(zip(left, indexes.nearest_to_each(vectors[left], asked, least, space=space), strict=True))
+        held = _held_among(cursor, namespace, sorted({label for matches in near.values() for label, _ in matches}))
+        for number, matches in near.items():
+            found[number] = {held[label]: cosine for label, cosine in matches if label in held}
+        left = [number for number in left if len(near[number]) == asked and len(found[number]) < enough]
         asked *= 4
+    return found
 
 
-def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Collection[int]) -> list[tuple[str, int]]:
+def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, str]:
+    """Those of these labels that are active beliefs', with their ids."""
+    if not labels:
+        return {}
     rows = cursor.execute(
         f"SELECT belief_id, label, status FROM valence_beliefs WHERE namespace = ? AND label IN ({_marks(labels)})", [namespace, *labels]
     ).fetchall()
-    return [(belief_id, label) for belief_id, label, status in rows if status == "active"]
+    return {label: belief_id for belief_id, label, status in rows if status == "active"}
 
 
 def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> set[str]:

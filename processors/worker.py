@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 from faust.contrib.asgi import faust_app_running
 from faust.tables import TableManager
 
-from processors.stages.stage import StageRunner, StageStopped
+from processors.stages.stage import Stage, StageRunner, StageStopped
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
@@ -115,12 +115,9 @@ async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[A
     """
     try:
         while True:
-            batch = [await waiting.get()]
-            await runner.stage.gather([to_record(batch[0].message)])
-            while len(batch) < runner.stage.batch_size and not waiting.empty():
-                batch.append(waiting.get_nowait())
-            await runner.run([to_record(event.message) for event in batch])
-            for event in batch:
+            batch = await _batch(runner.stage, waiting)
+            await runner.run([record for _, record in batch])
+            for event, _ in batch:
                 event.ack()
             hit("after_ack")
     except asyncio.CancelledError:
@@ -129,6 +126,22 @@ async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[A
         await _crash(app, runner, StageStopped(f"The stage {runner.stage.name} was cancelled from inside."))
     except Exception as error:
         await _crash(app, runner, error)
+
+
+async def _batch(stage: Stage, waiting: asyncio.Queue[Any]) -> list[tuple[Any, Record]]:
+    """The next records: at most `batch_size` that may concern the stage. It gathers only while there are fewer: behind a backlog
+    a pause a batch would be all that takes time."""
+    first = await waiting.get()
+    batch = [(first, to_record(first.message))]
+    if waiting.qsize() < stage.batch_size - 1:
+        await stage.gather([batch[0][1]])
+    left = stage.batch_size - stage.may_concern(batch[0][1])
+    while left > 0 and not waiting.empty():
+        event = waiting.get_nowait()
+        record = to_record(event.message)
+        batch.append((event, record))
+        left -= stage.may_concern(record)
+    return batch
 
 
 async def _crash(app: faust.App, runner: StageRunner, error: Exception) -> None:

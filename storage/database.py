@@ -140,6 +140,21 @@ def own_directory(home: Path) -> tuple[int, bool]:
     return handle, ended_cleanly
 
 
+def lock_holder(lock: Path) -> str | None:
+    """The process id in a lock file that is held; None when nobody holds it."""
+    try:
+        handle = os.open(lock, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        return os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
+    finally:
+        os.close(handle)
+
+
 def give_up(lock: int) -> None:
     """Release the directory. The lock file stays, empty: the next owner knows that all is well."""
     os.ftruncate(lock, 0)

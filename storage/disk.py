@@ -27,8 +27,11 @@ def full_sentence(directory: Path) -> str:
 
 
 def low_sentence(directory: Path) -> str | None:
-    """A sentence when there is little room left, else None."""
-    free = shutil.disk_usage(directory).free
+    """A sentence when there is little room left, else None; also None of a directory that cannot be looked at."""
+    try:
+        free = shutil.disk_usage(directory).free
+    except OSError:
+        return None
     if free >= LOW_BYTES:
         return None
     return f"the disk of the data directory is full ({free // 1024} KiB left): writes are refused until there is room"

@@ -36,34 +36,35 @@ class KnownKeys:
         counts: dict[str, int] = dict(self._cursor.execute(counting).fetchall())
         wanted = 2 * sum(counts.values()) * BITS_PER_KEY
         self._size = max(MIN_BITS, 1 << wanted.bit_length())
-        self._bits = np.zeros(self._size // 8, np.uint8)
-        self._bytes = memoryview(self._bits)  # type: ignore[arg-type]  # a single byte of an array is read and set faster through it
+        bits = np.zeros(self._size // 8, np.uint8)
         self._asked: dict[tuple[str, tuple[Any, ...]], list[int]] = {}
         self._count = 0
         for table in self._tables:
             if counts[table.name]:  # in a young store most are empty, and each query costs a millisecond
-                self._fill_from(table)
+                self._fill_from(table, bits)
+        self._bytes = memoryview(bits)  # type: ignore[arg-type]  # a single byte of an array is read and set faster through it
 
-    def _fill_from(self, table: Table) -> None:
+    def _fill_from(self, table: Table, bits: np.ndarray) -> None:
         key = "concat_ws(chr(31), " + ", ".join([f"'{table.name}'", *(f'"{name}"::VARCHAR' for name in table.key)]) + ")"
         result = self._cursor.execute(f"SELECT md5_number_lower({key}), md5_number_upper({key}) FROM {table.name}")
         while rows := result.fetchmany(FETCH_ROWS):
             low, high = np.array(rows, np.uint64).T
             for probe in range(PROBES):
                 at = (low + np.uint64(probe) * high) & np.uint64(self._size - 1)
-                np.bitwise_or.at(self._bits, at >> np.uint64(3), (1 << (at & np.uint64(7))).astype(np.uint8))
+                np.bitwise_or.at(bits, at >> np.uint64(3), (1 << (at & np.uint64(7))).astype(np.uint8))
             self._count += len(rows)
 
-    def _places(self, table: str, key: tuple[Any, ...]) -> list[int]:
+    @staticmethod
+    def _places(table: str, key: tuple[Any, ...], bits: int) -> list[int]:
         digest = hashlib.md5("\x1f".join((table, *map(str, key))).encode(), usedforsecurity=False).digest()
         low, high = int.from_bytes(digest[8:], "little"), int.from_bytes(digest[:8], "little")
-        mask = self._size - 1
+        mask = bits - 1
         return [(low + probe * high) & mask for probe in range(PROBES)]
 
     def may_hold(self, table: str, key: tuple[Any, ...]) -> bool:
         """False: there is surely no such row."""
         held = self._bytes
-        places = self._places(table, key)
+        places = self._places(table, key, self._size)
         for place in places:
             if not held[place >> 3] & (1 << (place & 7)):
                 if len(self._asked) >= REMEMBERED:
@@ -72,11 +73,16 @@ class KnownKeys:
                 return False
         return True
 
+    def may_hold_now(self, table: str, key: tuple[Any, ...]) -> bool:
+        """As `may_hold`, for other threads than the writer's: of what is committed so far, and nothing is remembered of the question."""
+        held = self._bytes  # replaced when it is filled anew, never emptied
+        return all(held[place >> 3] & (1 << (place & 7)) for place in self._places(table, key, 8 * len(held)))
+
     def add(self, table: str, keys: Iterable[tuple[Any, ...]]) -> None:
         """Rows that were committed."""
         for key in keys:
             self._count += 1
-            for place in self._asked.pop((table, key), None) or self._places(table, key):
+            for place in self._asked.pop((table, key), None) or self._places(table, key, self._size):
                 self._bytes[place >> 3] |= 1 << (place & 7)
         if self._count * BITS_PER_KEY > self._size:
             self._fill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,8 @@ from typing import Any
 
 import duckdb
 import orjson
+
+from storage.vectors import stored_vector
 
 _NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
 
@@ -39,9 +42,11 @@ class Table:
 
     def insert(self, *, replace: bool = False) -> str:
         """An INSERT of rows that come as one parameter, a JSON array (see `as_json`). What does not fit its column is an error."""
-        structure = orjson.dumps([{name: "VARCHAR" if kind == "JSON" else kind for name, kind in self.columns.items()}]).decode()
+        as_text = ("JSON", "BLOB")
+        structure = orjson.dumps([{name: "VARCHAR" if kind in as_text else kind for name, kind in self.columns.items()}]).decode()
         rows = f"SELECT unnest(from_json_strict($1::VARCHAR, '{structure}')) AS r"
-        return f"INSERT {'OR REPLACE ' if replace else ''}INTO {self.name} SELECT r.* FROM ({rows})"
+        values = ", ".join(f'from_base64(r."{name}")' if kind == "BLOB" else f'r."{name}"' for name, kind in self.columns.items())
+        return f"INSERT {'OR REPLACE ' if replace else ''}INTO {self.name} SELECT {values} FROM ({rows})"
 
     def as_json(self, rows: Iterable[Mapping[str, Any]]) -> str:
         """Rows as `insert` takes them; what a row does not name is NULL."""
@@ -74,11 +79,19 @@ class Table:
         for place in self._json_places:
             if values[place] is not None:
                 values[place] = orjson.dumps(values[place]).decode()
+        for place in self._vector_places:
+            if (vector := values[place]) is not None:
+                values[place] = stored_vector(vector)
         return values
 
     @cached_property
     def _json_places(self) -> tuple[int, ...]:
         return tuple(place for place, kind in enumerate(self.columns.values()) if kind == "JSON")
+
+    @cached_property
+    def _vector_places(self) -> tuple[int, ...]:
+        """The columns of bytes hold vectors: nothing else is kept as bytes."""
+        return tuple(place for place, kind in enumerate(self.columns.values()) if kind == "BLOB")
 
     @cached_property
     def find_one(self) -> str:
@@ -92,9 +105,9 @@ class Table:
         return f"SELECT t.* FROM {self.name} t JOIN (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k ON {on}"
 
 
-def _plain(value: Any) -> Any:
-    """A vector's numbers as Python's, which keep every bit on their way through JSON."""
-    return value.tolist()
+def _plain(value: bytes) -> str:
+    """A vector's bytes as JSON can hold them."""
+    return base64.b64encode(value).decode()
 
 
 def read_tables(cursor: duckdb.DuckDBPyConnection) -> dict[str, Table]:

@@ -77,6 +77,10 @@ class Writer:
                 found[self.key_of(table, row)] = row
         return found
 
+    def may_hold(self, table: str, key: Key) -> bool:
+        """False: no row with this primary key is committed. For any thread, without asking DuckDB."""
+        return self._known.may_hold_now(table, key)
+
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
         if len(keys) == 1:
             return self._execute(spec.find_one, list(keys[0]))

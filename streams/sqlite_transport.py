@@ -69,7 +69,8 @@ class Consumer(base.Consumer):
             if found:
                 return found
             try:
-                await asyncio.wait_for(self._changed.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._changed.wait()
             except TimeoutError:
                 return {}
         return {}

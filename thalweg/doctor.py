@@ -6,8 +6,6 @@ It changes nothing in the data directory: what a check has to write goes to a te
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import shutil
 import sqlite3
 import sys
@@ -22,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import thalweg
-from storage.database import FILE_NAME, LOCK_NAME
+from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
 from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
@@ -183,7 +181,7 @@ def _model(settings: Settings) -> str:
 
     path = Path(settings.model_path) if settings.model_path else None
     with tempfile.TemporaryDirectory() as cache:
-        place = f", in {find_model(Path(cache), path).weights.parent}, checksums right" if settings.embedder == "minilm" else ""
+        place = f", in {find_model(Path(cache), path).weights.parent}, checksums right" if settings.embedder.startswith("minilm") else ""
         embedder = load_embedder(settings.embedder, cache_dir=Path(cache), model_path=path, threads=settings.embed_threads)
         if embedder is None:
             return "none is configured: search by keywords and relations only"
@@ -213,7 +211,7 @@ def _directory(home: Path) -> str:
 
 def _owner(home: Path) -> str:
     """Who owns the store: nobody, or a node that answers. DuckDB's own files are left alone: opening them could drop its lock."""
-    owner = _lock_holder(home / LOCK_NAME)
+    owner = lock_holder(home / LOCK_NAME)
     try:
         node = ask(home, "status", timeout_s=10.0)
     except NotRunning:
@@ -232,21 +230,6 @@ def _space(home: Path) -> str:
     building = spaces["building"]
     how_far = f"; {building['space']} is being built, {building['done']} of {building['total']} texts" if building else ""
     return f"{spaces['live'] or 'none'} answers{how_far}"
-
-
-def _lock_holder(lock: Path) -> str | None:
-    """The process id in a lock file that is held; None when nobody holds it."""
-    try:
-        handle = os.open(lock, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return None
-    except BlockingIOError:
-        return os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-    finally:
-        os.close(handle)
 
 
 def _socket(home: Path) -> str:

@@ -8,7 +8,12 @@ from processors.embedding.find import MODEL_ID
 from streams.errors import SettingsError
 
 _MODELS = {MODEL_ID: "minilm", f"sentence-transformers/{MODEL_ID}": "minilm", "hashing-384": "hashing"}
-_PROVIDERS = {"minilm": ("onnx", "onnxruntime"), "hashing": ("hashing", "numpy"), "none": ("none",)}
+_PROVIDERS = {
+    "minilm": ("onnx", "onnxruntime"),
+    "minilm-float32": ("onnx", "onnxruntime"),
+    "hashing": ("hashing", "numpy"),
+    "none": ("none",),
+}
 _OTHERS = ("sentence-transformers",)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from thalweg.paths import socket_path
+from thalweg.paths import socket_path, unusable_home
 
 START_S = 60.0
 ATTEMPTS = 2
@@ -41,7 +41,10 @@ class Launcher:
 
     def connect(self) -> socket.socket:
         """A connection to a node that answers. Raises NodeError when there is none in time."""
-        self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise NodeError(unusable_home(self.home, error)) from None
         path = socket_path(self.home)
         connection = _try(path)
         if connection is not None:

@@ -51,7 +51,7 @@ from thalweg.control import handle
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.parts import Parts
-from thalweg.paths import socket_path
+from thalweg.paths import make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
@@ -89,7 +89,7 @@ class Node(Parts):
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
         self.inner_voice = read_config(os.environ, logger.warning)
-        settings.home.mkdir(parents=True, exist_ok=True)
+        make_home(settings.home)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         try:
@@ -108,8 +108,10 @@ class Node(Parts):
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
         self.embed = Embed(self.embedder)
-        self._start_stages()
+        if self.with_stages:
+            self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
         await self._open_door()
+        self._start_stages()  # after the door: a client that started this node waits for its first answer
         calm_collector()
         self._guard("maintenance", self._maintain())
         self._guard("topics", self._look_for_topics())
@@ -199,9 +201,8 @@ class Node(Parts):
         ]
 
     def _start_stages(self) -> None:
-        """Start the Faust app; the door does not wait for it."""
+        """Start the Faust app."""
         if self.with_stages:
-            self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
             self._guard("stages", run_stages(self.settings, self.log, self.runners, self._closers))
             self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
 
@@ -226,6 +227,7 @@ class Node(Parts):
         resources = find_resources().select(inventory.toolsets)
         self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         self.gateway.requests.inherited = self.inherited
+        self.gateway.requests.may_be_decided = lambda request: self.writer.may_hold("outcomes", request)
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)

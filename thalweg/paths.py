@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -12,6 +13,21 @@ from streams.errors import SettingsError
 RUNTIME = "/tmp"
 MAX_SOCKET_PATH = 100
 """Bytes; the kernels' limits are 108 (Linux) and 104 (macOS)."""
+
+
+def make_home(home: Path) -> None:
+    """The data directory, for its owner alone. Raises SettingsError when it cannot be made or written to."""
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise SettingsError(unusable_home(home, error)) from None
+    if not os.access(home, os.W_OK | os.X_OK):
+        raise SettingsError(unusable_home(home, PermissionError(errno.EACCES, "it may not be written to")))
+
+
+def unusable_home(home: Path, error: OSError) -> str:
+    """One sentence: what is wrong with the data directory, and what to do."""
+    return f"The data directory {home} cannot be used ({error.strerror or error}): choose another with --home or THALWEG_HOME."
 
 
 def socket_path(home: Path) -> Path:

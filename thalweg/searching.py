@@ -11,24 +11,64 @@ from typing import TYPE_CHECKING, Any
 from processors.embedding.query import encoded_query
 from storage.search.engine import Hit
 from storage.search.planner import Filter
+from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import explain
 from streams.clock import format_time
 from streams.errors import Refused
 
 if TYPE_CHECKING:
+    import duckdb
+
     from thalweg.node import Node
 
 LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
+ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
+SHOWN_OF_SESSION = 3
+"""So many of a session's best records are shown; `records` says how many were looked at."""
 
 
 async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Hits with their sides: `{"hits": [...], "total", "degraded"}`. Raises Refused for what cannot be asked."""
+    """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
+    what is known of it and its best records. Raises Refused for what cannot be asked."""
     text, filter, limit = _asked(node, request)
     vector, tokens, space = await encoded_query(node.embedder, text)
+    if request.get("sessions"):
+        return await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
     found = await node.reader.run(lambda cursor: node.indexes.search(cursor, text, vector, filter, limit, tokens=tokens, space=space))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded}
+
+
+def _sessions(
+    cursor: duckdb.DuckDBPyConnection, node: Node, text: str, vector: Any, filter: Filter, limit: int, **model: Any
+) -> dict[str, Any]:
+    found = search_sessions(node.indexes, cursor, text, vector, filter, limit, **model)
+    names = [hit.session_id for hit in found.sessions]
+    rows = cursor.execute(
+        "SELECT session_id, source, project, agent, goal, summary, started_at, ended_at FROM sessions "
+        "WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
+        [filter.namespace, names],
+    ).fetchall()
+    known = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
+    return {
+        "sessions": [_shown_session(hit, known.get(hit.session_id, {})) for hit in found.sessions],
+        "total": found.total,
+        "degraded": found.degraded,
+    }
+
+
+def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: known.get(name) for name in ("started_at", "ended_at")}
+    return {
+        "session_id": hit.session_id,
+        **{name: known.get(name) for name in ABOUT_SESSION},
+        **{name: format_time(moment.replace(tzinfo=UTC)) if moment else None for name, moment in times.items()},
+        "score": round(hit.score, 6),
+        "parts": _parts(hit.parts),
+        "records": len(hit.hits),
+        "hits": [_shown(one) for one in hit.hits[:SHOWN_OF_SESSION]],
+    }
 
 
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:

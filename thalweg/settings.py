@@ -33,7 +33,7 @@ class Settings:
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, hashing (untrained), openai:MODEL, a sentence-transformers name; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), openai:MODEL, a sentence-transformers name; none: keywords only"
         },
     )
     model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})

@@ -15,6 +15,8 @@ from rich.text import Text
 
 COLOURS = {"ok": "green", "green": "green", "working": "cyan", "behind": "red", "stuck": "red", "red": "red", "dead": "red"}
 MAX_CELL = 120
+READABLE = 16
+"""Cells of a column in which a long text still reads."""
 SIGNS = {
     **{code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"},
     0x7F: 0x2421,
@@ -28,17 +30,45 @@ def console() -> Console:
     return Console(soft_wrap=False)
 
 
-def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str) -> None:
-    """Rows as a table, numbers to the right, with a line under it."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for number, name in enumerate(columns):
-        is_number = bool(rows) and all(isinstance(row[number], int | float) for row in rows if row[number] is not None)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(cell(value) for value in row))
+def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str, *, as_records: bool | None = None) -> None:
+    """Rows as a table, numbers to the right, or where that would be too narrow to read as records; with a line under it."""
     out = console()
-    out.print(table)
+    cells = [[cell(value) for value in row] for row in rows]
+    if as_records or (as_records is None and rows and not _fits(columns, cells, out.width)):
+        _show_records(out, columns, cells)
+    else:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for number, name in enumerate(columns):
+            is_number = bool(rows) and all(isinstance(row[number], int | float) for row in rows if row[number] is not None)
+            table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+        for line in cells:
+            table.add_row(*line)
+        out.print(table)
     out.print(f"[dim]{len(rows)} {'row' if len(rows) == 1 else 'rows'}{', ' + caption if caption else ''}[/dim]")
+
+
+def _fits(columns: Sequence[str], cells: Sequence[Sequence[Text]], width: int) -> bool:
+    """Whether a table of this width leaves each column what it needs, or at least READABLE cells."""
+    needed = sorted(max(len(name), *(line[number].cell_len for line in cells)) for number, name in enumerate(columns))
+    left = width - 2 * (len(columns) - 1)
+    for place, need in enumerate(needed):
+        share = left // (len(needed) - place)
+        if need > share:
+            return share >= READABLE
+        left -= need
+    return True
+
+
+def _show_records(out: Console, columns: Sequence[str], cells: Sequence[Sequence[Text]]) -> None:
+    """Each row as lines of a name and a value."""
+    for number, line in enumerate(cells, 1):
+        out.rule(f"[bold]{number}[/bold]", align="left", style="dim")
+        record = Table(box=None, show_header=False, pad_edge=False)
+        record.add_column(style="bold", no_wrap=True)
+        record.add_column(overflow="fold")
+        for name, value in zip(columns, line, strict=True):
+            record.add_row(Text(name), value)
+        out.print(record)
 
 
 def cell(value: Any) -> Text:
@@ -106,6 +136,8 @@ def show_status(report: dict[str, Any]) -> None:
     for problem in report["problems"]:
         out.print(f"  [red]•[/red] {plain(problem)}")
     if "home" not in report:
+        if report.get("remedy"):
+            out.print(f"  → {plain(report['remedy'])}")
         return
     parts = [["topic", name, part] for name, part in report["topics"].items()]
     parts += [["stage", name, part] for name, part in report["stages"].items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from storage.search.terms import document_terms, query_terms
@@ -29,12 +30,36 @@ def show_hits(query: str, answer: dict[str, Any]) -> None:
     """Hits, best first, and what was missing."""
     out = console()
     for number, hit in enumerate(answer["hits"], 1):
-        where = " · ".join(str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name])
-        out.print(f"[bold]{number}[/bold]  {hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
-        out.print(Text("   ") + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query), soft_wrap=True)
-        out.print(f"   [dim]{plain(said(hit['sides']))}[/dim]", soft_wrap=True)
-        out.print(f"   [dim]{plain(summed(hit['parts']))}[/dim]", soft_wrap=True)
-    count = len(answer["hits"])
+        _show_hit(out, query, hit, f"[bold]{number}[/bold]  ", "   ")
+    _show_end(out, len(answer["hits"]), answer)
+
+
+def show_sessions(query: str, answer: dict[str, Any]) -> None:
+    """Sessions, best first: what is known of each, what its score is the sum of, and its best records."""
+    out = console()
+    for number, found in enumerate(answer["sessions"], 1):
+        where = " · ".join(str(found[name]) for name in ("source", "agent", "project", "started_at") if found[name])
+        out.print(
+            f"[bold]{number}[/bold]  {found['score']:.3f}  [bold]{plain(found['session_id'])}[/bold]  [dim]{plain(where)}[/dim]",
+            soft_wrap=True,
+        )
+        for about in filter(None, dict.fromkeys((found["goal"], found["summary"]))):
+            out.print(Text("   ") + highlighted(about.replace("\n", " ").translate(SIGNS), query), soft_wrap=True)
+        out.print(f"   [dim]{plain(summed(found['parts']))}; {found['records']} records compared[/dim]", soft_wrap=True)
+        for hit in found["hits"]:
+            _show_hit(out, query, hit, "   ", "      ")
+    _show_end(out, len(answer["sessions"]), answer)
+
+
+def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent: str) -> None:
+    where = " · ".join(str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name])
+    out.print(f"{before}{hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
+    out.print(Text(indent) + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query), soft_wrap=True)
+    out.print(f"{indent}[dim]{plain(said(hit['sides']))}[/dim]", soft_wrap=True)
+    out.print(f"{indent}[dim]{plain(summed(hit['parts']))}[/dim]", soft_wrap=True)
+
+
+def _show_end(out: Console, count: int, answer: dict[str, Any]) -> None:
     out.print(f"[dim]{count} of {answer['total']} found[/dim]" if count else "Nothing was found.")
     if answer["degraded"]:
         out.print(f"[yellow]{plain(answer['degraded'])}[/yellow]", soft_wrap=True)

@@ -83,7 +83,8 @@ class Spaces:
             except ThalwegError as error:  # whoever answers goes on answering
                 self._tell(error)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), RETRY_S if self.problem else LOOK_S)
+                async with asyncio.timeout(RETRY_S if self.problem else LOOK_S):
+                    await self._wake.wait()
 
     def _tell(self, error: ThalwegError) -> None:
         if self.problem != error.message:

@@ -27,7 +27,7 @@ from streams.positions import Partition
 from streams.topics import MEMORY, with_partitions
 from thalweg.health import START_S, Watch
 from thalweg.parts import Parts
-from thalweg.paths import socket_path
+from thalweg.paths import make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.stage_apps import GROUP, run_stages
 
@@ -48,7 +48,7 @@ class Worker(Parts):
     async def start(self) -> None:
         """Load the model, reach the broker, join the group. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_home(settings.home)
         lock, _ = own_directory(settings.home)
         self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
         self.started_at = self.clock.now()

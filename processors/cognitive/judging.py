@@ -143,7 +143,9 @@ class SemanticJudge:
         if self._embedder is None:
             return Judged([None] * len(documents))
         cut = [sentences(document.content) for document in documents]
-        vectors = self._embedder.encode([query, *(sentence for parts in cut for sentence in parts)])
+        info = self._embedder.info
+        asked = [info.query_prefix + query, *(info.document_prefix + sentence for parts in cut for sentence in parts)]
+        vectors = self._embedder.encode(asked)
         cosines = vectors[1:] @ vectors[0]
         scores: list[float | None] = []
         for parts in cut:

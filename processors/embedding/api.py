@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,7 @@ class ApiEmbedder:
 
     def __init__(self, model: str, client: Client) -> None:
         self._model, self._client = model, client
+        self._last = threading.local()
         self.info = ModelInfo(
             space=f"text/openai:{model}",
             model_id=f"openai:{model}",
@@ -58,15 +60,22 @@ class ApiEmbedder:
         """A sentence, when nothing can be embedded for want of a key."""
         return None if self._client.key else f"The embedder {self.info.model_id} needs a key in {self._client.provider.key_variable}."
 
+    @property
+    def tries(self) -> int:
+        """How often the provider was asked for what this thread's last call gave, at most for one of its requests."""
+        return int(getattr(self._last, "tries", 1))
+
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """(len(texts), dim) float32 rows of length 1, in the order given. Raises EmbedderUnavailable."""
         if self.missing_key is not None:
             raise KeyMissing(self.missing_key)
+        self._last.tries = 1
         rows = [self._rows(texts[start : start + MOST_TEXTS]) for start in range(0, len(texts), MOST_TEXTS)]
         return np.concatenate(rows) if rows else np.empty((0, self.info.dim), np.float32)
 
     def _rows(self, texts: Sequence[str]) -> np.ndarray:
         asked = self._client.ask("/embeddings", {"model": self._model, "input": [text[:MOST_CHARS] for text in texts]})
+        self._last.tries = max(self.tries, asked.tries)
         made = _vectors(asked.answer)
         if made is None or made.shape != (len(texts), self.info.dim) or not np.isfinite(made).all():
             raise EmbedderUnavailable(f"The provider of {self.info.model_id} gave no embedding in {asked.tries} tries.")

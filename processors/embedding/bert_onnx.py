@@ -1,12 +1,12 @@
 """Writes the ONNX graph of a BERT sentence encoder (encoder, mean pooling, unit length) from its safetensors file.
 
 Op by op from the weights, in standard operators (opset 20), so that neither torch nor an exporter is needed; ONNX
-Runtime fuses what is worth fusing. Cosine to sentence-transformers is at least 0.9999995.
+Runtime fuses what is worth fusing. Cosine to sentence-transformers is at least 0.9999995. `int8_onnx` writes it smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OPSET = 20
 IR_VERSION = 9
-GRAPH_VERSION = 1
+GRAPH_VERSION = 2
 """Raised when the graph changes, so that cached files of an older shape are not used."""
 
 
@@ -35,31 +35,40 @@ class BertConfig:
 def build_graph(weights_file: Path, config: BertConfig = BertConfig()) -> bytes:
     """The serialised model: `input_ids`, `attention_mask` int64 (batch, tokens) -> `sentence_embedding` float32
     (batch, hidden) of unit rows, `token_embeddings` float32 (batch, tokens, hidden)."""
-    import onnx
-    from onnx import TensorProto, helper
+    return BertGraph(read_weights(weights_file), config).serialised()
+
+
+def read_weights(file: Path) -> dict[str, np.ndarray]:
+    """The checkpoint's tensors by name, as float32."""
     from safetensors.numpy import load_file
 
-    weights = {name: value.astype(np.float32) for name, value in load_file(weights_file).items() if value.dtype.kind == "f"}
-    graph = _Graph(weights, config)
-    graph.encode_and_pool()
-    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
-    outputs = [
-        helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", config.hidden]),
-        helper.make_tensor_value_info("token_embeddings", TensorProto.FLOAT, ["batch", "tokens", config.hidden]),
-    ]
-    body = helper.make_graph(graph.nodes, "bert_sentence_encoder", inputs, outputs, list(graph.initializers.values()))
-    model = helper.make_model(body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-    onnx.checker.check_model(model)
-    return bytes(model.SerializeToString())
+    return {name: value.astype(np.float32) for name, value in load_file(file).items() if value.dtype.kind == "f"}
 
 
-class _Graph:
+class BertGraph:
     """A graph under construction: each method appends nodes and returns the name of its output."""
 
-    def __init__(self, weights: Mapping[str, np.ndarray], config: BertConfig) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray], config: BertConfig = BertConfig()) -> None:
         self.weights, self.config = weights, config
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: dict[str, onnx.TensorProto] = {}
+
+    def serialised(self, extra_outputs: Sequence[str] = ()) -> bytes:
+        """The whole encoder; `extra_outputs` name float vectors given besides the two."""
+        import onnx
+        from onnx import TensorProto, helper
+
+        self.encode_and_pool()
+        inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
+        outputs = [
+            helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", self.config.hidden]),
+            helper.make_tensor_value_info("token_embeddings", TensorProto.FLOAT, ["batch", "tokens", self.config.hidden]),
+            *(helper.make_tensor_value_info(name, TensorProto.FLOAT, [None]) for name in extra_outputs),
+        ]
+        body = helper.make_graph(self.nodes, "bert_sentence_encoder", inputs, outputs, list(self.initializers.values()))
+        model = helper.make_model(body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+        onnx.checker.check_model(model)
+        return bytes(model.SerializeToString())
 
     def encode_and_pool(self) -> None:
         mask = self.op("Cast", "attention_mask", to=_float_type())
@@ -79,33 +88,45 @@ class _Graph:
         prefix = "embeddings"
         types = self.weights[f"{prefix}.token_type_embeddings.weight"]
         positions = self.weights[f"{prefix}.position_embeddings.weight"] + types[0]
-        words = self.op("Gather", self.weight(f"{prefix}.word_embeddings.weight"), "input_ids")
+        words = self.words(f"{prefix}.word_embeddings.weight")
         length = self.op("Shape", "input_ids", start=1, end=2)
         places = self.op("Slice", self.const(f"{prefix}.positions", positions), self.ints(0), length, self.ints(0))
         return self.norm(self.op("Add", words, places), f"{prefix}.LayerNorm")
 
     def layer(self, tokens: str, bias: str, prefix: str) -> str:
         """One encoder layer; `bias` is 0 for tokens and very negative for padding."""
-        config = self.config
-        query, key, value = (self.heads(tokens, f"{prefix}.attention.self.{part}") for part in ("query", "key", "value"))
+        config, size = self.config, self.config.hidden // self.config.heads
+        joined = self.linear(tokens, *self.query_key_value(f"{prefix}.attention.self"), f"{prefix}.query_key_value")
+        # (batch, tokens, 3 x hidden) -> 3 x (batch, heads, tokens, size)
+        parts = self.op("Transpose", self.op("Reshape", joined, self.ints(0, 0, 3, config.heads, size)), perm=[2, 0, 3, 1, 4])
+        query, key, value = (self.op("Gather", parts, self.const(f"part_{number}", np.int64(number)), axis=0) for number in range(3))
         scores = self.op("MatMul", query, self.op("Transpose", key, perm=[0, 1, 3, 2]))
-        scaled = self.op("Div", scores, self.const("sqrt_head", np.float32((config.hidden // config.heads) ** 0.5)))
-        shares = self.op("Softmax", self.op("Add", scaled, bias), axis=-1)
+        shares = self.op("Softmax", self.op("Add", scores, bias), axis=-1)
         context = self.op("Transpose", self.op("MatMul", shares, value), perm=[0, 2, 1, 3])
         context = self.op("Reshape", context, self.ints(0, 0, config.hidden))
-        attended = self.op("Add", self.linear(context, f"{prefix}.attention.output.dense"), tokens)
+        attended = self.op("Add", self.dense(context, f"{prefix}.attention.output.dense"), tokens)
         attended = self.norm(attended, f"{prefix}.attention.output.LayerNorm")
-        inner = self.op("Gelu", self.linear(attended, f"{prefix}.intermediate.dense"))
-        return self.norm(self.op("Add", self.linear(inner, f"{prefix}.output.dense"), attended), f"{prefix}.output.LayerNorm")
+        inner = self.op("Gelu", self.dense(attended, f"{prefix}.intermediate.dense"))
+        return self.norm(self.op("Add", self.dense(inner, f"{prefix}.output.dense"), attended), f"{prefix}.output.LayerNorm")
 
-    def heads(self, tokens: str, prefix: str) -> str:
-        """(batch, tokens, hidden) -> (batch, heads, tokens, hidden / heads)."""
-        shape = self.ints(0, 0, self.config.heads, self.config.hidden // self.config.heads)
-        return self.op("Transpose", self.op("Reshape", self.linear(tokens, prefix), shape), perm=[0, 2, 1, 3])
+    def query_key_value(self, prefix: str) -> tuple[np.ndarray, np.ndarray]:
+        """One weight (hidden, 3 x hidden) and bias for the three; attention's scale is in the query's already."""
+        weights = [self.weights[f"{prefix}.{part}.weight"].T for part in ("query", "key", "value")]
+        biases = [self.weights[f"{prefix}.{part}.bias"] for part in ("query", "key", "value")]
+        scale = np.float32((self.config.hidden // self.config.heads) ** -0.5)
+        return np.concatenate([weights[0] * scale, *weights[1:]], axis=1), np.concatenate([biases[0] * scale, *biases[1:]])
 
-    def linear(self, tokens: str, prefix: str) -> str:
-        product = self.op("MatMul", tokens, self.weight(f"{prefix}.weight", transpose=True))
-        return self.op("Add", product, self.weight(f"{prefix}.bias"))
+    def dense(self, tokens: str, prefix: str) -> str:
+        return self.linear(tokens, self.weights[f"{prefix}.weight"].T, self.weights[f"{prefix}.bias"], prefix)
+
+    def linear(self, tokens: str, weight: np.ndarray, bias: np.ndarray, name: str) -> str:
+        """(…, inputs) x `weight` (inputs, outputs) + `bias`."""
+        product = self.op("MatMul", tokens, self.const(f"{name}.weight", weight))
+        return self.op("Add", product, self.const(f"{name}.bias", bias))
+
+    def words(self, name: str) -> str:
+        """(batch, tokens, hidden): the row of each id."""
+        return self.op("Gather", self.weight(name), "input_ids")
 
     def norm(self, tokens: str, prefix: str) -> str:
         scale, bias = self.weight(f"{prefix}.weight"), self.weight(f"{prefix}.bias")
@@ -130,8 +151,8 @@ class _Graph:
     def ints(self, *values: int) -> str:
         return self.const("ints_" + "_".join(map(str, values)), np.array(values, np.int64))
 
-    def weight(self, name: str, *, transpose: bool = False) -> str:
-        return self.const(name, self.weights[name].T if transpose else self.weights[name])
+    def weight(self, name: str) -> str:
+        return self.const(name, self.weights[name])
 
 
 def _float_type() -> int:

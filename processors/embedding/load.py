@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from processors.embedding.api import load_api_embedder
@@ -15,31 +17,33 @@ from processors.providers import PROVIDERS
 from streams.errors import EmbedderUnavailable
 
 MINILM = ModelInfo(
-    space=f"text/{MODEL_ID}",
+    space=f"text/{MODEL_ID}@int8",
     model_id=MODEL_ID,
     revision=CHECKSUMS["model.safetensors"][:12],
     dim=384,
-    dtype="float32",
+    dtype="int8",
     max_tokens=256,
     pooling="mean",
     provider="onnxruntime",
     trained=True,
 )
+MINILM_FLOAT32 = replace(MINILM, space=f"text/{MODEL_ID}", dtype="float32")
 
 
 def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None, threads: int = 1) -> Embedder | None:
-    """`minilm` (the default), `hashing` or `hashing-N` (N dimensions), `none` (gives None), `openai:MODEL` (a provider is called, with the
+    """`minilm` (the default; 8-bit products), `minilm-float32` (the checkpoint's own precision), `hashing` or `hashing-N` (N dimensions), `none` (gives None), `openai:MODEL` (a provider is called, with the
     key in the environment), or a sentence-transformers name (needs `thalweg[models]`).
 
-    Raises EmbedderUnavailable with a sentence that names the remedies. Takes about 0.3 s for `minilm`, a second more
+    Raises EmbedderUnavailable with a sentence that names the remedies. Takes about 0.3 s for `minilm`, two seconds more
     when its graph is not in `cache_dir` yet.
     """
     if name == "none":
         return None
     if hashing := re.fullmatch(r"hashing(?:-(\d+))?", name):
         return _load_hashing(int(hashing[1] or DIM))
-    if name == "minilm":
-        return _load_minilm(find_model(cache_dir, model_path), cache_dir, threads)
+    if name in ("minilm", "minilm-float32"):
+        info = MINILM if name == "minilm" else MINILM_FLOAT32
+        return _load_minilm(find_model(cache_dir, model_path), info, cache_dir, threads)
     if name.partition(":")[0] in PROVIDERS:
         return load_api_embedder(name, os.environ)
     from processors.embedding.named import load_named
@@ -53,24 +57,36 @@ def _load_hashing(dim: int) -> Embedder:
     return HashingEmbedder(dim)
 
 
-def _load_minilm(files: ModelFiles, cache_dir: Path, threads: int) -> Embedder:
+def _load_minilm(files: ModelFiles, info: ModelInfo, cache_dir: Path, threads: int) -> Embedder:
     try:
         from processors.embedding.onnx_encoder import OnnxEncoder
 
-        return OnnxEncoder(_graph(files, cache_dir), files.tokenizer, MINILM, threads=threads)
+        graph = _int8_graph(files, cache_dir) if info is MINILM else _float32_graph(files, cache_dir)
+        return OnnxEncoder(graph, files.tokenizer, info, threads=threads)
     except ImportError as error:
         raise EmbedderUnavailable(f"The embedder needs onnxruntime and tokenizers, which do not import: {error}") from error
 
 
-def _graph(files: ModelFiles, cache_dir: Path) -> Path:
-    """The ONNX file for these weights, built when it is not in the cache or not what was put there."""
+def _int8_graph(files: ModelFiles, cache_dir: Path) -> Path:
+    from processors.embedding.int8_onnx import GRAPH_VERSION, build_int8_graph, build_probe, products_are_exact
+
+    exact = products_are_exact(_cached(cache_dir / f"int8-probe-{GRAPH_VERSION}.onnx", cache_dir, build_probe))
+    name = f"minilm-{MINILM.revision}-int8-{GRAPH_VERSION}{'' if exact else '-as-float'}"
+    return _cached(cache_dir / f"{name}.onnx", cache_dir, lambda: build_int8_graph(files.weights, files.tokenizer, exact=exact))
+
+
+def _float32_graph(files: ModelFiles, cache_dir: Path) -> Path:
     from processors.embedding.bert_onnx import GRAPH_VERSION, build_graph
 
-    graph = cache_dir / f"minilm-{MINILM.revision}-{GRAPH_VERSION}.onnx"
+    return _cached(cache_dir / f"minilm-{MINILM.revision}-{GRAPH_VERSION}.onnx", cache_dir, lambda: build_graph(files.weights))
+
+
+def _cached(graph: Path, cache_dir: Path, build: Callable[[], bytes]) -> Path:
+    """The ONNX file, built when it is not in the cache or not what was put there."""
     seal = graph.with_suffix(".sha256")
     if graph.is_file() and seal.is_file() and checksum(graph, cache_dir) == seal.read_text().strip():
         return graph
-    body = build_graph(files.weights)
+    body = build()
     write_atomically(graph, body)
     write_atomically(seal, hashlib.sha256(body).hexdigest().encode())
     return graph

@@ -66,6 +66,16 @@ class TokenEmbedder(Embedder, Protocol):
         ...
 
 
+@runtime_checkable
+class RetryingEmbedder(Embedder, Protocol):
+    """An embedder that asks somebody else, again when there is no answer."""
+
+    @property
+    def tries(self) -> int:
+        """How often it asked for what this thread's last call gave."""
+        ...
+
+
 def encode_query(embedder: Embedder, text: str) -> tuple[np.ndarray, Tokens | None]:
     """The unit vector of what somebody asks for, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
     asked = embedder.info.query_prefix + text

@@ -21,7 +21,7 @@ TOKEN_BUDGET = 512
 
 
 class OnnxEncoder:
-    """An Embedder over a graph that `bert_onnx.build_graph` made. fp32 only: its vectors do not depend on the batch."""
+    """An Embedder over a graph of `bert_onnx` or `int8_onnx`, whose vectors do not depend on the batch."""
 
     def __init__(self, graph: Path, tokenizer: Path, info: ModelInfo, *, threads: int = 1) -> None:
         import onnxruntime

@@ -1,4 +1,4 @@
-"""A query as the model sees it, encoded off the event loop: for every search that goes on with keywords when no model answers."""
+"""A query, or a text that is to be stored, as the model sees it, encoded off the event loop: for all that goes on when no model answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from processors.embedding.model import Embedder, encode_query
+from processors.embedding.model import Embedder, encode_documents, encode_query
 from storage.search.tokens import Tokens
 from streams.errors import EmbedderUnavailable
 
@@ -29,3 +29,14 @@ async def encoded_query(embedder: Embedder | None, text: str) -> EncodedQuery:
     except EmbedderUnavailable:
         return EncodedQuery()
     return EncodedQuery(vector, tokens, embedder.info.space)
+
+
+async def encoded_document(embedder: Embedder | None, text: str) -> tuple[np.ndarray | None, str | None]:
+    """The unit vector that a text will have once it is stored, and its space, before it is: to look for what is near. None as above."""
+    if embedder is None:
+        return None, None
+    try:
+        vectors = await asyncio.get_running_loop().run_in_executor(None, encode_documents, embedder, [text])
+    except EmbedderUnavailable:
+        return None, None
+    return vectors[0], embedder.info.space

@@ -108,6 +108,8 @@ def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
             place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
             number = passage_label(label, passage["number"])
             rows.embed_passage({"label": number, "owner_label": label, **model, **place, **_numbers(passage, data["dim"])})
+        if data.get("tries", 1) > 1:
+            rows.put("embedding_retries", {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]})
     return None
 
 

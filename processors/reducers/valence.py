@@ -122,7 +122,9 @@ def already_superseded(rows: Rows, belief: Mapping[str, Any]) -> Outcome:
 
 
 def _no_belief(belief_id: str) -> Outcome:
-    return refused("BELIEF_NOT_FOUND", f"There is no belief {belief_id[:80]}.", belief_id=belief_id)
+    return refused(
+        "BELIEF_NOT_FOUND", f"There is no belief {belief_id[:80]}; belief_query finds beliefs by what they say.", belief_id=belief_id
+    )
 
 
 def _time(moment: Any) -> str | None:
@@ -141,7 +143,11 @@ def _pair(event: Event, rows: Rows) -> tuple[Row, Row] | Outcome:
     data = event.data
     a, b = (rows.get(BELIEFS, data[name]) for name in ("belief_a_id", "belief_b_id"))
     if a is None or b is None or a["belief_id"] == b["belief_id"] or data["tension_id"] != tension_id(a["belief_id"], b["belief_id"]):
-        return refused("TENSION_NOT_FOUND", f"There is no tension {data['tension_id'][:80]}.", tension_id=data["tension_id"])
+        return refused(
+            "TENSION_NOT_FOUND",
+            f"There is no tension {data['tension_id'][:80]}; tension_list names those that there are.",
+            tension_id=data["tension_id"],
+        )
     known = rows.get(RESOLUTIONS, data["tension_id"])
     if known is not None and known["action"] is not None:
         when = _time(known["resolved_at"])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-import numpy as np
 import orjson
 
 from processors.stages.stage import Stage
@@ -21,6 +20,7 @@ from processors.talos.canonical import canonical_form
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
+from storage.vectors import read_vector
 from streams.errors import Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
@@ -77,7 +77,7 @@ class Dedup(Stage):
     needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
-    gather_s = 0.05
+    gather_s = 0.25
     follows = "extract"
     labels = frozenset(
         {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}
@@ -143,7 +143,7 @@ class Dedup(Stage):
         near: dict[int, dict[int, float]] = {}
         for number, label in labels.items():
             if label in vectors:
-                matches = self._indexes.nearest(cursor, np.asarray(vectors[label], np.float32), POOL, space=model.space)
+                matches = self._indexes.nearest(cursor, read_vector(vectors[label]), POOL, space=model.space)
                 near[number] = {other: cosine for other, cosine in matches if cosine >= similarity.SIMILAR_COSINE and other != label}
         wanted = sorted({other for found in near.values() for other in found})
         if not wanted:

@@ -7,13 +7,15 @@ on the log. Texts of a batch that are equal are encoded once.
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from processors.embedding.model import Embedder, ModelInfo, TokenEmbedder, encode_documents
+from processors.embedding.api import KeyMissing
+from processors.embedding.model import Embedder, ModelInfo, RetryingEmbedder, TokenEmbedder, encode_documents
 from processors.embedding.texts import TEXTS, texts_to_embed
 from processors.reducers.derived import embedded_by, encode_vector
 from processors.stages.stage import Stage
@@ -41,26 +43,43 @@ class Embed(Stage):
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
+        self._failed: dict[uuid.UUID, int] = {}
+        """By event how often the model did not answer; the stage is asked again until it does."""
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         embedder = self.embedder
         if embedder is None:
             return [[] for _ in events]
         texts = [texts_to_embed(logged.event) for logged in events]
-        encoded = await self._encoded(embedder, [text for found in texts for _, text in found])
-        return [
-            [self.fact(logged, EMBEDDED, _embedded(embedder.info, found, encoded))] for logged, found in zip(events, texts, strict=True)
-        ]
+        try:
+            encoded, asked = await self._encoded(embedder, [text for found in texts for _, text in found])
+        except EmbedderUnavailable as error:
+            if not isinstance(error, KeyMissing):  # without a key nobody was asked
+                self._failed |= {logged.key: self._failed.get(logged.key, 0) + 1 for logged in events}
+            raise
+        facts: list[Sequence[Event]] = []
+        for logged, found in zip(events, texts, strict=True):
+            tries = asked + self._failed.pop(logged.key, 0)
+            again = {"tries": tries} if tries > 1 else {}
+            facts.append([self.fact(logged, EMBEDDED, _embedded(embedder.info, found, encoded) | again)])
+        return facts
 
     async def of_texts(self, texts: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
         """The data of an embedded event about these (record id, text) that another stage has made; None without an embedder."""
         embedder = self.embedder
         if embedder is None or not texts:
             return None
-        return _embedded(embedder.info, texts, await self._encoded(embedder, [text for _, text in texts]))
+        encoded, _ = await self._encoded(embedder, [text for _, text in texts])
+        return _embedded(embedder.info, texts, encoded)
 
-    async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, encode_or_say, embedder, list(dict.fromkeys(texts)))
+    async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
+        """As `encode_texts`, and how often somebody was asked for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _counted, embedder, list(dict.fromkeys(texts)))
+
+
+def _counted(embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
+    encoded = encode_or_say(embedder, texts)
+    return encoded, embedder.tries if isinstance(embedder, RetryingEmbedder) else 1
 
 
 def _embedded(info: ModelInfo, texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

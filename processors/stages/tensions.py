@@ -9,8 +9,9 @@ a tension is closed. No table is fed by these two.
 
 from __future__ import annotations
 
+import uuid
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -18,8 +19,9 @@ import duckdb
 import numpy as np
 
 from processors.stages.stage import Stage
-from processors.tension_candidates import find_tensions
+from processors.tension_candidates import Stated, find_tensions, nearest_held, read_stated
 from processors.valence.beliefs import belief_id_of
+from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES
 from storage.applied import AppliedPositions
 from storage.reader import Reader, find_outcome
 from storage.search.engine import SearchIndexes
@@ -66,7 +68,7 @@ class Tensions(Stage):
     source = MEMORY
     needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
-    batch_size = 32
+    batch_size = 64
     idle_gather_s = 0.25
 
     _applied: AppliedPositions
@@ -81,30 +83,66 @@ class Tensions(Stage):
         stages = ("embed",) if self._indexes.model is not None else ()
         if not await self._applied.wait(token, timeout_s=WAIT_S, stages=stages):
             raise Unavailable("The store has not caught up with the log; beliefs are compared once it has.")
-        return [await self._reader.run(lambda cursor, logged=logged: self.find(cursor, logged)) for logged in events]  # type: ignore[misc]
+        return await self._reader.run(lambda cursor: self.find(cursor, events))
 
-    def find(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
-        """The facts about one event, from what the store holds now."""
-        closed = self._closed(cursor, logged) if logged.event.type in _CLOSING else []
-        return closed if logged.event.type == TENSION_RESOLVED else [*self._stated(cursor, logged), *closed]
+    def find(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
+        """The facts about each event, from what the store holds now."""
+        stated = self._stated(cursor, [logged for logged in events if logged.event.type != TENSION_RESOLVED])
+        closed = [self._closed(cursor, logged) if logged.event.type in _CLOSING else [] for logged in events]
+        return [[*stated.get(logged.key, ()), *facts] for logged, facts in zip(events, closed, strict=True)]
 
-    def _stated(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
-        """What a stated belief is in conflict with and which of its entities are one; or that it has reinforced another."""
-        event = logged.event
-        belief_id = belief_id_of(event)
-        made = [event.namespace, document_label(event.namespace, belief_id)]
-        if not cursor.execute("SELECT 1 FROM valence_beliefs WHERE namespace = ? AND label = ?", made).fetchall():
-            return self._reinforced(cursor, logged)
-        twins = cursor.execute(_TWINS, [event.namespace, belief_id]).fetchall()
-        facts = [
+    def _stated(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> dict[uuid.UUID, list[Event]]:
+        """What each stated belief is in conflict with and which of its entities are one; or that it has reinforced another."""
+        facts: dict[uuid.UUID, list[Event]] = {}
+        for namespace in dict.fromkeys(logged.event.namespace for logged in events):
+            own = {belief_id_of(logged.event): logged for logged in events if logged.event.namespace == namespace}
+            known = read_stated(cursor, namespace, own)
+            vectors, near = self._near(cursor, namespace, list(known))
+            for belief_id, logged in own.items():
+                if (stated := known.get(belief_id)) is None:
+                    facts[logged.key] = self._reinforced(cursor, logged)
+                    continue
+                found = self._conflicts(cursor, logged, belief_id, stated, vectors.get(belief_id), near.get(belief_id, {}))
+                facts[logged.key] = [*(self._twins(cursor, logged, belief_id) if stated.linked else ()), *found]
+        return facts
+
+    def _near(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]
+    ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, float]]]:
+        """The vectors of these beliefs, and what is near to each: all are looked for at once, which reads the index once."""
+        if self._indexes.model is None or not ids:
+            return {}, {}
+        space = self._indexes.model.space
+        labels = {document_label(namespace, belief_id): belief_id for belief_id in ids}
+        held = self._indexes.vectors(np.array(list(labels), np.int64), space=space)
+        vectors = {labels[label]: vector for label, vector in held.items()}
+        if not vectors:
+            return {}, {}
+        near = nearest_held(cursor, self._indexes, namespace, np.stack(list(vectors.values())), CANDIDATE_COSINE, CANDIDATES, space=space)
+        return vectors, dict(zip(vectors, near, strict=True))
+
+    def _twins(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent, belief_id: str) -> list[Event]:
+        """The entities that it names which are the same as earlier ones."""
+        twins = cursor.execute(_TWINS, [logged.event.namespace, belief_id]).fetchall()
+        return [
             self._named(logged, ENTITY_RESOLVED, entity_id, {"entity_id": entity_id, "canonical_id": canonical_id, "how": "same_form"})
             for entity_id, canonical_id in twins
         ]
+
+    def _conflicts(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        logged: LoggedEvent,
+        belief_id: str,
+        stated: Stated,
+        vector: np.ndarray | None,
+        near: Mapping[str, float],
+    ) -> list[Event]:
         model = self._indexes.model
         space = model.space if model is not None else None
-        vector = None if space is None else self._vector(cursor, event.namespace, belief_id, space)
         made_by = {"model_id": model.model_id} if model is not None and vector is not None else {}
-        for finding in find_tensions(cursor, self._indexes, event.namespace, belief_id, vector, space=space):
+        facts = []
+        for finding in find_tensions(cursor, self._indexes, logged.event.namespace, belief_id, stated, vector, near, space=space):
             data = asdict(finding) | {"tension_id": finding.tension_id, **made_by}
             facts.append(self._named(logged, TENSION_DETECTED, finding.tension_id, data))
             self._found[finding.tension_id] = (finding.belief_a_id, finding.belief_b_id)
@@ -143,11 +181,6 @@ class Tensions(Stage):
     def _told(self, event: Event, data: dict[str, object], moment: datetime) -> Event:
         identity = derived_id(TENSION_CLOSED, event.namespace, str(data["tension_id"]))
         return Event(identity, f"thalweg:stage/{self.name}", TENSION_CLOSED, event.namespace, moment, data)
-
-    def _vector(self, cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str, space: str) -> np.ndarray | None:
-        label = document_label(namespace, belief_id)
-        row = cursor.execute("SELECT vector FROM embeddings WHERE label = ? AND space = ?", [label, space]).fetchone()
-        return None if row is None else np.asarray(row[0], np.float32)
 
     def _named(self, logged: LoggedEvent, event_type: str, what: str, data: dict[str, object]) -> Event:
         """A fact of several that one event may have: what it is about is in its id."""

@@ -86,6 +86,16 @@ class SearchIndexes(HeldIndexes):
         """The k records nearest to a unit vector of `space`, as (label, cosine), best first; of all namespaces without a filter."""
         return self.vector_side(vector, k, None if filter is None else self.allowed(cursor, filter), space)[0]
 
+    def nearest_to_each(self, vectors: np.ndarray, k: int, least: float, *, space: str | None = None) -> list[Matches]:
+        """For each of (n, dim) unit vectors of `space` the k records of all namespaces with at least this cosine, best first."""
+        index = self._index_of(space)
+        return index.search_many(vectors, k, least) if index is not None else [[] for _ in vectors]
+
+    def vectors(self, labels: np.ndarray, *, space: str | None = None) -> dict[int, np.ndarray]:
+        """Those of a few labels that have a vector in `space`, with it."""
+        index = self._index_of(space)
+        return {} if index is None else index.vectors(labels)
+
     def _index_of(self, space: str | None) -> VectorIndex | None:
         """The index in which a vector of this space (None: the one that answers) may be looked for."""
         if space is None:
@@ -97,12 +107,14 @@ class SearchIndexes(HeldIndexes):
         index = self._index_of(space)
         return np.full(len(labels), np.nan, np.float32) if index is None else index.cosines(vector, labels)
 
-    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray, *, space: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Every one of the (n,) sorted labels whose cosine is at least this, and the cosines; in no order."""
+    def within(
+        self, vector: np.ndarray, least: float, allowed: np.ndarray, k: int, *, space: str | None = None
+    ) -> tuple[np.ndarray, Matches]:
+        """Every one of the (n,) sorted labels whose cosine is at least this, in no order; and the k nearest, as (label, cosine), best first."""
         index = self._index_of(space)
         if index is None or len(allowed) == 0:
-            return np.empty(0, np.int64), np.empty(0, np.float32)
-        return index.within(vector, least, allowed)
+            return np.empty(0, np.int64), []
+        return index.within(vector, least, allowed, k)
 
     def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
         """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""
@@ -114,19 +126,18 @@ class SearchIndexes(HeldIndexes):
             return [match for match in said if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
-    def count_matches(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray, others: np.ndarray
-    ) -> int:
-        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them.
-
-        `others` are the namespace's other labels, in any order.
-        """
+    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
+        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
         if not self._keywords_ready:
             said = self.words(cursor, text, namespace, len(allowed), allowed)
             return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        index = self._index_of_keywords()
-        holding = index.count(text, namespace, allowed, others)
-        return holding + len(near) - index.count(text, namespace, near)
+        if len(allowed) == 0:
+            return 0
+        matches = np.zeros(len(allowed), bool)
+        for labels in (near, *self._index_of_keywords().holding(text)):
+            places = np.minimum(np.searchsorted(allowed, labels), len(allowed) - 1)
+            matches[places[allowed[places] == labels]] = True
+        return int(matches.sum())
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
         """The k records that say the words of a text as they are spelled, as (label, BM25), best first: no language's rules."""

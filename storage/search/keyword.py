@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
+from storage.search.holders import Holders
 from storage.search.links import copier, link, linker
 from storage.search.sealed import open_sealed, seal
 from storage.search.tantivy_parts import TERMS, WORDS, Scores, document_of, hits_of, labels_of, query_of, schema_of_documents
@@ -75,6 +76,7 @@ class KeywordIndex:
         self._overlay = threading.Lock()
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
+        self._holders = Holders()
         self._alone: dict[str, bool] = {}
 
     def __len__(self) -> int:
@@ -100,6 +102,7 @@ class KeywordIndex:
                     self._postings.setdefault(posting, set()).add(label)
                 self._seen_documents += 1
                 self._seen_terms += waiting.length
+            self._holders.added(label, counts[TERMS])
 
     def build(self, documents: Iterable[tuple[int, str, str]]) -> None:
         """Add many (label, namespace, text) that are not there; found when this returns, and not before. Holds up `commit` only."""
@@ -111,6 +114,7 @@ class KeywordIndex:
                 self._seen_terms += len(fields[TERMS])
             self._writer.commit()
             self._reload()
+            self._holders.clear()
 
     def _is_committed(self, label: int) -> bool:
         from tantivy import Query
@@ -154,6 +158,7 @@ class KeywordIndex:
                 self._writer.delete_documents_by_term("label", label)
             self._writer.commit()
             self._reload()
+            self._holders.clear()
 
     def _reload(self) -> None:
         self._index.reload()
@@ -190,24 +195,20 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
-    def count(self, text: str, namespace: str, allowed: np.ndarray, others: np.ndarray | None = None) -> int:
-        """How many of the allowed labels hold a term of the text. `others`: the namespace's other labels, when they are known:
-        then whichever are fewer are named to tantivy, which only counts."""
-        terms = query_terms(text)[:MAX_QUERY_TERMS]
-        if not terms or len(allowed) == 0:
-            return 0
-        waiting = self._search_overlay(terms, namespace, allowed)  # before tantivy: see commit
-        searcher = self._index.searcher()
-        if others is None or len(allowed) <= len(others):
-            return self._count(searcher, terms, namespace, [label for label in allowed.tolist() if label not in waiting]) + len(waiting)
-        every = self._count(searcher, terms, namespace, None)
-        named = [*others.tolist(), *waiting]  # a document that has just been committed is counted once
-        return every - (self._count(searcher, terms, namespace, named) if named else 0) + len(waiting)
+    def holding(self, text: str) -> Iterator[np.ndarray]:
+        """For each word of the text the documents of all namespaces that hold it, sorted, int64."""
+        for term in query_terms(text)[:MAX_QUERY_TERMS]:
+            yield self._holders.of(term, self._find)
 
-    def _count(self, searcher: tantivy.Searcher, terms: Sequence[str], namespace: str, labels: list[int] | None) -> int:
-        if labels is not None and not labels:
-            return 0
-        return int(searcher.search(query_of(self._schema, terms, namespace, labels), 1, count=True).count)
+    def _find(self, term: str) -> np.ndarray:
+        from tantivy import Query
+
+        with self._overlay:  # before tantivy: see commit
+            waiting = list(self._postings.get((TERMS, term), ()))
+        searcher = self._index.searcher()
+        word = Query.const_score_query(Query.term_query(self._schema, TERMS, term, "basic"), 0.0)
+        hits = searcher.search(word, max(1, searcher.num_docs), count=False).hits
+        return np.array([*waiting, *searcher.fast_field_values("label", [address for _, address in hits])], np.int64)
 
     def holders(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
         """For each word of the text at most k documents that hold it."""

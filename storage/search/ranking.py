@@ -1,16 +1,19 @@
 """The default ranking: late interaction, BM25, what stands out by its vector, and named dates, as a sum.
 
-    score = (late + 0.3 · words · keyword + 0.045 · (3 - 2 · words) · brevity · vector + 0.15 · date) · (1 - 0.15 · asking) / 2,
+    score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
     then lifted to half of a related record's score
 
 late     Σ_j w_j · max(sim_j, 0.9 · one turn away, 0.8 · two turns away); w: rarity of the query's tokens, Σ w = 1
 keyword  BM25 as a share of the most that the query can score; also 0.8 and 0.6 of the neighbours'
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
          long text is the mean of its whole vector's and its best passage's
-brevity  √min(1, content tokens / 30) for what has neighbours: the vector of a few words of a conversation is near to
+brevity  √min(1, content tokens / 45) for what has neighbours: the vector of a few words of a conversation is near to
          everything that names the same person; a note that stands alone says what it says
 words    whether the query's words are there at all: 0 where no record alone matches its tokens better than 0.35,
          1 from 0.5 on; where they are not, only the vector can tell
+trust    how often its share the vector counts: 1 where the words are there, 2 where they are nowhere; 2 and 5 where texts lie
+         apart. A query whose mean cosine to all texts is 0.2 is near to all of them, by the persons and the matter that they
+         share: what it is near to above that says little. At 0.1 the texts are of many matters, and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`)
 
@@ -25,14 +28,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.15}
+SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
 WHOLE = 2.0
 TOKEN_DECAY = (1.0, 0.9, 0.8)
 KEYWORD_DECAY = (1.0, 0.8, 0.6)
-FULL_LENGTH = 30
+FULL_LENGTH = 45
 WORDS_FROM, WORDS_FULL = 0.35, 0.5
-WORDLESS_VECTOR = 3.0
-"""So many times its share the vector counts where the query's words are nowhere."""
+CROWDED, APART = 0.2, 0.1
+"""The mean cosine from which on texts are all alike to a query, and up to which they lie apart."""
+TRUST_CROWDED, TRUST_APART = (1.0, 2.0), (2.0, 5.0)
+"""So many times its share the vector counts where the query's words are said, and where they are nowhere."""
 MOST_DEVIATIONS = 6.0
 ASKING_SHARE = 0.15
 GRAPH_SHARE = 0.5
@@ -49,7 +54,7 @@ class Evidence:
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     keyword: Mapping[int, float] = field(default_factory=dict)
     vector: Mapping[int, float] = field(default_factory=dict)
-    background: tuple[float, float] = (0.0, 1.0)
+    background: tuple[float, float] = (CROWDED, 1.0)
     """Mean and standard deviation of the cosines of all that might have been found."""
     lengths: Mapping[int, int] = field(default_factory=dict)
     near: Mapping[int, Near] = field(default_factory=dict)
@@ -89,6 +94,13 @@ def words_found(evidence: Evidence) -> float:
     return min(1.0, max(0.0, (best - WORDS_FROM) / (WORDS_FULL - WORDS_FROM)))
 
 
+def vector_trust(evidence: Evidence, words: float) -> float:
+    """So many times its share the vector counts, 1 to 5. `words`: from `words_found`."""
+    apart = min(1.0, max(0.0, (CROWDED - evidence.background[0]) / (CROWDED - APART)))
+    said, nowhere = (close + apart * (far - close) for close, far in zip(TRUST_CROWDED, TRUST_APART, strict=True))
+    return nowhere + (said - nowhere) * words
+
+
 def keyword_score(evidence: Evidence, label: int) -> float:
     around = (KEYWORD_DECAY[distance] * evidence.keyword.get(other, 0.0) for other, distance in evidence.near.get(label, ()) if distance)
     return min(1.0, max(evidence.keyword.get(label, 0.0), *around, 0.0))
@@ -113,7 +125,7 @@ def score_parts(evidence: Evidence, labels: Iterable[int], late: Mapping[int, fl
     `asking` takes away, every other part adds.
     """
     words = words_found(evidence)
-    shares = dict(SHARES) | {"vector": SHARES["vector"] * (WORDLESS_VECTOR + (1 - WORDLESS_VECTOR) * words)}
+    shares = dict(SHARES) | {"vector": SHARES["vector"] * vector_trust(evidence, words)}
     parts: dict[int, dict[str, float]] = {}
     for label in labels:
         short = brevity(evidence, label)

@@ -1,7 +1,7 @@
 """Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them.
 
 score = best record, whether it asks or tells
-      + 0.25 · BM25 with the session as document and its records as the words' places
+      + 0.1 · BM25 with the session as document and its records as the words' places
       + 0.2 · late interaction with the session as document: each token of the question met by any record of it
 """
 
@@ -24,7 +24,7 @@ POOL = 60
 SESSIONS = 32
 """So many sessions, those that the sides' best records are of, are read whole."""
 EVERY_HIT = 5_000
-KEYWORD_SHARE = 0.25
+KEYWORD_SHARE = 0.1
 LATE_SHARE = 0.2
 HOLDERS = 1_000
 """Of a word that more records hold than these, the rest are not counted: it says little."""
@@ -40,6 +40,15 @@ class SessionHit:
     hits: list[Hit]
 
 
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """`total`: sessions that were found, before the limit. `degraded`: what was missing, a sentence, or None."""
+
+    sessions: list[SessionHit]
+    total: int
+    degraded: str | None = None
+
+
 def search_sessions(
     engine: SearchIndexes,
     cursor: duckdb.DuckDBPyConnection,
@@ -49,10 +58,14 @@ def search_sessions(
     limit: int,
     *,
     tokens: Tokens | None = None,
-) -> list[SessionHit]:
-    """The sessions, best first. Records without a session are passed over."""
+    space: str | None = None,
+) -> SessionResult:
+    """The sessions, best first. Records without a session are passed over; arguments are those of `SearchIndexes.search`."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
-    for hit in engine.search(cursor, text, vector, filter, EVERY_HIT, pool=POOL, tokens=tokens, sessions=max(limit, SESSIONS)).hits:
+    most = max(limit, SESSIONS)
+    # a session whose records are all far is read too, as long as there are few: what they say together may answer
+    records = engine.search(cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, space=space, sessions=most)
+    for hit in records.hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
     said = score_sessions(engine, cursor, text, filter)
@@ -62,7 +75,8 @@ def search_sessions(
         hits = grouped.get(session_id, [])
         parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
-    return sorted(found, key=lambda hit: (-hit.score, hit.session_id))[:limit]
+    best = sorted(found, key=lambda hit: (-hit.score, hit.session_id))
+    return SessionResult(best[:limit], len(found), records.degraded)
 
 
 def _told(hits: Iterable[Hit]) -> float:

@@ -16,6 +16,7 @@ from storage.search.keyword import KeywordIndex
 from storage.search.passages import MIN_LONG_CHARS, Passage, PassageIndex, split_passages
 from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
+from storage.vectors import read_vectors
 from streams.failpoints import hit
 
 Item = TypeVar("Item")
@@ -55,7 +56,7 @@ def catch_up_vectors(cursor: duckdb.DuckDBPyConnection, index: VectorIndex) -> N
 def _read_vectors(cursor: duckdb.DuckDBPyConnection, table: str, parameters: list[Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(labels, rows) a chunk: the whole table as NumPy arrays would need its memory twice."""
     for chunk in _in_chunks(cursor, table, "label, vector", _OF_MODEL, parameters):
-        yield np.asarray(chunk["label"], np.int64), np.stack(list(chunk["vector"]))
+        yield np.asarray(chunk["label"], np.int64), read_vectors(chunk["vector"].tolist())
 
 
 def token_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from storage.search.compare import error_of, products, quantise_rows
+from storage.search.compare import close_pairs, error_of, products, quantise_rows
 from storage.search.label_map import ABSENT, LabelMap
 from storage.search.row_file import RowFile
 from storage.search.sealed import open_sealed, seal
@@ -172,6 +172,30 @@ class VectorIndex:
         best = np.argsort(-exact, kind="stable")[:k]
         return list(zip(labels[close[best]].tolist(), exact[best].tolist(), strict=True))
 
+    def search_many(self, vectors: np.ndarray, k: int, least: float) -> list[Matches]:
+        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all."""
+        count, queries = self._count, np.asarray(vectors, np.float32)
+        if count > EXACT_ROWS:
+            return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
+        error = error_of(self._widest)
+        places, whose, rough = close_pairs(self._codes[:count], self._scales[:count], queries, least - error)
+        found: list[Matches] = []
+        for number, query in enumerate(queries):
+            own = whose == number
+            near = places[own]
+            close = _largest(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
+            exact = self._rows.read(near[close]) @ query
+            best = [place for place in np.argsort(-exact, kind="stable")[:k].tolist() if exact[place] >= least]
+            labels = self._labels[near[close]]
+            found.append([(int(labels[place]), float(exact[place])) for place in best])
+        return found
+
+    def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
+        """Those of a few labels that have a vector, with it, as it was added."""
+        places = self._at.find(labels)
+        known = places != ABSENT
+        return dict(zip(labels[known].tolist(), self._rows.read(places[known]), strict=True))
+
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
         places = self._at.find(labels)
@@ -180,17 +204,21 @@ class VectorIndex:
         found[known] = self._rows.read(places[known]) @ np.asarray(vector, np.float32).reshape(-1)
         return found
 
-    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Every label with at least this cosine among the sorted, non-empty `allowed`, and the cosines; in no order. Compares all rows."""
-        count = self._count
-        codes, scales, labels = self._codes[:count], self._scales[:count], self._labels[:count]
+    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
+        """Every label with at least this cosine among the sorted, non-empty `allowed`, in no order; and the k nearest of them, best first.
+
+        Compares all rows; only where the codes leave it open, or for the order of the nearest, the rows themselves.
+        """
+        count, error = self._count, error_of(self._widest)
         query = np.asarray(vector, np.float32).reshape(-1)
-        near = np.flatnonzero(products(codes, scales, query) >= least - error_of(self._widest))
-        found = labels[near]
+        rough = products(self._codes[:count], self._scales[:count], query)
+        near = np.flatnonzero(rough >= least - error)
+        found = self._labels[near]
         near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
-        exact = self._rows.read(near) @ query
-        kept = exact >= least
-        return labels[near[kept]], exact[kept]
+        is_near = rough[near] >= least + error
+        is_near[~is_near] = self._rows.read(near[~is_near]) @ query >= least
+        near = near[is_near]
+        return self._labels[near], self._exact(query, k, near, rough[near], None)
 
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.

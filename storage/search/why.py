@@ -15,6 +15,7 @@ import numpy as np
 from storage.search.engine import MIN_COSINE, MIN_COSINE_RANKED, MIN_POOL, SearchIndexes, SearchResult
 from storage.search.planner import Filter, predicate
 from storage.search.terms import document_terms, query_terms
+from storage.vectors import read_vector
 
 Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "unmatched", "outranked"]
 Search = Callable[..., SearchResult]
@@ -111,7 +112,7 @@ def _cosine(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, vector: n
         "SELECT vector FROM embeddings WHERE label = ? AND space = ? AND model_id = ? AND dim = ?",
         [label, model.space, model.model_id, model.dim],
     ).fetchone()
-    return None if row is None else float(np.dot(np.asarray(row[0], np.float32), np.asarray(vector, np.float32)))
+    return None if row is None else float(np.dot(read_vector(row[0]), np.asarray(vector, np.float32)))
 
 
 def _unknown(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> str:

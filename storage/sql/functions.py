@@ -57,7 +57,7 @@ variant_extract variant_extract_string variant_keys variant_typeof
 """
 _VALUES = """
 coalesce constant_or_null error gen_random_uuid if ifnull nullif typeof pg_typeof uuid uuid_extract_timestamp uuid_extract_version uuidv4
-uuidv7 bitstring get_bit alias
+uuidv7 bitstring get_bit alias vector_floats
 """
 _AGGREGATES = """
 any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last arg_min arg_min_null

@@ -53,7 +53,8 @@ EVENT_TYPES = (
                 "vectors": array(
                     obj({"record_id": FILLED, "vector": FILLED}, {"tokens": FILLED, "passages": array(_PASSAGE)}),
                 ),
-            }
+            },
+            {"tries": {"type": "integer", "minimum": 1, "description": "How often the model was asked, when it did not answer at once."}},
         ),
     ),
     EventType(

@@ -74,7 +74,7 @@ class KafkaLog(Log):
                 raise SettingsError(reason) from None
             raise LogUnavailable(
                 f"No Kafka broker answers at {self.bootstrap}, or it does not accept this connection's security settings "
-                f"(THALWEG_KAFKA_PROTOCOL is {self.security.protocol}).",
+                f"(THALWEG_KAFKA_PROTOCOL is {self.security.protocol}). Start it, or choose another with --broker or THALWEG_BROKER.",
                 retry_after_ms=RETRY_AFTER_MS,
             ) from error
         self._started = True

@@ -73,7 +73,9 @@ class SqliteLog(Log):
             connection.executescript(SCHEMA)
             self._reader = self._connect()
         except (sqlite3.Error, OSError) as error:
-            raise LogUnavailable(f"The log file cannot be opened: {error}.") from error
+            raise LogUnavailable(
+                f"The log file {self.path} cannot be opened: {str(error).rstrip('.')}. Restore it, or choose another with THALWEG_BROKER or THALWEG_HOME."
+            ) from error
         self._loop = asyncio.get_running_loop()
         self._load_partitions()
         self._ends = self._read_ends()
@@ -143,7 +145,8 @@ class SqliteLog(Log):
         done: Future[object] = Future()
         self._jobs.put(_Job(run, done))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(done), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.wrap_future(done)
         except TimeoutError:
             raise LogUnavailable(f"The log did not acknowledge within {timeout_s:g} s.") from None
 
@@ -291,7 +294,9 @@ class SqliteLogReader(LogReader):
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                await asyncio.wait_for(self._changed.wait(), max(0.0, deadline - time.monotonic()))
+                # not wait_for: before Python 3.12 it forgets a cancellation that comes together with the event
+                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                    await self._changed.wait()
             except TimeoutError:
                 return []
             if records := self._next(max_records):  # else what changed was another partition

@@ -7,11 +7,12 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -22,10 +23,19 @@ from processors.cognitive.api_judge import ApiJudge
 from processors.cognitive.configuration import Cognitive
 from processors.cognitive.judging import Corpus, Document, Judged
 from processors.embedding.api import ApiEmbedder, KeyMissing
+from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.load import load_embedder
+from processors.stages import stage
+from processors.stages.embed import Embed
+from processors.stages.stage import StageRunner
 from streams.errors import EmbedderUnavailable, SettingsError
+from streams.events import LoggedEvent
+from streams.log.base import Log
+from streams.positions import Position
+from streams.topics import MEMORY
 from tests.cognitive.node import opened
 from tests.cognitive.test_tools import truth
+from tests.processors.harness import event
 from thalweg.cognitive import configured
 from thalweg.settings import Settings
 
@@ -194,3 +204,47 @@ def test_embeddings_of_a_provider_are_unit_vectors_in_the_order_of_the_texts(ser
         embedder(server, key=None).encode(["one"])
     with pytest.raises(EmbedderUnavailable, match="text-embedding-3-small"):
         load_embedder("openai:gpt-4o", cache_dir=Path())
+
+
+class Lazy(HashingEmbedder):
+    """Does not answer the first `failing` calls."""
+
+    failing = 0
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        if self.failing:
+            self.failing -= 1
+            raise EmbedderUnavailable("Not now.")
+        return super().encode(texts)
+
+
+async def test_a_vector_for_which_the_model_was_asked_again_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage comes again until the model answers: the answer waits for it, and the log keeps how often it was."""
+    monkeypatch.setattr(stage, "RETRY_DELAY_S", 0.001)
+    async with opened(tmp_path) as node:
+        node.stage.embedder = lazy = Lazy()
+        patient = StageRunner(node.stage, cast(Log, node), node.clock)._patient  # what runs a stage in the node
+        node.stage = SimpleNamespace(accepts=Embed.accepts, facts=patient)  # type: ignore[assignment]
+        insight = {"content": "Gauges drift when the banks are wet", "source_ids": []}
+        assert (await node.ok("compress_to_l2_insight", **insight))["embedding_status"] == "success"
+        for tool, arguments in (
+            ("compress_to_l2_insight", insight | {"content": "Wet banks mislead a gauge"}),
+            ("store_episode", {"query": "Why do gauges drift?", "reward": 0.5, "reflection": "Problem: wet banks. Lesson: wait."}),
+        ):
+            lazy.failing = 2
+            answer = await node.ok(tool, **arguments)
+            assert answer["embedding_status"] == "retried"
+            [(tries,)] = node.store.sql("SELECT tries FROM embedding_retries WHERE record_id LIKE '%-' || ?", str(answer["id"]))
+            assert tries == 3
+        found = await node.ok("hybrid_search", query_text="Wet banks mislead a gauge")
+        assert found["results"][0]["semantic_rank"] == 1
+
+
+async def test_what_a_providers_client_asks_again_counts_too(server: Server) -> None:
+    server.replies = [(503, b""), (429, b""), (200, {"data": [{"index": 0, "embedding": [1.0] * 1536}]})]
+    asked = event("cm.l2.stored", {"content": "one", "source_ids": []})
+    [[fact]] = await Embed(embedder(server)).facts([LoggedEvent(asked, Position(MEMORY.name, 0, 0), 0, 0, asked.key)])
+    assert fact.data["tries"] == 3
+    server.replies = server.replies[-1:]
+    [[fact]] = await Embed(embedder(server)).facts([LoggedEvent(asked, Position(MEMORY.name, 0, 0), 0, 0, asked.key)])
+    assert "tries" not in fact.data

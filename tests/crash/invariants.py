@@ -5,11 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 
+from processors.embedding.hashing import HashingEmbedder
+from storage.database import Database
+from storage.search.engine import SearchIndexes
+from storage.vectors import read_vector, read_vectors
 from tests.node_process import NodeProcess
 
 KEYED = {
@@ -21,6 +26,7 @@ KEYED = {
     "relations": "(namespace, relation_id)",
     "merges": "(namespace, record_id)",
     "embeddings": "(label, space)",
+    "embedding_retries": "(namespace, record_id, space)",
     "passages": "(label, space)",
     "document_tags": "(namespace, record_id, tag)",
     "documents": "label",
@@ -84,6 +90,7 @@ def check_all(node: NodeProcess, ledger: Ledger) -> dict[str, int]:
     with node.store() as store:
         no_loss(store, ledger)
         no_duplicate(store)
+        aggregates_are_what_they_count(store)
         no_invention(store, ledger)
         lines_and_numbers_hold(store)
         every_offset_accounted_for(store)
@@ -113,6 +120,24 @@ def no_duplicate(store: duckdb.DuckDBPyConnection) -> None:
     for table, key in KEYED.items():
         [(twice,)] = store.execute(f"SELECT count(*) - count(DISTINCT {key}) FROM {table}").fetchall()
         assert twice == 0, f"I2: {table} holds {twice} rows twice"
+
+
+AGGREGATES = {
+    "clusters.record_count": """SELECT c.record_count, 1 + count(m.record_id) FROM clusters c LEFT JOIN merges m
+        ON m.namespace = c.namespace AND m.into_id = c.canonical_id GROUP BY c.namespace, c.canonical_id, c.record_count""",
+    "valence_entities.link_count": """SELECT e.link_count, count(b.belief_id) FROM valence_entities e LEFT JOIN valence_belief_entities b
+        USING (namespace, entity_id) GROUP BY e.namespace, e.entity_id, e.link_count""",
+    "valence_beliefs.corroboration_count": """SELECT b.corroboration_count, count(c.source_id) FROM valence_beliefs b
+        LEFT JOIN belief_corroborations c USING (namespace, belief_id) GROUP BY b.namespace, b.belief_id, b.corroboration_count""",
+}
+"""What a reducer counts beside the rows that it counts."""
+
+
+def aggregates_are_what_they_count(store: duckdb.DuckDBPyConnection) -> None:
+    """I2: every count that a reducer keeps equals its recomputation."""
+    for name, query in AGGREGATES.items():
+        wrong = [row for row in store.execute(query).fetchall() if row[0] != row[1]]
+        assert not wrong, f"I2: {name} and what it counts: {wrong[:5]} of {len(wrong)}"
 
 
 def no_invention(store: duckdb.DuckDBPyConnection, ledger: Ledger) -> None:
@@ -174,6 +199,35 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"
 
 
+def indexes_at_rest_hold_the_rows(home: Path) -> None:
+    """I7 of a node that has stopped: the ids of each index are those of the rows, and ten nearest are found as by comparing every vector."""
+    database = Database(home)
+    cursor = database.cursor()
+    covered = {f"{topic}/{at}": end for topic, at, end in cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()}
+    indexes = SearchIndexes(home / "indexes", database.cursor, HashingEmbedder().info)
+    try:
+        indexes.open(covered)
+        assert indexes.wait_ready(30)
+        space = HashingEmbedder().info.space
+        rows = cursor.execute("SELECT label, vector FROM embeddings WHERE space = ? ORDER BY label", [space]).fetchall()
+        documents = [label for (label,) in cursor.execute("SELECT label FROM documents ORDER BY label").fetchall()]
+        keywords, vectors = indexes.labels()
+        assert sorted(vectors.tolist()) == [label for label, _ in rows], "I7: the vector index and embeddings"
+        assert sorted(set(keywords.tolist())) == documents, "I7: the keyword index and documents"
+        matrix = read_vectors([vector for _, vector in rows])
+        found = wanted = 0
+        for query in matrix[:: max(1, len(matrix) // 20)]:
+            cosines = matrix @ query
+            least = np.sort(cosines)[-10:][0] - 1e-4  # others exactly as near are as good
+            nearest = dict(zip((label for label, _ in rows), cosines, strict=True))
+            found += sum(nearest[label] >= least for label, _ in indexes.nearest(cursor, query, 10))
+            wanted += min(10, len(rows))
+        assert wanted and found >= 0.95 * wanted, f"I7: recall {found} of {wanted}"
+    finally:
+        indexes.close(save=False)
+        database.close()
+
+
 def contents(store: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
     """Every base table's rows, sorted, vectors rounded: what a rebuild must give again."""
     tables = [row[0] for row in store.execute("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()]
@@ -186,9 +240,7 @@ def _rows(store: duckdb.DuckDBPyConnection, table: str) -> list[Any]:
 
 
 def _rounded(row: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(
-        np.round(value, 5).tolist() if isinstance(value, list) and value and isinstance(value[0], float) else value for value in row
-    )
+    return tuple(np.round(read_vector(value), 5).tolist() if isinstance(value, bytes) else value for value in row)
 
 
 def rebuild_equals_live(node: NodeProcess, before: Mapping[str, list[Any]]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mcp_ingress.calls import Principal, Request, Visitor
+from mcp_ingress.inventory import find_tools
+from mcp_ingress.tool import Tool
 from streams.positions import Freshness
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -27,8 +29,8 @@ SEARCHES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    node = Node(Settings(home=tmp_path / "home", embedder="hashing", partitions=4))
+async def node(broker_url: str | None, tmp_path: Path) -> AsyncIterator[Node]:
+    node = Node(Settings(home=tmp_path / "home", broker=broker_url or "", embedder="hashing", partitions=4))
     await node.start()
     yield node
     await node.stop()
@@ -99,6 +101,34 @@ async def test_no_search_returns_an_id_of_another_namespace_or_of_a_row_that_is_
             assert superseded[own] not in {str(found.get("id")) for found in answer.get("beliefs", [])}, f"{tool} returns what is not live"
             seen += len(said & ids[own])
         assert seen >= 5, "the searches found nothing to compare"
+
+
+def asking(tool: Tool, foreign_id: str) -> dict[str, Any]:
+    """Everything that the tool can be asked: words that both have said, and an id of the other wherever it takes one."""
+    asked: dict[str, Any] = {}
+    for name, schema in tool.input_schema.get("properties", {}).items():
+        if "id" in name.split("_"):
+            asked[name] = foreign_id
+        elif name in tool.input_schema.get("required", ()) and "enum" not in schema:
+            asked[name] = WORDS if schema.get("type") == "string" else 1
+    return asked
+
+
+@pytest.mark.timeout(60)
+async def test_no_tool_that_reads_tells_of_another_namespace_whatever_id_it_is_given(node: Node) -> None:
+    for visitor in (NORTH, SOUTH):
+        await fill(node, visitor)
+    foreign = await ids_of(node, "north") - await ids_of(node, "south")
+    given = (await call(node, NORTH, "belief_query", query=WORDS))["beliefs"][0]["id"]
+    answered = []
+    for tool in find_tools():
+        if tool.kind == "read":
+            answer = await call(node, SOUTH, tool.name, **asking(tool, given))
+            told = set(strings(answer)) & (foreign - {given})
+            assert not told, f"{tool.name} tells of {told}"
+            assert not any("north" in said for said in strings(answer)), tool.name
+            answered.append("error_code" not in answer)
+    assert len(answered) > 15 and sum(answered) > 5, "most tools were not asked what they answer"
 
 
 @pytest.mark.timeout(60)

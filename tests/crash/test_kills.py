@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from streams.failpoints import NAMES
-from tests.crash.invariants import check_all, contents, rebuild_equals_live
+from tests.crash.invariants import check_all, contents, indexes_at_rest_hold_the_rows, rebuild_equals_live
 from tests.crash.load import Load
 from tests.node_process import NodeProcess
 
@@ -31,6 +31,7 @@ def rebuilt(node: NodeProcess) -> None:
     with node.store() as store:
         before = contents(store)
     assert node.stop() == 0, node.log_tail()
+    indexes_at_rest_hold_the_rows(node.home)
     done = subprocess.run([sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
     node.start()

@@ -81,13 +81,13 @@ def wait_until_whole(node: NodeProcess, timeout_s: float = 20.0) -> None:
         time.sleep(0.1)
 
 
-def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanwhile(tmp_path: Path) -> None:
+def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanwhile(broker_url: str | None, tmp_path: Path) -> None:
     home, count = tmp_path / "home", 20_000
     database = Database(home)
     migrate(database.cursor(), SystemClock().now())
     fill_store(Writer(database), count, HashingEmbedder())
     database.close()
-    node = NodeProcess(home, THALWEG_NAMESPACE=NAMESPACE)
+    node = NodeProcess(home, broker_url, THALWEG_NAMESPACE=NAMESPACE)
     for nth in (1, 2):
         node.launch(THALWEG_FAILPOINT=f"mid_index_rebuild:{nth}:kill")
         assert node.died() == -9, node.log_tail()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sqlite3
 import time
@@ -54,6 +55,23 @@ def test_a_node_is_green_while_it_runs_and_red_with_exit_code_1_when_none_does(t
     assert thalweg("stop").code == 1
 
 
+def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_came(thalweg: Program, node: NodeProcess) -> None:
+    fill(node)
+    status, kafka = node.settle(), node.broker is not None
+    node.kill()
+    killed = thalweg("status", "--json")
+    report = json.loads(killed.out)
+    assert killed.code == 1 and report["last"]["ended"] == "killed" and report["last"]["pid"] == node.process.pid
+    assert report["last"]["applied"]["thalweg.memory.v1"] == status["topics"]["thalweg.memory.v1"]["applied"]
+    assert report["last"]["waiting"] == (None if kafka else {})
+    shown = thalweg("status")
+    assert "was killed" in shown.out and "thalweg up" in shown.out and "Traceback" not in shown.err
+    node.start()
+    node.settle()
+    assert node.stop() == 0
+    assert json.loads(thalweg("status", "--json").out)["last"]["ended"] == "cleanly"
+
+
 def test_a_second_node_on_one_directory_refuses_and_names_the_first(thalweg: Program, node: NodeProcess) -> None:
     assert node.process is not None
     second = thalweg("up")
@@ -84,6 +102,21 @@ def test_a_term_ends_the_node_within_bounds_and_cleanly(thalweg: Program, node: 
 def test_a_wrong_setting_is_one_sentence_and_exit_code_2(home: Path, arguments: list[str], said: str) -> None:
     refused = Program(home)("up", *arguments)
     assert refused.code == 2 and said in refused.sentence
+
+
+@pytest.mark.parametrize("command", [["up"], ["status"], ["import", "claude-code", "."], ["sql", "SELECT 1"]], ids=lambda words: words[0])
+def test_a_data_directory_that_is_a_file_is_one_sentence(home: Path, command: list[str]) -> None:
+    home.write_text("no directory")
+    refused = Program(home)(*command)
+    assert refused.code in (1, 2) and "Traceback" not in refused.err
+    assert str(home) in (refused.out if command == ["status"] else refused.sentence)
+
+
+def test_a_log_file_that_is_none_is_named_with_what_to_do(home: Path) -> None:
+    home.mkdir()
+    (home / "log.db").write_bytes(b"no database" * 500)
+    refused = Program(home)("up")
+    assert refused.code == 2 and "log.db" in refused.sentence and "THALWEG_BROKER" in refused.sentence
 
 
 def test_a_wrong_variable_and_a_wrong_file_are_named(home: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from processors.embedding import int8_onnx
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, TokenEmbedder
 
@@ -29,6 +30,13 @@ def embedder(model_cache: Path) -> Embedder:
 
 
 @pytest.fixture(scope="module")
+def original(model_cache: Path) -> Embedder:
+    loaded = load_embedder("minilm-float32", cache_dir=model_cache)
+    assert loaded is not None
+    return loaded
+
+
+@pytest.fixture(scope="module")
 def rows(embedder: Embedder) -> np.ndarray:
     return embedder.encode(TEXTS)
 
@@ -45,11 +53,29 @@ def test_rows_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(embed
     assert np.abs(embedder.encode(TEXTS[::-1])[::-1] - rows).max() < 1e-6
 
 
-def test_known_cosines_are_the_checkpoints_own(embedder: Embedder) -> None:
+def test_known_cosines_are_the_checkpoints_own(embedder: Embedder, original: Embedder) -> None:
     # as printed on the model's card for this pair of sentences
-    one, two, other = embedder.encode(["That is a happy person", "That is a very happy person", "Today is a sunny day"])
-    assert one @ two == pytest.approx(0.9429, abs=2e-4)
-    assert one @ other == pytest.approx(0.2569, abs=2e-4)
+    for model, tolerance in ((original, 2e-4), (embedder, 1e-2)):
+        one, two, other = model.encode(["That is a happy person", "That is a very happy person", "Today is a sunny day"])
+        assert one @ two == pytest.approx(0.9429, abs=tolerance)
+        assert one @ other == pytest.approx(0.2569, abs=tolerance)
+
+
+def test_eight_bits_keep_the_direction_and_are_a_space_of_their_own(embedder: Embedder, original: Embedder, rows: np.ndarray) -> None:
+    assert (rows * original.encode(TEXTS)).sum(axis=1).min() > 0.995
+    assert (embedder.info.dtype, original.info.dtype) == ("int8", "float32")
+    assert embedder.info.space != original.info.space
+    assert (embedder.info.model_id, embedder.info.revision) == (original.info.model_id, original.info.revision)
+
+
+def test_a_processor_whose_products_overflow_gives_the_same_vectors(
+    model_cache: Path, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(int8_onnx, "products_are_exact", lambda probe: False)
+    loaded = load_embedder("minilm", cache_dir=model_cache)
+    assert loaded is not None
+    assert len(list(model_cache.glob("*-as-float.onnx"))) == 1
+    assert (loaded.encode(TEXTS) * rows).sum(axis=1).min() > 0.99999
 
 
 def test_texts_that_say_the_same_are_nearer(embedder: Embedder) -> None:
@@ -89,7 +115,7 @@ def test_threads_may_share_it(embedder: Embedder, rows: np.ndarray) -> None:
 
 def test_a_damaged_graph_in_the_cache_is_built_again(model_cache: Path, tmp_path: Path, embedder: Embedder) -> None:
     cache_dir = Path(shutil.copytree(model_cache, tmp_path / "cache"))
-    [graph] = cache_dir.glob("*.onnx")
+    [graph] = [one for one in cache_dir.glob("minilm-*-int8-*.onnx") if "as-float" not in one.name]
     content = bytearray(graph.read_bytes())
     content[len(content) // 2] ^= 1
     graph.write_bytes(content)

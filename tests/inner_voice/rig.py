@@ -19,6 +19,7 @@ from processors.embedding.model import ModelInfo
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
+from storage.vectors import stored_vector
 from streams.clock import SystemClock
 from streams.ids import record_label
 from streams.log.base import Log
@@ -105,7 +106,7 @@ class Rig:
             self.store.sql(
                 'INSERT INTO embeddings (label, space, record_id, model_id, dtype, dim, is_trained, vector, namespace, topic, partition, "offset", '
                 "event_id) VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, 't', 0, ?, ?)",
-                *(label, MODEL.space, identity, MODEL.model_id, dim, vector.tolist(), namespace, self._count, identity),
+                *(label, MODEL.space, identity, MODEL.model_id, dim, stored_vector(vector), namespace, self._count, identity),
             )
         self.indexes.apply([(label, namespace, text)], [(label, vector)] if is_embedded and dim == MODEL.dim else [])
         return identity

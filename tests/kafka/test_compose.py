@@ -1,11 +1,17 @@
-"""docker-compose.yml and Dockerfile agree with the program; and Kafka starts with the settings that they give it."""
+"""docker-compose.yml and Dockerfile agree with the program; what they would run in containers runs as processes of this machine."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from aiokafka.admin import AIOKafkaAdminClient
@@ -13,9 +19,12 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streams.log.kafka import KafkaLog
 from streams.topics import with_partitions
+from tests.ingress.lines import calling
+from tests.ingress.test_http import HEADERS
 from tests.kafka.rig.broker import Broker, free_port
 from thalweg.settings import load
 
+TOKEN = "a-token-of-this-test"
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 KAFKA, NODE = COMPOSE["services"]["kafka"], COMPOSE["services"]["thalweg"]
@@ -67,8 +76,7 @@ async def names_of_settings(broker: Broker) -> set[str]:
     return {entry[0] for entry in entries}
 
 
-@pytest.mark.kafka
-async def test_a_broker_starts_with_these_settings_and_takes_the_topics(rig: None, tmp_path: Path) -> None:
+def broker_of_the_page(directory: Path) -> tuple[Broker, dict[str, str]]:
     """The image turns KAFKA_A_B into the property a.b; here a broker from jars gets them, on free ports of loopback."""
     given = {name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in KAFKA["environment"].items()}
     inside, controller, outside = free_port(), free_port(), free_port()
@@ -77,8 +85,13 @@ async def test_a_broker_starts_with_these_settings_and_takes_the_topics(rig: Non
         name: re.sub(r"(?:kafka|localhost)?:(\d{4,5})\b", lambda at: f"127.0.0.1:{ports[at[1]]}", str(value))
         for name, value in given.items()
     }
-    moved["log.dirs"] = str(tmp_path / "broker" / "data")
-    broker = Broker(tmp_path / "broker", inside, properties=moved)
+    moved["log.dirs"] = str(directory / "data")
+    return Broker(directory, inside, properties=moved), given
+
+
+@pytest.mark.kafka
+async def test_a_broker_starts_with_these_settings_and_takes_the_topics(rig: None, tmp_path: Path) -> None:
+    broker, given = broker_of_the_page(tmp_path / "broker")
     try:
         broker.start()
         log = KafkaLog(broker.bootstrap)
@@ -87,4 +100,44 @@ async def test_a_broker_starts_with_these_settings_and_takes_the_topics(rig: Non
         await log.stop()
         assert set(given) <= await names_of_settings(broker)  # Kafka itself passes over a name that it does not know
     finally:
+        broker.kill()
+
+
+def node_of_the_page(home: Path, broker: Broker, port: int) -> subprocess.Popen[bytes]:
+    """The node's own command and environment as processes of this machine: other places and ports, nothing else is changed."""
+    command = [word.replace("kafka:9092", broker.bootstrap).replace("7733", str(port)) for word in NODE["command"]]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_")}
+    asked = {name: re.sub(r"^\$\{\w+:\?.*\}$", TOKEN, value) for name, value in NODE["environment"].items()}
+    environment = {**own, **asked, "THALWEG_HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen([sys.executable, "-m", "thalweg", *command], env=environment, stdin=subprocess.DEVNULL)
+
+
+def healthy(port: int) -> bool:
+    """What the node's health check says."""
+    how, program, *arguments = NODE["healthcheck"]["test"]
+    assert (how, program) == ("CMD", "python")
+    done = subprocess.run([sys.executable, *(word.replace("7733", str(port)) for word in arguments)], stderr=subprocess.DEVNULL, timeout=30)
+    return done.returncode == 0
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(180)
+def test_the_two_services_run_answer_a_call_with_the_token_and_stop(rig: None, tmp_path: Path) -> None:
+    broker, _ = broker_of_the_page(tmp_path / "broker")
+    port = free_port()
+    broker.start()
+    node = node_of_the_page(tmp_path / "home", broker, port)
+    try:
+        deadline = time.monotonic() + 60
+        while not healthy(port):
+            assert node.poll() is None and time.monotonic() < deadline, "the node's health check never passed"
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=20) as client:
+            write = calling(1, "journal_write", content="I learned that tides turn.", category="insight")
+            assert client.post("/mcp", json=write).status_code == 401
+            answer = client.post("/mcp", json=write, headers={"authorization": f"Bearer {TOKEN}"})
+            assert answer.json()["result"]["structuredContent"]["success"] is True, answer.text
+        node.send_signal(signal.SIGTERM)
+        assert node.wait(30) == 0
+    finally:
+        node.kill()
         broker.kill()

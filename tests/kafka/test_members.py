@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 import time
@@ -28,6 +29,11 @@ pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(240)]
 
 STAGES = (Extract.name, Embed.name)
 """Stages that read the memory topic: the group's offset there is what all of them have acknowledged."""
+JOINS = 2
+"""How often a node passes `in_revoke` while it joins: once for each of its groups, with nothing to give up."""
+TURNS = int(os.environ.get("THALWEG_TURNS", "4"))
+TURN_S = 3.0
+"""A member joins and leaves within each turn; `THALWEG_TURNS=20` for a minute of it."""
 ZOMBIE_S = 8.0
 """Longer than the session's time-out of 6 s, so that its partitions are given to the other member meanwhile."""
 
@@ -98,6 +104,30 @@ class Sampler(threading.Thread):
         return compared
 
 
+@pytest.mark.parametrize("group", [1, 2])
+def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothing(own_broker: Broker, tmp_path: Path, group: int) -> None:
+    node = NodeProcess(tmp_path / "one", own_broker.url)
+    other = NodeProcess(tmp_path / "other", own_broker.url)
+    try:
+        node.start(THALWEG_FAILPOINT=f"in_revoke:{JOINS + group}:kill")
+        with Load(node.home, callers=2, seed=group) as load:
+            load.wait_for(20)
+            assert node.is_alive(), "it died while it joined, with nothing to give up"
+            other.start()  # the one that has all partitions has to give some of them up
+            assert node.died() == -9, node.log_tail()
+            node.start()
+            load.wait_for(20)
+        node.settle(60)
+        check_all(node, load.ledger)
+        check_all(other, load.ledger)
+        for member in (other, node):
+            assert member.stop() == 0, member.log_tail()
+    finally:
+        for member in (node, other):
+            if member.is_alive():
+                member.kill()
+
+
 def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_committed_too_early(own_broker: Broker, tmp_path: Path) -> None:
     node = NodeProcess(tmp_path / "one", own_broker.url).start()
     other = NodeProcess(tmp_path / "other", own_broker.url)
@@ -106,11 +136,14 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
     try:
         with Load(node.home, callers=2, seed=6) as load:
             load.wait_for(10)
-            for leave in (other.stop, other.kill):
+            for number in range(TURNS):
+                turn_ends = time.monotonic() + TURN_S
                 other.start()
-                load.wait_for(20)
-                leave()
-                load.wait_for(20)
+                load.wait_for(5)
+                (other.stop if number % 2 else other.kill)()
+                load.wait_for(5)
+                while time.monotonic() < turn_ends:
+                    load.wait_for(1)
             other.start()
             load.wait_for(10)
             assert other.process is not None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 import pytest
 
-from processors.materialiser import Materialiser
+from processors.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
 from processors.mirror import TelemetryMirror
+from processors.reducers.frame import reducers
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
@@ -16,7 +18,9 @@ from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import SystemClock
 from streams.codec import encode
+from streams.dlq import exhume
 from streams.errors import LogUnavailable, StoreError
+from streams.events import wire_type
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
@@ -62,7 +66,7 @@ async def log(tmp_path):
 async def running(home, log):
     home.mkdir(exist_ok=True)
     store = Running(home, log)
-    task = asyncio.create_task(store.materialiser.run())
+    task = store.task = asyncio.create_task(store.materialiser.run())
     try:
         yield store
     finally:
@@ -114,6 +118,44 @@ async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_t
             assert store.sql("SELECT count(*) FROM events") == [(number + 1,)]
         (tmp_path / "home" / "thalweg.duckdb").unlink()
     assert len((tmp_path / "home" / "telemetry" / "events.jsonl").read_bytes().splitlines()) == 2
+
+
+async def test_when_reducers_fail_on_everything_it_stops_rather_than_divert_everything_and_what_it_diverted_is_replayed(
+    tmp_path, log, monkeypatch
+):
+    count, kind = 3 * CONSECUTIVE_FAILURES, wire_type("tool.invoked")
+    monkeypatch.setitem(reducers(), kind, replace(reducers()[kind], apply=lambda *given: 1 / 0))
+    await log.publish([invoked(number) for number in range(count)])
+    async with running(tmp_path / "home", log) as store:
+        with pytest.raises(TooManyFailures, match="ZeroDivisionError"):
+            await asyncio.wait_for(asyncio.shield(store.task), 20)
+        assert store.sql("SELECT count(*) FROM invocations") == [(0,)]
+        diverted = await log.end_offsets([INVOCATIONS.dlq.name])
+        assert sum(diverted.values()) == CONSECUTIVE_FAILURES
+    monkeypatch.undo()  # the code is mended
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name, INVOCATIONS.dlq.name])), timeout_s=10)
+        rows = "SELECT (SELECT count(*) FROM invocations), (SELECT count(*) FROM dead_letters)"
+        assert store.sql(rows) == [(count - CONSECUTIVE_FAILURES, CONSECUTIVE_FAILURES)]
+        reader = await log.reader(dict.fromkeys(diverted, 0))
+        letters = await reader.read(timeout_s=5, max_records=count)
+        await reader.close()
+        assert await store.applied.wait(Freshness.after(await log.publish([exhume(letter) for letter in letters])), timeout_s=10)
+        assert store.sql(rows) == [(count, CONSECUTIVE_FAILURES)]
+
+
+async def test_an_event_on_which_the_code_always_fails_is_a_dead_letter_and_its_partition_moves_on(tmp_path, log, monkeypatch):
+    kind = wire_type("tool.invoked")
+    mended = reducers()[kind]
+    fragile = replace(mended, apply=lambda logged, rows: 1 / 0 if logged.event.id == "i1" else mended.apply(logged, rows))
+    monkeypatch.setitem(reducers(), kind, fragile)
+    async with running(tmp_path / "home", log) as store:
+        positions = await log.publish([invoked(number) for number in range(3)])
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+        letters = Freshness(await log.end_offsets([INVOCATIONS.dlq.name]))
+        assert await store.applied.wait(letters, timeout_s=10)
+        assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
+        assert store.sql("SELECT error_type, stage FROM dead_letters") == [("ZeroDivisionError", "materialise")]
 
 
 async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_path, log):

@@ -15,11 +15,13 @@ from processors.stages.stage import StageRunner
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.dlq import bury
+from streams.events import event_types, wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position
 from streams.topics import MEMORY, TELEMETRY
 from tests.examples import examples
 from tests.processors.harness import NOW, Store, event
+from tests.properties.all_types import every_type
 
 NAMESPACES = ("north", "south")
 NOT_COMPARED = ("progress", "schema_migrations", "duplicates")
@@ -93,11 +95,11 @@ def contents(store: Store) -> dict[str, list[Any]]:
     return {name: sorted(map(repr, store.sql(f"SELECT * FROM {name}"))) for name in tables}
 
 
-def folded(order: list[tuple[str, int]], sizes: list[int]) -> dict[str, list[Any]]:
+def folded(order: list[tuple[str, int]], sizes: list[int], lying: Partitions | None = None) -> dict[str, list[Any]]:
     """The store after the partitions were read in this order, cut into batches of these sizes."""
     store = Store()
     letters: Partitions = {}
-    waiting = {at: list(records) for at, records in log().items()}
+    waiting = {at: list(records) for at, records in (log() if lying is None else lying).items()}
     sequence = [waiting[at].pop(0) for at in order]
     start = turn = 0
     while start < len(sequence):
@@ -126,6 +128,40 @@ ORDERS = st.deferred(lambda: st.permutations([at for at, records in log().items(
 @given(order=ORDERS, sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4))
 def test_every_interleaving_that_keeps_the_order_of_each_partition_gives_the_same_store(order: Any, sizes: list[int]) -> None:
     assert folded(list(order), sizes) == in_turn()
+
+
+@cache
+def log_of_all_types() -> Partitions:
+    """Every type of event of every toolset, twice, on the partitions of one namespace: one for each topic."""
+    lying: Partitions = {}
+    for outgoing in every_type(NAMESPACES[0]):
+        _append(lying, outgoing, 0)
+    return lying
+
+
+@cache
+def all_types_in_turn() -> dict[str, list[Any]]:
+    return folded([at for at, records in log_of_all_types().items() for _ in records], [1], log_of_all_types())
+
+
+ORDERS_OF_ALL = st.deferred(lambda: st.permutations([at for at, records in log_of_all_types().items() for _ in records]))
+
+
+@settings(max_examples=examples(3, 30), deadline=None)
+@given(order=ORDERS_OF_ALL, sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_topics_may_be_read_in_any_order_whatever_types_of_events_they_hold(order: Any, sizes: list[int]) -> None:
+    assert folded(list(order), sizes, log_of_all_types()) == all_types_in_turn()
+
+
+def test_the_log_of_all_types_has_each_of_them_applied_and_most_requests_granted() -> None:
+    store = Store()
+    for records in log_of_all_types().values():
+        apply(store, records, {})
+    applied = {kind for (kind,) in store.sql("SELECT DISTINCT event_type FROM events")}
+    assert applied == set(event_types()) - {wire_type("stage.progressed")}
+    outcomes = dict(store.sql("SELECT status, count(*) FROM outcomes GROUP BY ALL"))
+    assert outcomes["applied"] > 3 * outcomes["refused"] > 0
+    store.database.close()
 
 
 def test_the_log_that_is_interleaved_holds_decisions_facts_repeats_and_poison() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from storage.search.engine import SearchIndexes
 from storage.search.entries import VectorEntry
+from storage.vectors import stored_vector
 from streams.ids import record_label
 from tests.schema import copy_into
 
@@ -73,7 +74,7 @@ class Store:
         )
         self.connection.execute(
             "INSERT INTO embeddings VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, ?, 0, ?, ?, NULL)",
-            [label, MODEL.space, record_id, model_id, len(row), row.tolist(), namespace, DERIVED, offset, f"e{offset}"],
+            [label, MODEL.space, record_id, model_id, len(row), stored_vector(row), namespace, DERIVED, offset, f"e{offset}"],
         )
         self.offset += 1
         if to is not None:

@@ -264,4 +264,4 @@ def test_a_vector_of_another_space_is_compared_with_nothing(indexes: SearchIndex
     assert np.isnan(indexes.cosines(other, labels, space="text/other-7")).all()
     assert indexes.nearest(store.connection.cursor(), other, 3, Filter("a"), space="text/other-7") == []
     assert indexes.nearest_of(other, 3, [labels], space="text/other-7") == [[]]
-    assert [len(found) for found in indexes.within(other, 0.0, labels, space="text/other-7")] == [0, 0]
+    assert [len(found) for found in indexes.within(other, 0.0, labels, 5, space="text/other-7")] == [0, 0]

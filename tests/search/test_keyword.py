@@ -1,5 +1,6 @@
 """The keyword index: whatever is stored is found, at once and after the commit, by its own words only."""
 
+import random
 import threading
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from storage.search import holders
 from storage.search.keyword import KeywordIndex
 from storage.search.tantivy_parts import WORDS
 from storage.search.terms import document_terms, query_terms
@@ -204,6 +206,27 @@ def test_a_saved_index_is_loaded_with_everything_in_it(index: KeywordIndex, tmp_
     loaded.add([(1000, "a", "goes on")])
     loaded.save({})
     assert len(loaded) == 301
+
+
+def test_which_documents_hold_a_word_is_remembered_and_stays_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is added, committed and removed in between, and however little is remembered."""
+    monkeypatch.setattr(holders, "MAX_LABELS", 12)
+    index, chance = KeywordIndex(tmp_path), random.Random(4)
+    words, there = ["river", "bends", "oak", "falls", "stone"], dict[int, set[str]]()
+    for number in range(120):
+        held = set(chance.sample(words, 2))
+        there[number] = held
+        index.add([(number, "default", " ".join(held))])
+        if number % 7 == 0:
+            index.commit()
+        if number % 31 == 30:
+            gone = chance.sample(sorted(there), 3)
+            index.remove(gone)
+            there = {label: held for label, held in there.items() if label not in gone}
+        word = chance.choice(words)
+        assert [labels.tolist() for labels in index.holding(word)] == [sorted(label for label, held in there.items() if word in held)]
+    assert [len(labels) for labels in index.holding("river unheard")] == [sum("river" in held for held in there.values()), 0]
+    index.close()
 
 
 def test_the_only_namespace_is_not_named_and_another_that_comes_is_kept_apart_from_it(index: KeywordIndex) -> None:

@@ -13,6 +13,7 @@ from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
 from storage.search.passages import STRIDE, WINDOW, PassageIndex, passage_label, split_passages
 from storage.search.planner import Filter
+from storage.vectors import stored_vector
 from tests.search.store import EMBEDDER, MODEL, Store, label_of
 
 WORDS = st.sampled_from(["river", "bends", "a", "Donaudampfschifffahrt", "naïve", "東京都", "x_y", "—", "!", "42"])
@@ -74,7 +75,18 @@ def write_long(store: Store, indexes: SearchIndexes, record_id: str, text: str) 
         place = PassageOf(label, passage["number"], passage["start"], passage["end"])
         store.connection.execute(
             "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'a', 't', 0, 0, '')",
-            [number, MODEL.space, label, record_id, place.number, place.start, place.end, MODEL.model_id, len(vector), vector.tolist()],
+            [
+                number,
+                MODEL.space,
+                label,
+                record_id,
+                place.number,
+                place.start,
+                place.end,
+                MODEL.model_id,
+                len(vector),
+                stored_vector(vector),
+            ],
         )
         entries.append(VectorEntry(number, vector, MODEL.space, MODEL.model_id, None, place))
     indexes.apply([], entries, store.positions)

@@ -72,7 +72,7 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
 def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:
     full = Evidence(keyword={1: 1.0}, vector={1: 9.0, 2: 0.1}, dates={1: 1.0}, parents={2: 1})
     parts = score_parts(full, [1, 2], {1: 1.0, 2: 0.0})
-    assert parts[1] == pytest.approx({"late": 0.5, "keyword": 0.15, "vector": 0.135, "date": 0.075})
+    assert parts[1] == pytest.approx({"late": 0.5, "keyword": 0.15, "vector": 0.135, "date": 0.1})
     assert sum(parts[2].values()) == pytest.approx(sum(parts[1].values()) / 2)
     assert parts[2]["graph"] > 0
 
@@ -85,16 +85,18 @@ def test_a_cosine_counts_by_how_far_it_stands_out_from_the_others() -> None:
     assert score_parts(wide, [2], {2: 0.0})[2]["vector"] == 0
 
 
-@pytest.mark.parametrize(("best", "keyword", "vector"), [(0.6, 0.3, 0.045), (0.425, 0.15, 0.09), (0.3, 0.0, 0.135)])
-def test_where_the_words_of_a_query_are_nowhere_keywords_fade_and_the_vector_counts_threefold(
-    best: float, keyword: float, vector: float
+@pytest.mark.parametrize(
+    ("best", "mean", "keyword", "trust"),
+    [(0.6, 0.3, 0.3, 1), (0.6, 0.1, 0.3, 2), (0.425, 0.2, 0.15, 1.5), (0.3, 0.25, 0.0, 2), (0.3, 0.15, 0.0, 3.5), (0.3, 0.0, 0.0, 5)],
+)
+def test_keywords_fade_and_the_vector_is_trusted_where_words_are_nowhere_and_where_texts_lie_apart_from_the_query(
+    best: float, mean: float, keyword: float, trust: float
 ) -> None:
-    evidence = Evidence(
-        matches={1: np.array([best]), 2: np.array([0.1])}, weights=np.array([1.0]), keyword={2: 1.0, 3: 1.0}, vector={2: 1.0}
-    )
+    matches = {1: np.array([best]), 2: np.array([0.1])}
+    evidence = Evidence(matches, np.array([1.0]), keyword={2: 1.0, 3: 1.0}, vector={2: mean + 0.1}, background=(mean, 0.1))
     parts = score_parts(evidence, [2, 3], {2: 0.0})
     assert parts[2]["keyword"] == pytest.approx(keyword / 2)
-    assert parts[2]["vector"] == pytest.approx(vector / 2)
+    assert parts[2]["vector"] == pytest.approx(trust * 0.045 / 2)
     assert parts[3]["keyword"] == pytest.approx(0.15), "a record that is not embedded yet is found by its words"
 
 
@@ -196,7 +198,7 @@ def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
     hits = ask(spoken, embedder, question).hits
     assert f"{session}:{turn}" in [hit.record_id for hit in hits[:2]]
     vector, found = encode_query(embedder, question)
-    best = search_sessions(spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found)
+    best = search_sessions(spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found).sessions
     assert best[0].session_id == session
     assert best[0].score == pytest.approx(sum(best[0].parts.values()))
 
@@ -214,7 +216,7 @@ def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(spoken: tup
 def test_a_date_in_the_question_leads_to_what_was_said_then(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
     day = f"{START:%d %B %Y}"
     found = ask(spoken, embedder, f"What was said about the trip on {day}?")
-    assert all(hit.parts["date"] == pytest.approx(0.075) and hit.sides["date"][1] == 1.0 for hit in found.hits)
+    assert all(hit.parts["date"] == pytest.approx(0.1) and hit.sides["date"][1] == 1.0 for hit in found.hits)
     off = ask(spoken, embedder, f"What was said about the trip in {START.year - 2}?")
     assert all("date" not in hit.sides and "date" not in hit.parts for hit in off.hits)
 

@@ -197,3 +197,17 @@ def test_removed_labels_stay_removed_after_saving_and_loading(through_the_graph:
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS[1:], [(LABELS[1:], ROWS[1:])])
     assert LABELS[0] not in loaded.labels()
     assert LABELS[0] not in [label for label, _ in loaded.search(ROWS[0], 20)]
+
+
+def test_many_vectors_at_once_find_what_each_finds_alone() -> None:
+    """Of each the k nearest with at least a cosine, exactly: in one reading of the rows."""
+    index = linked_index()
+    index.remove(LABELS[:5].tolist())
+    queries = unit_rows(40, seed=7)
+    for least, k in ((0.05, 10), (0.12, 500), (0.9, 10)):
+        wanted = [[match for match in index.search(query, k) if match[1] >= least] for query in queries]
+        found = index.search_many(queries, k, least)
+        assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in matches] for matches in wanted]
+        assert [index.search_many(query[None], k, least)[0] for query in queries] == found
+    assert any(wanted for wanted in index.search_many(queries, 10, 0.05))
+    assert index.search_many(ROWS[:1], 1, 0.99) == [[]] and set(index.vectors(LABELS[3:7])) == set(LABELS[5:7].tolist())

@@ -7,6 +7,7 @@ import pytest
 
 from processors.reembedding import facts_of, missing_labels, read_texts
 from processors.stages.embed import encode_texts
+from storage.vectors import read_vector
 from tests.spaces.making import FIRST, ONE, SECOND, TWO, Spaces
 
 
@@ -32,7 +33,7 @@ def test_the_vectors_are_those_of_the_texts_on_the_log(store: Spaces) -> None:
     rows = store.sql("SELECT d.text, e.vector FROM embeddings e JOIN documents d ON d.label = e.label WHERE e.space = ?", TWO)
     assert len(rows) == 7
     for text, vector in rows:
-        assert np.allclose(vector, SECOND.encode([text])[0], atol=1e-6)
+        assert np.allclose(read_vector(vector), SECOND.encode([text])[0], atol=1e-6)
 
 
 def test_what_is_written_meanwhile_is_found_missing(store: Spaces) -> None:

@@ -234,6 +234,20 @@ async def test_a_waiting_reader_sees_what_is_published_later(log: Log, topic: To
     await reader.close()
 
 
+async def test_a_read_that_is_cancelled_just_as_something_arrives_elsewhere_ends_at_once(log: Log, topic: Topic) -> None:
+    reader = await log.reader({Partition(topic.name, 0): 0})
+    for turns in range(6):
+        reading = asyncio.create_task(reader.read(timeout_s=30, max_records=10))
+        await asyncio.sleep(0.01)
+        await log.publish([Outgoing(topic.name, b"k", b"elsewhere", (), 1)])
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        reading.cancel()
+        done, _ = await asyncio.wait([reading], timeout=5)
+        assert done, "the cancellation was forgotten"
+    await reader.close()
+
+
 async def test_two_readers_do_not_take_from_each_other(log: Log, topic: Topic) -> None:
     await log.publish([Outgoing(topic.name, str(number).encode(), b"value") for number in range(20)])
     first, second = await asyncio.gather(read_all(log, topic, 20), read_all(log, topic, 20))

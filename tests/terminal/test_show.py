@@ -63,6 +63,20 @@ def test_rows_are_a_table_with_numbers_to_the_right_and_a_line_that_counts_them(
     ]
 
 
+def test_rows_that_are_too_wide_for_a_readable_table_are_records(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names, text = [f"column_{number:02}" for number in range(12)], "a sentence that takes its room"
+    show_rows(names, [[text] * 12, [None] * 12], "")
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if text in line] == [f"{name}  {text}" for name in names]
+    assert [line.split()[0] for line in lines if "──" in line] == ["1", "2"]
+    assert lines[-1] == "2 rows" and max(map(len, lines)) <= 80
+    show_rows(names[:2], [["short", "a long text " * 9]], "")
+    assert capsys.readouterr().out.split()[:2] == names[:2], "one long column folds and stays readable"
+
+
 def test_no_rows_are_a_table_too(capsys: pytest.CaptureFixture[str]) -> None:
     show_rows(["tool"], [], "")
     assert capsys.readouterr().out.split() == ["tool", "0", "rows"]
@@ -80,9 +94,10 @@ def test_a_sparkline_has_a_letter_a_count_and_no_count_is_lost(counts: list[int]
     assert not counts or max(counts) == 0 or line[counts.index(max(counts))] == "█"
 
 
-def test_without_a_node_the_status_says_why_it_is_red_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
-    show_status({"status": "red", "problems": ["No node runs on here."]})
-    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == ["thalweg is red", "• No node runs on here."]
+def test_without_a_node_the_status_says_why_it_is_red_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    show_status({"status": "red", "problems": ["No node runs on here."], "remedy": "Start one."})
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["thalweg is red", "• No node runs on here.", "→ Start one."]
 
 
 def test_a_failing_check_is_shown_with_its_remedy_a_passing_one_without(capsys: pytest.CaptureFixture[str]) -> None:

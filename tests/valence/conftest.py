@@ -52,7 +52,7 @@ class BeliefNode(SmallNode):
     def detect(self, logged: LoggedEvent) -> None:
         """What the detector finds for this event now."""
         cursor = self.store.database.cursor()
-        for fact in self.tensions.find(cursor, logged):
+        for fact in self.tensions.find(cursor, [logged])[0]:
             self.facts.append(fact)
             self._keep(fact)
 

@@ -91,7 +91,7 @@ async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_n
     await agent.say(session_id, "Redis is the cache of the shop")
     vector = np.asarray(node.embedder.encode([belief["content"]])[0]) if node.embedder else None
     assert vector is not None
-    near = nearest_held(node.store.database.cursor(), node.indexes, "default", vector, 0.75, 1)
+    [near] = nearest_held(node.store.database.cursor(), node.indexes, "default", vector[None], 0.75, 1)
     assert list(near) == [belief["id"]] and near[belief["id"]] > 0.99
     again = await agent.call("belief_create", content="Redis is the cache of the shop indeed", source_ref="x")
     assert again["success"]

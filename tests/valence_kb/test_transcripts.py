@@ -79,3 +79,24 @@ async def test_importing_again_and_recording_meanwhile_changes_no_number(agent: 
 async def test_what_a_transcript_tells_cannot_be_added_to(agent: Agent, imported: SmallNode) -> None:
     answer = await agent.say(TRANSCRIPT, "afterthought")
     assert answer["error_code"] == "SESSION_NOT_FOUND" and "transcript" in answer["message"]
+
+
+async def test_a_belief_is_traced_to_an_imported_exchange_as_to_a_recorded_one(agent: Agent, imported: SmallNode, node: SmallNode) -> None:
+    """One row each: words, call, place on the log, and what it has become. The transcript's call is the request."""
+    [(tool_use, line)] = node.store.sql("SELECT tool_call_id, event_id FROM tool_calls ORDER BY started_at LIMIT 1")
+    own = await agent.session()
+    said = await agent.say(own, "The gauge reads 4")
+    recorded = await agent.call("insight_extract", session_id=own, content="The gauge reads 4")
+    made = await agent.call("belief_create", content="Gauges in Newfoundland are read at dawn", request_id=tool_use)
+    later = await agent.call("belief_supersede", old_belief_id=made["belief"]["id"], new_content="They are read at noon", reason="asked")
+    rows = node.store.sql(
+        "SELECT o.belief_id, o.session_id, o.exchange_id, x.origin, o.exchange_content = x.content, o.exchange_sequence = x.sequence, "
+        'o.tool_call_id, c.tool_name, o.topic, r."offset" = o."offset", o.current_belief_id FROM belief_origins o '
+        "JOIN exchanges x ON x.exchange_id = o.exchange_id LEFT JOIN tool_calls c ON c.tool_call_id = o.tool_call_id "
+        "JOIN outcomes r ON r.request_id = o.request_id ORDER BY x.origin"
+    )
+    [(used,)] = node.store.sql("SELECT tool_name FROM tool_calls WHERE tool_call_id = ?", tool_use)
+    memory, newest = "thalweg.memory.v1", later["new_belief"]["id"]
+    by_tool = (recorded["belief_id"], own, said["exchange_id"], "tool", True, True, None, None, memory, True, recorded["belief_id"])
+    by_transcript = (made["belief"]["id"], TRANSCRIPT, line, "transcript", True, True, tool_use, used, memory, True, newest)
+    assert rows == [by_tool, by_transcript]

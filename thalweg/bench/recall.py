@@ -171,9 +171,9 @@ def _ask(
         ranked["dense"] = [turns[label] for label, _ in engine.vector_side(vector, DEPTH, engine.allowed(cursor, chosen))[0]]
         by_session = {way: list(dict.fromkeys(name for turn in order if (name := sessions[turn]))) for way, order in ranked.items()}
         started = time.perf_counter()
-        best = search_sessions(engine, cursor, question.text, vector, chosen, DEPTH, tokens=tokens)
+        sessions_found = search_sessions(engine, cursor, question.text, vector, chosen, DEPTH, tokens=tokens)
         found.durations_ms["query_sessions"].append((time.perf_counter() - started) * 1000)
-        by_session["thalweg"] = [hit.session_id for hit in best]
+        by_session["thalweg"] = [hit.session_id for hit in sessions_found.sessions]
         for way, order in ranked.items():
             found.score(way, "turn", question, order, question.turns)
             found.score(way, "session", question, by_session[way], question.sessions)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,14 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for prog
 
 def print_json(value: Any) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode())
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Rows with a header; NULL is empty, what is nested is JSON."""
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(columns)
+    for row in rows:
+        out.writerow(orjson.dumps(value, default=str).decode() if isinstance(value, list | dict) else value for value in row)
 
 
 def settings_of(**flags: Any) -> Settings:

@@ -14,19 +14,24 @@ from thalweg.control import ask
 
 @click.command()
 @click.argument("query")
+@click.option("--sessions", is_flag=True, help="Find sessions instead: each by its best records and by what all of them say together.")
 @search_options
 @HOME
 @JSON
-def search(query: str, home: Path | None, as_json: bool, **asked: Any) -> None:
+def search(query: str, sessions: bool, home: Path | None, as_json: bool, **asked: Any) -> None:
     """Search what is remembered, through the running node. Each hit says which side found it, its rank there and the raw score.
 
     \b
     Example: thalweg search "sign of an offset" --kind Insight --as-of 2026-01-05
+             thalweg search "when did we decide on the parser" --sessions
     """
-    from thalweg.show_search import show_hits
+    from thalweg.show_search import show_hits, show_sessions
 
-    answer = ask(settings_of(home=home).home, "search", query=query, **asked)
-    print_json(answer) if as_json else show_hits(query, answer)
+    answer = ask(settings_of(home=home).home, "search", query=query, sessions=sessions, **asked)
+    if as_json:
+        print_json(answer)
+    else:
+        (show_sessions if sessions else show_hits)(query, answer)
 
 
 COMMAND = search

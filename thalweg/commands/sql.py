@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from thalweg.commands.options import HOME, JSON, print_json, settings_of
+from thalweg.commands.options import HOME, JSON, print_csv, print_json, settings_of
 
 
 @click.command()
@@ -15,8 +15,16 @@ from thalweg.commands.options import HOME, JSON, print_json, settings_of
 @click.option("--max-age", type=float, default=1.0, show_default=True, help="Reuse a snapshot that is at most this old, in seconds.")
 @click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Seconds before the query is killed.")
 @click.option("--max-rows", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["auto", "table", "records", "csv", "json"]),
+    default="auto",
+    show_default=True,
+    help="auto: a table, or where its columns would be too narrow to read records.",
+)
 @JSON
-def sql(query: str, home: Path | None, max_age: float, timeout_s: float, max_rows: int, as_json: bool) -> None:
+def sql(query: str, home: Path | None, max_age: float, timeout_s: float, max_rows: int, form: str, as_json: bool) -> None:
     """One read-only SQL statement over the analysts' schema (docs/tables.md).
 
     \b
@@ -28,13 +36,14 @@ def sql(query: str, home: Path | None, max_age: float, timeout_s: float, max_row
 
     snapshot, age_s = snapshot_of(settings_of(home=home).home, max_age)
     answer = run_sql(snapshot, query, timeout_s=timeout_s, max_rows=max_rows)
-    if as_json:
+    if form == "csv":
+        print_csv(answer.columns, answer.rows)
+    elif as_json or form == "json":
         names = ("columns", "types", "rows", "truncated", "elapsed_ms")
         print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": age_s})
     else:
-        show_rows(
-            answer.columns, answer.rows, f"{answer.elapsed_ms:.0f} ms, as of {age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
-        )
+        caption = f"{answer.elapsed_ms:.0f} ms, as of {age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
+        show_rows(answer.columns, answer.rows, caption, as_records=None if form == "auto" else form == "records")
 
 
 COMMAND = sql

@@ -15,17 +15,20 @@ from thalweg.control import NotRunning, ask
 @HOME
 @JSON
 def status(home: Path | None, as_json: bool) -> None:
-    """How far each part is. Exit code 1 when anything is behind, stuck or dead.
+    """How far each part is; without a node, what is known of the last one. Exit code 1 when anything is behind, stuck or dead.
 
     \b
     Example: thalweg status --json
     """
     from thalweg.show import show_status
 
+    settings = settings_of(home=home)
     try:
-        report = ask(settings_of(home=home).home, "status")
-    except NotRunning as error:
-        report = {"status": "red", "problems": [error.message]}
+        report = ask(settings.home, "status")
+    except NotRunning:
+        from thalweg.last_known import last_known
+
+        report = last_known(settings.home, settings.broker_url)
     print_json(report) if as_json else show_status(report)
     sys.exit(0 if report["status"] == "green" else 1)
 

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.toolsets.talos.answers import caught_up
 from processors.embedding.api import KeyMissing
+from processors.embedding.model import Embedder, encode_documents
 from storage.reader import Outcome
 from streams.errors import EmbedderUnavailable, Refused
 from streams.events import Event
@@ -104,8 +106,8 @@ async def write(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] 
     return published, await decided(call, published, event)
 
 
-async def write_embedded(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] | None, str]:
-    """Publish, wait for the decision and for the vector; the third says what became of the vector.
+async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Published, Mapping[str, Any] | None, str]:
+    """Publish, wait for the decision and for the record's vector; the third says what became of the vector.
 
     Raises KeyMissing, before anything is published, when a provider is to embed and its key is not there.
     """
@@ -115,7 +117,15 @@ async def write_embedded(call: Call, event: Event) -> tuple[Published, Mapping[s
     result, is_embedded = await asyncio.gather(decided(call, published, event), caught_up(call, published, "embed"))
     if call.gateway.embedder is None:
         return published, result, "failed"
-    return published, result, "success" if is_embedded and result is not None else "pending"
+    if not is_embedded or result is None:
+        return published, result, "pending"
+    return published, result, "retried" if await call.read(lambda cursor: _was_retried(cursor, call.namespace, record_id)) else "success"
+
+
+def _was_retried(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> bool:
+    """Whether the model had to be asked more than once for the vector."""
+    asked = "SELECT 1 FROM embedding_retries WHERE namespace = ? AND record_id = ?"
+    return bool(cursor.execute(asked, [namespace, record_id]).fetchall())
 
 
 def written(published: Published, fields: Mapping[str, Any], *, pending: bool = False) -> dict[str, Any]:
@@ -126,10 +136,21 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
     return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
 
 
-async def encode(call: Call, *texts: str) -> tuple[np.ndarray, str]:
-    """A unit vector a text, and the space that they are of. Raises EmbedderUnavailable when the node runs without a model."""
-    embedder = call.gateway.embedder
-    if embedder is None:
+async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
+    """The unit vector of what is looked for, and its space. Raises EmbedderUnavailable when the node runs without a model."""
+    embedder = embedder_of(call)
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [embedder.info.query_prefix + text])
+    return vectors[0], embedder.info.space
+
+
+async def encode_stored(call: Call, *texts: str) -> np.ndarray:
+    """A unit vector a text, as they are stored. Raises EmbedderUnavailable when the node runs without a model."""
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, encode_documents, embedder_of(call), list(texts))
+    return vectors
+
+
+def embedder_of(call: Call) -> Embedder:
+    """The node's model. Raises EmbedderUnavailable when it has none."""
+    if call.gateway.embedder is None:
         raise EmbedderUnavailable("The node runs without an embedding model.")
-    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, list(texts))
-    return vectors, embedder.info.space
+    return call.gateway.embedder

@@ -11,7 +11,7 @@ import duckdb
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.identifiers import event_number
+from processors.cognitive.identifiers import L2, event_number, record_id
 from streams.clock import format_time
 from streams.errors import EmbedderUnavailable
 
@@ -22,7 +22,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
     fields = {"content": arguments["content"], "source_ids": arguments["source_ids"], **coverage}
     event = answers.request(call, "cm.l2.stored", fields | {"fidelity_threshold": call.gateway.cognitive.fidelity_threshold})
-    published, result, status = await answers.write_embedded(call, event)
+    published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))
     fallback = {"id": event_number(event), "fidelity_score": None, "timestamp": format_time(event.time), "metadata": None}
     return answers.written(published, {**(result or fallback), "embedding_status": status}, pending=result is None)
 
@@ -36,7 +36,7 @@ async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict
     if not texts:
         return {}
     try:
-        vectors, _ = await answers.encode(call, content, "\n".join(texts))
+        vectors = await answers.encode_stored(call, content, "\n".join(texts))
     except EmbedderUnavailable:
         return {}  # the insight is kept all the same
     return {"source_coverage": round(max(0.0, float(vectors[0] @ vectors[1])), 6), "coverage_model": embedder.info.model_id}

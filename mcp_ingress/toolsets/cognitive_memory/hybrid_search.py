@@ -23,8 +23,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if given is not None:
         vector, space = _given_vector(call, given), None
     else:
-        vectors, space = await answers.encode(call, arguments["query_text"])
-        vector = vectors[0]
+        vector, space = await answers.encode_asked(call, arguments["query_text"])
     is_fresh = await call.fresh("embed")
     result = await retrieve(call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace), space=space)
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}

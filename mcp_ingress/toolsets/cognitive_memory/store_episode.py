@@ -8,7 +8,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from processors.cognitive.episodes import reflection_warnings
-from processors.cognitive.identifiers import event_number
+from processors.cognitive.identifiers import EPISODE, event_number, record_id
 from streams.clock import format_time
 
 
@@ -16,7 +16,7 @@ async def store(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, and wait for the row and the vector of its query."""
     answers.checked_texts(arguments, "query", "reflection")
     event = answers.request(call, "cm.episode.stored", {name: arguments[name] for name in ("query", "reward", "reflection")})
-    published, result, status = await answers.write_embedded(call, event)
+    published, result, status = await answers.write_embedded(call, event, record_id(EPISODE, event_number(event)))
     known = {"id": event_number(event), "query": arguments["query"], "reward": float(arguments["reward"])}
     fields = {**known, "created_at": format_time(event.time), "embedding_status": status}
     warnings = reflection_warnings(arguments["reflection"])

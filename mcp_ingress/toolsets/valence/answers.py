@@ -26,6 +26,12 @@ from streams.clock import format_time
 from streams.errors import Refused
 from streams.events import Event
 
+FOUND_BY: Mapping[str, str] = {
+    "belief": "belief_query finds beliefs by what they say",
+    "entity": "entity_search finds entities by their names",
+    "tension": "tension_list names those that there are",
+}
+"""How to come by the id of one that exists."""
 SUBSTRATE = "valence.substrate"
 """The group of the belief tools, which can be chosen alone."""
 
@@ -124,7 +130,7 @@ def checked_draft(arguments: Mapping[str, Any], **changes: Any) -> Draft:
 
 def not_found(code: str, what: str, identity: str) -> Refused:
     """The refusal of an id that nothing has."""
-    return Refused(f"There is no {what} {identity}.", code=code, details={f"{what}_id": identity})
+    return Refused(f"There is no {what} {identity}; {FOUND_BY[what]}.", code=code, details={f"{what}_id": identity})
 
 
 def submitted(asked: Event, belief_id: str, draft: Draft, **fields: Any) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
-from mcp_ingress.toolsets.valence.belief_search import Conditions, search_beliefs, vector_of
+from mcp_ingress.toolsets.valence.belief_search import Conditions, search_beliefs
+from processors.embedding.query import encoded_query
 
 
 async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -25,7 +26,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
             raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
-    vector, space = await vector_of(call, query)
+    vector, _, space = await encoded_query(call.gateway.embedder, query)
     indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
     found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, held, query, vector, conditions, limit, now, space=space))
     shown = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from datetime import datetime
 import duckdb
 import numpy as np
 
-from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
 from processors.tension_candidates import beliefs_about
 from processors.valence.beliefs import label_of_record
@@ -19,7 +17,6 @@ from processors.valence.confidence import age_days, recency
 from processors.valence.wording import without_grammar
 from storage.held_beliefs import Beliefs, HeldBeliefs
 from storage.search.engine import SearchIndexes
-from streams.errors import EmbedderUnavailable
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
 MIN_COSINE = 0.30
@@ -45,18 +42,6 @@ class Found:
     parts: Mapping[str, float]
 
 
-async def vector_of(call: Call, text: str) -> tuple[np.ndarray | None, str | None]:
-    """The unit vector of a text and the space that it is of; None when no embedder answers."""
-    embedder = call.gateway.embedder
-    if embedder is None:
-        return None, None
-    try:
-        vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [text])
-    except EmbedderUnavailable:
-        return None, None
-    return vectors[0], embedder.info.space
-
-
 def search_beliefs(
     cursor: duckdb.DuckDBPyConnection,
     indexes: SearchIndexes,
@@ -75,13 +60,11 @@ def search_beliefs(
     labels = beliefs.labels[allowed]
     if not len(labels):
         return [], 0
-    near, cosines = (np.empty(0, np.int64), np.empty(0)) if vector is None else indexes.within(vector, MIN_COSINE, labels, space=space)
     asked, pool = without_grammar(text), max(3 * limit, MIN_POOL)
+    near, best = (np.empty(0, np.int64), []) if vector is None else indexes.within(vector, MIN_COSINE, labels, pool, space=space)
     said = dict(indexes.words(cursor, asked, conditions.namespace, pool, labels))
-    others = _others(cursor, conditions.namespace, beliefs.labels[~allowed])
-    total = indexes.count_matches(cursor, asked, conditions.namespace, labels, np.sort(near), others)
-    best = near[np.argpartition(-cosines, pool)[:pool]] if len(near) > pool else near
-    chosen = np.array(list(dict.fromkeys([*best.tolist(), *said])), np.int64)
+    total = indexes.count_matches(cursor, asked, conditions.namespace, labels, near)
+    chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
     meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
     most = max(said.values(), default=0.0)
     semantic = {label: _semantic(float(cosine), said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning, strict=True)}
@@ -145,9 +128,3 @@ def _among(beliefs: Beliefs, labels: np.ndarray) -> np.ndarray:
     among = np.zeros(len(beliefs.labels), bool)
     among[beliefs.places(np.asarray(labels, np.int64))] = True
     return among
-
-
-def _others(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: np.ndarray) -> np.ndarray:
-    """The labels of everything in the namespace that is not asked for: these beliefs, and what is none."""
-    found = cursor.execute("SELECT label FROM documents WHERE namespace = ? AND kind <> 'Belief'", [namespace]).fetchnumpy()
-    return np.concatenate([beliefs, np.asarray(found["label"], np.int64)])

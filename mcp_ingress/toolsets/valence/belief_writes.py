@@ -11,8 +11,8 @@ import numpy as np
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, contents_of, find_belief, find_recorded, without_action
-from mcp_ingress.toolsets.valence.belief_search import vector_of
-from processors.tension_candidates import find_tensions, nearest_held
+from processors.embedding.query import encoded_document
+from processors.tension_candidates import find_tensions, nearest_held, read_stated
 from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
@@ -37,12 +37,14 @@ class Near:
 async def near_to(call: Call, content: str) -> Near:
     """The text's vector and what is near to it: looked for once, before the request is published, for what says the same and for
     what may contradict it. Nothing is known while the store does not answer: the write goes on."""
-    vector, space = await vector_of(call, content)
+    vector, space = await encoded_document(call.gateway.embedder, content)
     if vector is None:
         return Near()
     indexes, namespace = call.gateway.indexes, call.namespace
     try:
-        near = await call.read(lambda cursor: nearest_held(cursor, indexes, namespace, vector, CANDIDATE_COSINE, CANDIDATES, space=space))
+        [near] = await call.read(
+            lambda cursor: nearest_held(cursor, indexes, namespace, vector[None], CANDIDATE_COSINE, CANDIDATES, space=space)
+        )
     except Unavailable:
         return Near(vector, None, space)
     return Near(vector, near, space)
@@ -67,7 +69,13 @@ def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: 
 
 
 def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief_id: str, near: Near) -> list[Row]:
-    findings = find_tensions(cursor, call.gateway.indexes, call.namespace, belief_id, near.vector, near.cosines, space=near.space)
+    stated = read_stated(cursor, call.namespace, [belief_id]).get(belief_id)
+    if stated is None:
+        return []
+    indexes, cosines = call.gateway.indexes, near.cosines
+    if cosines is None and near.vector is not None:
+        [cosines] = nearest_held(cursor, indexes, call.namespace, near.vector[None], CANDIDATE_COSINE, CANDIDATES, space=near.space)
+    findings = find_tensions(cursor, indexes, call.namespace, belief_id, stated, near.vector, cosines or {}, space=near.space)
     if not findings:
         return []
     recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding in findings])

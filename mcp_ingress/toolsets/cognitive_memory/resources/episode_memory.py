@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mcp_ingress.gateway import Call
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
+from storage.vectors import read_vectors
 from streams.errors import Refused
 
-_SIMILAR = """
-SELECT e.id, e.query, e.reward, e.reflection, greatest(0.0, list_cosine_similarity(v.vector, ?::FLOAT[])) AS similarity, e.created_at, e.namespace
+_EMBEDDED = """
+SELECT e.id, e.query, e.reward, e.reflection, v.vector, e.created_at, e.namespace
 FROM episode_memory e
 JOIN embeddings v ON v.namespace = e.namespace AND v.record_id = 'episode-' || e.id AND v.space = ?"""
 
@@ -20,15 +23,25 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     """Most similar first; every episode within the filters is compared."""
     if not arguments["query"].strip():
         raise Refused("The parameter `query` is blank; it needs some text.")
-    vectors, space = await answers.encode(call, arguments["query"])
+    space = answers.embedder_of(call).info.space
+    [vector] = await answers.encode_stored(call, arguments["query"])  # compared with queries, which are stored
     is_fresh = await call.fresh("embed")
     chosen = Conditions(call.namespace).add("reward >= ?", arguments.get("reward_min"))
-    chosen.add("created_at >= ?", since(call.clock.now(), arguments["days_back"])).add("similarity >= ?", arguments["min_similarity"])
-    columns = f"WITH compared AS ({_SIMILAR}) SELECT id, query, reward, reflection, similarity, created_at FROM compared"
+    chosen.add("created_at >= ?", since(call.clock.now(), arguments["days_back"]))
+    columns = f"WITH embedded AS ({_EMBEDDED}) SELECT id, query, reward, reflection, vector, created_at FROM embedded"
+    find = select(columns, chosen, "ORDER BY created_at DESC, id", before=(space,))
+    similar = await call.read(lambda cursor: _compared(find(cursor), vector))
+    return [row for row in similar if row["similarity"] >= arguments["min_similarity"]][: arguments["top_k"]], is_fresh
 
-    tail = "ORDER BY similarity DESC, created_at DESC, id LIMIT ?"
-    rows = await call.read(select(columns, chosen, tail, arguments["top_k"], before=(vectors[0].tolist(), space)))
-    return [row | {"similarity": round(row["similarity"], 6)} for row in rows], is_fresh
+
+def _compared(rows: list[dict[str, Any]], asked: np.ndarray) -> list[dict[str, Any]]:
+    """The rows with their cosine to a unit vector, never below 0, in place of their own vector; most similar first."""
+    if not rows:
+        return []
+    cosines = np.maximum(0.0, read_vectors([row["vector"] for row in rows]) @ np.asarray(asked, np.float32)).tolist()
+    order = ("id", "query", "reward", "reflection", "similarity", "created_at")
+    found = [row | {"similarity": round(cosine, 6)} for row, cosine in zip(rows, cosines, strict=True)]
+    return sorted(({name: row[name] for name in order} for row in found), key=lambda row: -row["similarity"])
 
 
 RESOURCE = Resource(

@@ -36,10 +36,10 @@ async def _search(
     call: Call, query: str, top_k: int, least: float | None, first: datetime | None, behind: datetime | None
 ) -> list[dict[str, Any]]:
     """Searched with larger and larger pools until the filters leave enough, or there are no more."""
-    vectors, space = await answers.encode(call, query)
+    vector, space = await answers.encode_asked(call, query)
     chosen, pool = insights(call.namespace, created_from=first, created_before=behind), POOL * top_k
     while True:
-        result = await retrieve(call, query, vectors[0], 2 * pool, WEIGHTS, chosen, pool=pool, space=space)
+        result = await retrieve(call, query, vector, 2 * pool, WEIGHTS, chosen, pool=pool, space=space)
         kept = [found for found in result.found if least is None or found.row["fidelity_score"] >= least]
         if least is None or len(kept) >= top_k or max(result.semantic, result.keyword) < pool:
             return [_shown(found.row) | {"score": round(found.place.score, 6)} for found in kept[:top_k]]

@@ -1,0 +1,52 @@
+"""Vectors are kept as bytes: a store of before is converted, and an analyst still gets the numbers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from storage.database import Database
+from storage.migrate import known_migrations, migrate
+from storage.vectors import read_vector, stored_vector
+from storage.writer import Changes, Writer
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+VECTOR = np.array([0.0, 1.5, -2.25e-39, 1e-45, 3.4e38, 0.1, -0.333], np.float32)
+ABOUT = {"model_id": "m", "dtype": "float32", "dim": len(VECTOR), "is_trained": True, "namespace": "ns", "topic": "t", "partition": 0}
+
+
+def test_the_vectors_of_an_older_store_are_the_same_afterwards_and_can_be_read_as_numbers() -> None:
+    cursor = Database(None).cursor()
+    migrate(cursor, NOW, [each for each in known_migrations() if each.version < 6])
+    values = ", ".join(["?"] * 13)
+    cursor.execute(
+        f"INSERT INTO embeddings VALUES ({values}, NULL)", [1, "s", "r1", "m", "float32", 7, True, VECTOR.tolist(), "ns", "t", 0, 0, "e"]
+    )
+    assert 6 in migrate(cursor, NOW)
+    [(stored, numbers)] = cursor.execute("SELECT vector, vector_floats(vector) FROM embeddings").fetchall()
+    assert np.array_equal(read_vector(stored), VECTOR)
+    assert np.array_equal(np.array(numbers, np.float32), VECTOR)
+
+
+def test_a_row_costs_the_write_ahead_log_its_own_vector_only(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    migrate(database.cursor(), NOW)
+    writer, log = Writer(database), tmp_path / "thalweg.duckdb.wal"
+    vector = np.ones(384, np.float32)
+    sizes = []
+    for number in range(100):
+        row = {
+            "label": number,
+            "space": "s",
+            "record_id": f"r{number}",
+            "offset": number,
+            "event_id": f"e{number}",
+            "vector": vector,
+            **ABOUT,
+        }
+        before = log.stat().st_size
+        writer.commit(Changes(appended={"embeddings": [row]}))
+        sizes.append(log.stat().st_size - before)
+    assert max(sizes) < 2 * len(stored_vector(vector))
