@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 
-from storage.search.grown import Mark, counts, mark, new_rows
+from storage.search.grown import NOTHING, Mark, mark, new_rows
 from storage.search.passages import PassageIndex
-from storage.search.planner import Filter, predicate, resolve
+from storage.search.planner import ROW_COLUMNS, Filter, is_plain, leaves, resolve
 from streams.ids import document_label
 
 REMEMBERED = 8
-_ENDED_BY = ("merges", "prunes")
+ENDED_BY = ("merges", "prunes")
 """Tables whose rows take a record out of what `exclude_merged` leaves."""
 
 
@@ -50,12 +51,21 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A filter's labels as of a generation, and how far the tables were read for it."""
+    """A filter's labels as of a generation, how far the documents were read for it, and how many records had ended."""
 
     generation: int
     allowed: Allowed
     documents: Mark
-    ended: tuple[Mark, ...]
+    ended: int
+
+
+class _Ended:
+    """The labels of merged and pruned records, in the order in which they came. They only become more."""
+
+    def __init__(self) -> None:
+        self.order: list[int] = []
+        self.labels: set[int] = set()
+        self.marks: dict[str, Mark] = dict.fromkeys(ENDED_BY, NOTHING)
 
 
 class AllowedLabels:
@@ -64,45 +74,73 @@ class AllowedLabels:
     def __init__(self) -> None:
         self._known: dict[Filter, _Known] = {}
         """Replaced, never changed."""
+        self._ended = _Ended()
         self._remembering = threading.Lock()
 
-    def get(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int) -> Allowed:
-        """What the filter leaves; `generation` changes with every commit that may matter (read it before asking)."""
+    def get(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]) -> Allowed:
+        """What the filter leaves; `generation` changes with every commit that may matter (read it before asking), `rows` says
+        how many each table had then."""
         known = self._known.get(filter)
         if known is None or known.generation != generation:
-            known = self._grown(cursor, filter, known, generation) or self._resolved(cursor, filter, generation)
+            known = self._grown(cursor, filter, known, generation, rows) or self._resolved(cursor, filter, generation, rows)
             with self._remembering:
                 others = [(other, one) for other, one in self._known.items() if other != filter]
                 self._known = dict([*others[1 - REMEMBERED :], (filter, known)])
         return known.allowed
 
-    def _resolved(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int) -> _Known:
-        documents, ended = mark(cursor, "documents"), tuple(mark(cursor, table) for table in _ENDED_BY)
+    def _resolved(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]) -> _Known:
+        ended = self._follow(cursor, rows)  # before the labels: what ends meanwhile is taken out twice
+        documents = mark(cursor, "documents")
         labels = resolve(cursor, filter)
-        return _Known(generation, Allowed(labels, len(labels) == documents.rows), documents, ended)
+        return _Known(generation, Allowed(labels, len(labels) == documents.rows), documents, 0 if ended is None else len(ended.order))
 
-    def _grown(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, known: _Known | None, generation: int) -> _Known | None:
+    def _follow(self, cursor: duckdb.DuckDBPyConnection, rows: Mapping[str, int]) -> _Ended | None:
+        """What has ended; None when a table of it has not simply grown."""
+        with self._remembering:
+            ended = self._ended
+            for table in ENDED_BY:
+                if rows[table] == ended.marks[table].rows:
+                    continue
+                found = new_rows(cursor, table, "namespace, record_id", ended.marks[table], rows[table])
+                if found is None:
+                    self._ended, self._known = _Ended(), {}
+                    return None
+                new = [document_label(*row) for row in found[0]]
+                ended.labels.update(new)
+                ended.order.extend(new)
+                ended.marks[table] = found[1]
+            return ended
+
+    def _grown(
+        self, cursor: duckdb.DuckDBPyConnection, filter: Filter, known: _Known | None, generation: int, rows: Mapping[str, int]
+    ) -> _Known | None:
         """What was known, with what has come since; None when the filter looks at more than documents and what ends them."""
-        if known is None or not _is_plain(filter):
+        if known is None or not is_plain(filter):
             return None
-        total, *others = counts(cursor, "documents", *_ENDED_BY)
-        condition = predicate(filter)
-        fresh = new_rows(cursor, "documents", f"label, {condition.sql}", known.documents, total, condition.parameters)
-        if fresh is None:
+        ended = self._follow(cursor, rows)
+        fresh = new_rows(cursor, "documents", f"label, {ROW_COLUMNS}", known.documents, rows["documents"])
+        if ended is None or fresh is None:
             return None
-        labels = known.allowed.labels
-        ended: list[Mark] = []
-        for table, before, count in zip(_ENDED_BY, known.ended, others, strict=True):
-            rows = ([], before) if count == before.rows else new_rows(cursor, table, "namespace, record_id", before, count)
-            if rows is None:
-                return None
-            if filter.exclude_merged and rows[0]:
-                labels = np.setdiff1d(labels, [document_label(*row) for row in rows[0]], assume_unique=False)
-            ended.append(rows[1])
-        if new := [label for label, is_left in fresh[0] if is_left]:
-            labels = np.union1d(labels, np.array(new, np.int64))
-        return _Known(generation, Allowed(labels, len(labels) == fresh[1].rows), fresh[1], tuple(ended))
+        new = [label for label, *row in fresh[0] if leaves(filter, row)]
+        gone: list[int] = []
+        count = len(ended.order)
+        if filter.exclude_merged:
+            new = [label for label in new if label not in ended.labels]
+            gone = ended.order[known.ended : count]
+        allowed = known.allowed
+        labels = _changed(allowed.labels, new, gone) if new or gone else allowed.labels
+        if labels is not allowed.labels or allowed.is_everything != (len(labels) == fresh[1].rows):
+            allowed = Allowed(labels, len(labels) == fresh[1].rows)
+        return _Known(generation, allowed, fresh[1], count)
 
 
-def _is_plain(filter: Filter) -> bool:
-    return not filter.tags and not filter.entities and filter.valid_at is None and (filter.known_at is None or not filter.exclude_merged)
+def _changed(labels: np.ndarray, new: list[int], gone: list[int]) -> np.ndarray:
+    """Sorted labels with some more, and without some that may be among them."""
+    if gone:
+        labels = np.setdiff1d(labels, np.array(gone, np.int64), assume_unique=True)
+    come = np.sort(np.array(new, np.int64))
+    places = np.searchsorted(labels, come)
+    if len(labels):  # what came while the filter was resolved is in it already
+        is_new = labels[np.minimum(places, len(labels) - 1)] != come
+        come, places = come[is_new], places[is_new]
+    return np.insert(labels, places, come)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import duckdb
 import numpy as np
 
-from storage.search.allowed import Allowed, AllowedLabels
-from storage.search.background import background
-from storage.search.dates import NamedDate, named_dates, nearness
+from storage.search.allowed import ENDED_BY, Allowed, AllowedLabels
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
+from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
-from storage.search.hits import Asked, Hit, SearchResult, read_best, read_dates
-from storage.search.keyword import TERMS, WORDS, Scores
+from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
 from storage.search.planner import Filter
-from storage.search.ranking import Evidence, late_scores, score_parts
-from storage.search.relations import Relations
+from storage.search.ranked import found_by, ranked, seeds_of
+from storage.search.relations import FOLLOWED, Relations
 from storage.search.scan import SCANNED_ROWS, scan_documents
+from storage.search.tantivy_parts import TERMS, WORDS, Scores
 from storage.search.tokens import Tokens
 from storage.search.vector import Matches, VectorIndex, VectorModel
 
@@ -30,20 +29,15 @@ __all__ = ["Hit", "SearchIndexes", "SearchResult"]
 Found = TypeVar("Found")
 
 MIN_POOL = 50
-SEEDS = 5
 MIN_COSINE = 0.30
 MIN_COSINE_RANKED = 0.15
 KEYWORD_DEPTH = 400
 """So many BM25 scores count as evidence; candidates are the best of them only."""
 PASSAGES_EACH = 3
 """How many entries a side is asked for to get as many documents, where there are long ones."""
-EXPANDED = 30
-"""Of so many of the best of a side the neighbours in their sessions are candidates too."""
-
-
-DATED = 20
-"""So many of what was recorded at a date that the query names are candidates by their vectors alone."""
 REMEMBERED = 8
+WARMED_ROWS = 5_000
+"""Fewer relations and entities than these are read by the first search that asks (some 20 ms)."""
 
 
 class SearchIndexes(HeldIndexes):
@@ -53,11 +47,33 @@ class SearchIndexes(HeldIndexes):
         super().__init__(directory, connect, model)
         self._allowed = AllowedLabels()
         self._relations = Relations()
-        self._remembered: dict[tuple[Hashable, int], Any] = {}
+        self._rows = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
+        self._warming: threading.Thread | None = None
+        self._remembered: dict[Hashable, tuple[int, Any]] = {}
+
+    def open(self, positions: Mapping[str, int]) -> None:
+        """What `HeldIndexes.open` does; where there are many relations they are read in the background, not by the first search."""
+        super().open(positions)
+        cursor = self._connect()
+        if sum(self._rows.at(cursor, self._generation)[table] for table in FOLLOWED) > WARMED_ROWS:
+            self._warming = threading.Thread(target=self._follow, args=(cursor,), name="warm-relations")
+            self._warming.start()
+
+    def close(self, *, save: bool = True) -> None:
+        super().close(save=save)
+        if self._warming is not None:
+            self._warming.join()
+
+    def _follow(self, cursor: duckdb.DuckDBPyConnection) -> Relations:
+        """The relations as of now."""
+        generation, relations = self._generation, self._relations
+        relations.follow(cursor, generation, self._rows.at(cursor, generation))
+        return relations
 
     def remove(self, labels: Sequence[int]) -> None:
         super().remove(labels)
-        self._allowed, self._relations = AllowedLabels(), Relations()  # what has gone is not to be told from what has come
+        # what has gone is not to be told from what has come
+        self._allowed, self._relations, self._remembered = AllowedLabels(), Relations(), {}
 
     def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray], *, space: str | None = None) -> list[Matches]:
         """Of each group of labels (sorted, int64) the k nearest to a unit vector of `space`, as (label, cosine), best first."""
@@ -129,16 +145,35 @@ class SearchIndexes(HeldIndexes):
 
     def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> Allowed:
         """What the filter leaves, remembered until something is applied, and then brought up to date."""
-        return self._allowed.get(cursor, filter, self._generation)
+        generation = self._generation
+        return self._allowed.get(cursor, filter, generation, self._rows.at(cursor, generation))
 
-    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
-        """What `find` gives, remembered under what was asked until something is applied."""
-        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+    def ends(self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str, event_id: str | None = None) -> dict[str, str | None]:
+        """id -> kind of what is one relation away from a record, and of the entities that were found in its event; the kind of what is
+        no entity is None."""
+        return self._follow(cursor).ends(namespace, record_id, event_id)
+
+    def followed(
+        self, cursor: duckdb.DuckDBPyConnection, asked: Hashable, find: Callable[[Found | None, Mapping[str, int]], Found]
+    ) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied. It is told what it gave last, None where that
+        is forgotten, and how many rows `documents` and what ends them have."""
+        generation = self._generation  # read before asking: what is committed meanwhile belongs to the next one
         known = self._remembered  # replaced, never changed: readers share it
-        if key not in known:
-            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
-            known = self._remembered = dict([*current[1 - REMEMBERED :], (key, find())])
-        return cast(Found, known[key])
+        last, found = known.get(asked, (-1, None))
+        if last != generation:
+            found = find(found, self._rows.at(cursor, generation))
+            others = [(other, one) for other, one in known.items() if other != asked]
+            if self._remembered is known:  # else it was forgotten, or somebody else came first
+                self._remembered = dict([*others[1 - REMEMBERED :], (asked, (generation, found))])
+        return cast(Found, found)
+
+    def listen(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> Heard:
+        """What a search can do while its text is encoded: the keyword side, and bringing up to date what is remembered of the tables."""
+        with self._pace.searching():
+            heard = Heard(*self.keyword_side(cursor, text, filter, KEYWORD_DEPTH, alone=False))
+            self._follow(cursor)
+            return heard
 
     def search(
         self,
@@ -154,30 +189,37 @@ class SearchIndexes(HeldIndexes):
         tokens: Tokens | None = None,
         space: str | None = None,
         sessions: int = 0,
+        heard: Heard | None = None,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
         by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
-        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
-        ranks, 0.15 where the cosine itself is what counts.
+        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`:
+        below it the vector side finds nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts. `heard`:
+        what `listen` gave for this text and filter.
         """
         size = pool or max(3 * limit, MIN_POOL)
-        is_live = space is None or (self.model is not None and space == self.model.space)
-        is_ranked = is_live and tokens is not None and vector is not None and weights is None and bool(self.late.tokens)
-        allowed = self.allowed(cursor, filter)
-        near: Matches = []
-        fits: dict[int, int] = {}
-        if vector is not None:
-            near, fits = self.vector_side(vector, size, allowed, space)
-            floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
-            near = [match for match in near if match[1] >= floor]
-        said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, alone=vector is None)
-        asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
-        if is_ranked:
-            return self._ranked(asked, near, said, limit, sessions)
-        return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
+        with self._pace.searching():
+            is_live = space is None or (self.model is not None and space == self.model.space)
+            is_ranked = is_live and tokens is not None and vector is not None and weights is None and bool(self.late.tokens)
+            allowed = self.allowed(cursor, filter)
+            near: Matches = []
+            fits: dict[int, int] = {}
+            if vector is not None:
+                near, fits = self.vector_side(vector, size, allowed, space)
+                floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
+                near = [match for match in near if match[1] >= floor]
+            depth = KEYWORD_DEPTH if is_ranked else size
+            if heard is not None and depth <= KEYWORD_DEPTH and (vector is not None or self._keywords_ready):
+                said, spoken = heard.said[:depth], heard.fits
+            else:
+                said, spoken = self.keyword_side(cursor, text, filter, depth, alone=vector is None)
+            asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
+            if is_ranked:
+                return self._answer(asked, *ranked(self, asked, near, said, sessions), limit)
+            return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
     def vector_side(self, vector: np.ndarray, k: int, allowed: Allowed | None, space: str | None = None) -> tuple[Matches, dict[int, int]]:
         """The vector side: the k nearest documents, by their best passages; and document -> label of what fitted best."""
@@ -238,8 +280,8 @@ class SearchIndexes(HeldIndexes):
 
     def _fused(self, asked: Asked, near: Matches, said: Scores, limit: int, weights: Mapping[str, float]) -> SearchResult:
         """Reciprocal-rank fusion of the sides vector, keyword and graph."""
-        sides = _found_by(asked, near, said)
-        sides["graph"] = self._dated(asked, self._search_graph(asked, sides))[: asked.size]
+        sides = found_by(asked, near, said)
+        sides["graph"] = self._dated(asked, self.graph_side(asked, sides))[: asked.size]
         scores = fuse({side: [label for label, _ in matches] for side, matches in sides.items()}, weights)
         parts: dict[int, dict[str, float]] = {label: {} for label in scores}
         for side, matches in sides.items():
@@ -247,78 +289,9 @@ class SearchIndexes(HeldIndexes):
                 parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
         return self._answer(asked, sides, scores, parts, limit)
 
-    def _ranked(self, asked: Asked, near: Matches, said: Scores, limit: int, sessions: int) -> SearchResult:
-        """Candidates of every side and their neighbours in their sessions, by the sum of absolute scores."""
-        assert asked.tokens is not None and asked.vector is not None
-        late = self.late
-        assert late.tokens is not None
-        sides = _found_by(asked, near, said[: asked.size])
-        sides["graph"] = self._search_graph(asked, sides)[: asked.size]
-        chosen = dict.fromkeys(label for label, _ in (*near, *said[: asked.size]))
-        around = late.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED])))
-        chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
-        chosen |= dict.fromkeys(label for label, _ in sides["graph"])
-        dates = named_dates(asked.text)
-        dated = self._nearest_at(asked, dates)
-        chosen |= dict.fromkeys(dated)
-        if sessions:
-            best = (label for pair in zip_longest(near, said) for label, _ in filter(None, pair))
-            chosen |= dict.fromkeys(late.timelines.together([*dated, *best], sessions))
-        found = dict.fromkeys(asked.allowed.of(np.fromiter(chosen, np.int64, len(chosen))).tolist())
-        weights = late.tokens.weights(asked.tokens)
-        matches = late.matches(asked.tokens, weights, found)
-        ceiling = self._index_of_keywords().ceiling(asked.text) or 1.0
-        seeds = _seeds({side: sides[side] for side in ("vector", "keyword")})
-        around |= late.around(label for label in found if label not in around)
-        evidence = Evidence(
-            matches={label: row for label, (row, _) in matches.items()},
-            weights=weights,
-            keyword={label: score / ceiling for label, score in said if label in found},
-            vector=self._cosines(asked.vector, found),
-            background=background(self.cosines, asked.vector, asked.allowed.labels),
-            lengths=late.lengths(list(found)),
-            near={label: [one for one in around.get(label, ()) if one[0] in found] for label in found},
-            asking={label: share for label in found if (share := late.asking.share(label))},
-            parents={label: seeds[int(place)] for label, place in sides["graph"]},
-        )
-        if dates:
-            moments = read_dates(asked.cursor, list(found))
-            evidence.dates = {label: close for label, (moment, _) in moments.items() if (close := nearness(dates, moment.date()))}
-            sides["date"] = sorted(evidence.dates.items(), key=_by_score)
-        asked.fits.update({label: part for label, (_, part) in matches.items()})
-        lates = late_scores(evidence)
-        parts = score_parts(evidence, found, lates)
-        sides["late"] = sorted(lates.items(), key=_by_score)
-        scores = {label: sum(given.values()) for label, given in parts.items()}
-        return self._answer(asked, sides, scores, parts, limit)
-
-    def _nearest_at(self, asked: Asked, dates: Sequence[NamedDate]) -> list[int]:
-        """Of what was recorded at a date with its year, the nearest."""
-        assert asked.vector is not None
-        found: list[int] = []
-        for first, last in filter(None, (named.bounds() for named in dates)):
-            start, end = max(first, asked.filter.created_from or first), min(last, asked.filter.created_before or last)
-            if start < end:
-                allowed = self.allowed(asked.cursor, replace(asked.filter, created_from=start, created_before=end))
-                found += [label for label, _ in self.vector_side(asked.vector, DATED, allowed)[0]]
-        return found
-
-    def _cosines(self, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
-        """The cosine of each document; of a long one the mean of its whole vector's and its best passage's."""
-        wanted = list(labels)
-        if self._vectors is None or not wanted:
-            return {}
-        parts = {label: self.late.passages.parts(label) for label in wanted}
-        every = [*wanted, *(part for some in parts.values() for part in some)]
-        cosines = self._vectors.cosines(vector, np.array(every, np.int64))
-        known = {label: cosine for label, cosine in zip(every, cosines.tolist(), strict=True) if cosine == cosine}
-        whole = {label: known[label] for label in wanted if label in known}
-        best = {
-            label: max(known[part] for part in some if part in known)
-            for label, some in parts.items()
-            if any(part in known for part in some)
-        }
-        return {label: (cosine + best.get(label, cosine)) / 2 for label, cosine in whole.items()}
+    def ceiling(self, text: str) -> float:
+        """The BM25 of a document that consists of nothing but the words of a text; 0 where nobody says any of them."""
+        return self._index_of_keywords().ceiling(text)
 
     def _answer(
         self,
@@ -343,10 +316,9 @@ class SearchIndexes(HeldIndexes):
         ]
         return SearchResult(hits, len(scores), self._degraded(asked.vector))
 
-    def _search_graph(self, asked: Asked, sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
+    def graph_side(self, asked: Asked, sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
         """Neighbours of the best of each side, by their best parent's place among these."""
-        self._relations.follow(asked.cursor, self._generation)
-        places = self._relations.neighbours(_seeds(sides))
+        places = self._follow(asked.cursor).neighbours(seeds_of(sides))
         kept = asked.allowed.of(np.fromiter(places, np.int64, len(places)))
         return [(label, float(places[label])) for label in kept.tolist()]
 
@@ -365,23 +337,3 @@ class SearchIndexes(HeldIndexes):
         if not self._keywords_ready and self._unindexed > SCANNED_ROWS:
             return "The keyword index is being rebuilt: until it is, older texts are found by their vectors only."
         return None
-
-
-def _found_by(asked: Asked, near: Matches, said: Scores) -> dict[str, Sequence[tuple[int, float]]]:
-    """The sides vector and keyword, of what the filter leaves only."""
-    labels = np.array([label for label, _ in (*near, *said)], np.int64)
-    found = set(asked.allowed.of(labels).tolist())
-    return {"vector": [match for match in near if match[0] in found], "keyword": [match for match in said if match[0] in found]}
-
-
-def _by_score(match: tuple[int, float]) -> tuple[float, int]:
-    return -match[1], match[0]
-
-
-def _seeds(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:
-    """The best of each side, best first: by the better of their ranks."""
-    ranks: dict[int, int] = {}
-    for matches in sides.values():
-        for rank, (label, _) in enumerate(matches[:SEEDS]):
-            ranks[label] = min(rank, ranks.get(label, SEEDS))
-    return sorted(ranks, key=lambda label: ranks[label])

@@ -6,6 +6,8 @@ the same, the numbers do not agree, and the caller computes anew.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import duckdb
@@ -19,6 +21,7 @@ class Mark(NamedTuple):
 
 
 NOTHING = Mark(0, -1)
+AT_ONCE = 1_024
 
 
 def counts(cursor: duckdb.DuckDBPyConnection, *tables: str) -> tuple[int, ...]:
@@ -35,14 +38,41 @@ def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:
     return Mark(*row)
 
 
-def new_rows(
-    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int, parameters: list[Any] | None = None
-) -> tuple[list[tuple[Any, ...]], Mark] | None:
-    """The columns of the rows after `known`, in the order in which they came, and the mark then; None when the table, which
-    has `count` rows, has not simply grown. `parameters` are those of `columns`."""
-    rows = cursor.execute(
-        f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [*(parameters or ()), known.last]
-    ).fetchall()
-    if known.rows + len(rows) != count:
+class TableCounts:
+    """The number of rows of some tables, asked for once a generation: whatever follows them looks only where it changed."""
+
+    def __init__(self, *tables: str) -> None:
+        self._tables = tables
+        self._known: tuple[int, dict[str, int]] = -1, {}
+
+    def at(self, cursor: duckdb.DuckDBPyConnection, generation: int) -> dict[str, int]:
+        """table -> rows; `generation` changes with every commit that may matter (read it before asking)."""
+        known = self._known
+        if known[0] != generation:
+            known = self._known = generation, dict(zip(self._tables, counts(cursor, *self._tables), strict=True))
+        return known[1]
+
+
+def follow_rows(
+    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int, take: Callable[[list[tuple[Any, ...]]], None]
+) -> Mark | None:
+    """Give the columns of the rows after `known` to `take`, some at a time, in the order in which they came; the mark then. None
+    when the table, which had `count` rows, has not simply grown."""
+    reached, last = known
+    found = cursor.execute(f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [known.last])
+    while rows := found.fetchmany(AT_ONCE):
+        take([row[1:] for row in rows])
+        reached, last = reached + len(rows), rows[-1][0]
+        time.sleep(0)  # the first time there are many, and searches wait for the interpreter
+    if reached != count and (reached,) != counts(cursor, table):  # more than were counted: they came in between
         return None
-    return [row[1:] for row in rows], Mark(count, rows[-1][0] if rows else known.last)
+    return Mark(reached, last)
+
+
+def new_rows(
+    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int
+) -> tuple[list[tuple[Any, ...]], Mark] | None:
+    """What `follow_rows` gives, at once."""
+    rows: list[tuple[Any, ...]] = []
+    reached = follow_rows(cursor, table, columns, known, count, rows.extend)
+    return None if reached is None else (rows, reached)

@@ -23,6 +23,7 @@ from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.grown import mark
 from storage.search.keyword import KeywordIndex
 from storage.search.late import LateIndex, entries_of
+from storage.search.pace import Pace
 from storage.search.spaces import Space, delete_others
 from storage.search.table import catch_up_keywords, catch_up_vectors, is_much, load_keywords, load_vectors, release_buffers, with_passages
 from storage.search.vector import VectorIndex, VectorModel
@@ -64,6 +65,7 @@ class HeldIndexes:
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
         self._closing = threading.Event()
+        self._pace = Pace()
         self._rebuilding: Future[None] | None = None
 
     def open(self, positions: Mapping[str, int]) -> None:
@@ -95,7 +97,7 @@ class HeldIndexes:
 
     def _fill_tokens(self, cursor: duckdb.DuckDBPyConnection) -> None:
         if len(self._missing_tokens) and self._live is not None:
-            self._live.fill_tokens(cursor, self._missing_tokens, self._closing.is_set)
+            self._live.fill_tokens(cursor, self._missing_tokens, self._closing.is_set, self._pace.pause)
         self._missing_tokens = np.empty(0, np.int64)
 
     @property
@@ -115,7 +117,7 @@ class HeldIndexes:
             self._spaces = self._spaces | {key_of(model): space}  # before the table is read: nothing falls between
             cursor = self._connect()
             catch_up_vectors(cursor, space.vectors)
-            space.fill_tokens(cursor, space.missing_tokens(cursor), self._closing.is_set)
+            space.fill_tokens(cursor, space.missing_tokens(cursor), self._closing.is_set, self._pace.pause)
             cursor.close()
             give_back()
         return len(self._spaces[key_of(model)].vectors)
@@ -144,7 +146,9 @@ class HeldIndexes:
         """Runs in its own thread. Rows that are applied meanwhile come through `apply`, so that nothing is missed."""
         cursor = self._connect()
         if not self._keywords_ready:
-            catch_up_keywords(cursor, self._index_of_keywords(), self.late.passages, self._closing.is_set, self._reached)
+            keywords, passages, pause = self._index_of_keywords(), self.late.passages, self._pace.pause
+            stopped, below = self._closing.is_set, self._unindexed
+            catch_up_keywords(cursor, keywords, passages, below=below, stopped=stopped, reached=self._reached, pause=pause)
             self._keywords_ready = not self._closing.is_set()
         self._fill_tokens(cursor)
         release_buffers(cursor)

@@ -11,20 +11,21 @@ A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
 
 from storage.search.holders import Holders
+from storage.search.links import copier, link, linker
 from storage.search.sealed import open_sealed, seal
+from storage.search.tantivy_parts import TERMS, WORDS, Scores, document_of, hits_of, labels_of, query_of, schema_of_documents
 from storage.search.terms import document_terms, document_words, query_terms, query_words
 
 if TYPE_CHECKING:
@@ -34,15 +35,12 @@ K1, B = 1.2, 0.75
 MAX_QUERY_TERMS = 64
 TERM_SET_LABELS = 1_000
 """Up to this many allowed labels are part of the query; more are looked up in what the query finds."""
-TERMS, WORDS = "text", "words"
-"""The two fields of a document."""
 _ASKED = {TERMS: query_terms, WORDS: query_words}
 _HELD = {TERMS: document_terms, WORDS: document_words}
 _HEAP_BYTES = 20_000_000
 _LIVE = "live"
 _SNAPSHOT_TRIES = 5
 _RESTING = ("meta.json", ".managed.json")
-Scores = list[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class KeywordIndex:
     def _start(self) -> None:
         import tantivy
 
-        self._schema = _schema()
+        self._schema = schema_of_documents()
         self._index = tantivy.Index(self._schema, path=str(self._live))
         self._writer = self._index.writer(heap_size=_HEAP_BYTES, num_threads=1)
         self._waiting: dict[int, _Waiting] = {}
@@ -79,6 +77,7 @@ class KeywordIndex:
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
         self._holders = Holders()
+        self._alone: dict[str, bool] = {}
 
     def __len__(self) -> int:
         return int(self._index.searcher().num_docs) + len(self._waiting)
@@ -105,6 +104,18 @@ class KeywordIndex:
                 self._seen_terms += waiting.length
             self._holders.added(label, counts[TERMS])
 
+    def build(self, documents: Iterable[tuple[int, str, str]]) -> None:
+        """Add many (label, namespace, text) that are not there; found when this returns, and not before. Holds up `commit` only."""
+        with self._committing:
+            for label, namespace, text in documents:
+                fields = {field: held(text) for field, held in _HELD.items()}
+                self._writer.add_document(document_of(label, namespace, {field: " ".join(terms) for field, terms in fields.items()}))
+                self._seen_documents += 1
+                self._seen_terms += len(fields[TERMS])
+            self._writer.commit()
+            self._reload()
+            self._holders.clear()
+
     def _is_committed(self, label: int) -> bool:
         from tantivy import Query
 
@@ -121,11 +132,11 @@ class KeywordIndex:
             if not batch:
                 return 0
             for label, waiting in batch.items():
-                self._writer.add_document(_document(label, waiting.namespace, waiting.texts))
+                self._writer.add_document(document_of(label, waiting.namespace, waiting.texts))
             self._writer.commit()
-            self._index.reload()
-            with self._overlay:  # only now: a searcher looks at the overlay first, so it misses nothing
-                for label in batch:
+            self._reload()
+            for label in batch:  # only now: a searcher looks at the overlay first, so it misses nothing
+                with self._overlay:
                     self._forget(label)
             return len(batch)
 
@@ -146,14 +157,30 @@ class KeywordIndex:
             for label in labels:
                 self._writer.delete_documents_by_term("label", label)
             self._writer.commit()
-            self._index.reload()
+            self._reload()
             self._holders.clear()
+
+    def _reload(self) -> None:
+        self._index.reload()
+        self._alone = {}
+
+    def _is_alone(self, known: dict[str, bool], searcher: tantivy.Searcher, namespace: str) -> bool:
+        """Whether every committed document is of this namespace: then a query need not say so, and takes half the time.
+
+        `known` is what `_alone` was before the searcher was made: what is counted for an older one is lost with it.
+        """
+        from tantivy import Query
+
+        if namespace not in known:
+            only = Query.const_score_query(Query.term_query(self._schema, "namespace", namespace, "basic"), 0.0)
+            known[namespace] = searcher.search(only, 1, count=True).count == searcher.num_docs
+        return known[namespace]
 
     def labels(self) -> np.ndarray:
         """Every label that can be found, sorted, int64."""
         with self._overlay:
             waiting = list(self._waiting)
-        return np.unique(np.concatenate([np.array(waiting, np.int64), _labels(self._index.searcher())]))
+        return np.unique(np.concatenate([np.array(waiting, np.int64), labels_of(self._index.searcher())]))
 
     def search(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None, *, field: str = TERMS) -> Scores:
         """The k best as (label, BM25), best first. `allowed`: sorted int64 labels, None for the whole namespace.
@@ -239,16 +266,16 @@ class KeywordIndex:
         return scores
 
     def _search_tantivy(self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS) -> Scores:
-        searcher = self._index.searcher()
+        known, searcher = self._alone, self._index.searcher()
         if allowed is not None and len(allowed) <= TERM_SET_LABELS:
-            return _hits(searcher, _query(self._schema, terms, namespace, allowed.tolist(), field), k)
-        query = _query(self._schema, terms, namespace, None, field)
+            return hits_of(searcher, query_of(self._schema, terms, namespace, allowed.tolist(), field), k)
+        query = query_of(self._schema, terms, None if self._is_alone(known, searcher, namespace) else namespace, None, field)
         if allowed is None:
-            return _hits(searcher, query, k)
+            return hits_of(searcher, query, k)
         # as many as the filter should leave k of, then more, until enough are left or there are no more
         limit = min(searcher.num_docs, 64 + 2 * k * max(1, searcher.num_docs // len(allowed)))
         while True:
-            hits = _hits(searcher, query, limit)
+            hits = hits_of(searcher, query, limit)
             kept = _contains(allowed, np.array([label for label, _ in hits], np.int64))
             if len(hits) < limit or int(kept.sum()) >= k or limit >= searcher.num_docs:
                 return [hit for hit, keep in zip(hits, kept.tolist(), strict=True) if keep][:k]
@@ -280,9 +307,9 @@ class KeywordIndex:
         writers: dict[str, Callable[[Path], None]] = {}
         for source in sorted(self._live.iterdir()):
             if source.name.split(".", 1)[0] in segments:
-                writers[source.name] = _linker(source)
+                writers[source.name] = linker(source)
         for name, body in bodies.items():
-            writers[name.lstrip(".")] = _copier(self._live / name, body)
+            writers[name.lstrip(".")] = copier(self._live / name, body)
         return writers, {name.lstrip("."): name for name in _RESTING}
 
     @classmethod
@@ -300,7 +327,7 @@ class KeywordIndex:
             if name in sealed.facts["names"]:
                 shutil.copyfile(path, target)
             else:
-                _link(path, target)
+                link(path, target)
         try:
             index._start()
         except ValueError:  # another version of tantivy wrote it
@@ -315,54 +342,8 @@ class KeywordIndex:
             del self._writer
 
 
-def _schema() -> tantivy.Schema:
-    """Terms are made by `terms.py`; tantivy only cuts them at spaces, so that overlay and index agree exactly."""
-    import tantivy
-
-    builder = tantivy.SchemaBuilder()
-    builder.add_integer_field("label", indexed=True, fast=True)
-    builder.add_text_field("namespace", tokenizer_name="raw", index_option="basic")
-    for field in (TERMS, WORDS):
-        builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
-    return builder.build()
-
-
 def _postings_of(waiting: _Waiting) -> Iterator[tuple[str, str]]:
     return ((field, term) for field, counts in waiting.counts.items() for term in counts)
-
-
-def _document(label: int, namespace: str, texts: Mapping[str, str]) -> tantivy.Document:
-    import tantivy
-
-    document = tantivy.Document()
-    document.add_integer("label", label)
-    document.add_text("namespace", namespace)
-    for field, text in texts.items():
-        document.add_text(field, text)
-    return document
-
-
-def _query(schema: tantivy.Schema, terms: Sequence[str], namespace: str, labels: list[int] | None, field: str = TERMS) -> tantivy.Query:
-    """Any of the terms, all of the restrictions; only the terms score."""
-    from tantivy import Occur, Query
-
-    words = Query.boolean_query([(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms])
-    parts = [(Occur.Must, words), (Occur.Must, Query.const_score_query(Query.term_query(schema, "namespace", namespace, "basic"), 0.0))]
-    if labels is not None:
-        parts.append((Occur.Must, Query.const_score_query(Query.term_set_query(schema, "label", labels), 0.0)))
-    return Query.boolean_query(parts)
-
-
-def _hits(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Scores:
-    hits = searcher.search(query, max(1, limit), count=False).hits
-    labels: list[Any] = searcher.fast_field_values("label", [address for _, address in hits])
-    return [(int(label), float(score)) for label, (score, _) in zip(labels, hits, strict=True)]
-
-
-def _labels(searcher: tantivy.Searcher) -> np.ndarray:
-    from tantivy import Query
-
-    return np.array([label for label, _ in _hits(searcher, Query.all_query(), searcher.num_docs)], np.int64)
 
 
 def _contains(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -378,28 +359,3 @@ def _bm25(frequency: int, length: int, mean: float, documents: int, holding: int
 
 def _rarity(documents: int, holding: int) -> float:
     return math.log(1 + (documents - min(holding, documents) + 0.5) / (holding + 0.5))
-
-
-def _linker(source: Path) -> Callable[[Path], None]:
-    return lambda path: _link(source, path)
-
-
-def _copier(source: Path, body: bytes) -> Callable[[Path], None]:
-    """Writes the body, which must still be what the source says: only then the segments linked before are all of them."""
-
-    def copy(path: Path) -> None:
-        if source.name == "meta.json" and source.read_bytes() != body:
-            raise FileNotFoundError(source)
-        path.write_bytes(body)
-
-    return copy
-
-
-def _link(source: Path, target: Path) -> None:
-    """A hard link where the file system has them, else a copy."""
-    try:
-        os.link(source, target)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(source, target)

@@ -57,6 +57,17 @@ class LabelMap:
         if len(fresh) > MAX_FRESH:
             self._settle()
 
+    def extend(self, labels: np.ndarray, values: np.ndarray) -> None:
+        """(n,) different labels that are not there yet, with their (n,) values."""
+        if len(labels) <= MAX_FRESH // 8:
+            for label, value in zip(labels.tolist(), values.tolist(), strict=True):
+                self.add(label, value)
+            return
+        keys, held = self._settle()
+        order = np.argsort(labels)
+        places = np.searchsorted(keys, labels[order])
+        self._state = np.insert(keys, places, labels[order]), np.insert(held, places, values[order]), {}
+
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that have no number any more; unknown ones are ignored."""
         keys, values = self._settle()

@@ -109,6 +109,29 @@ def _add_times(filter: Filter, clauses: list[str], parameters: list[Any]) -> Non
         parameters += [] if known is None else [known]
 
 
+ROW_COLUMNS = "d.namespace, d.kind, d.toolset, d.session_id, lower(d.domain), d.created_at"
+"""What `leaves` is told of a document."""
+
+
+def is_plain(filter: Filter) -> bool:
+    """Whether `leaves` and what has ended decide alone."""
+    return not filter.tags and not filter.entities and filter.valid_at is None and (filter.known_at is None or not filter.exclude_merged)
+
+
+def leaves(filter: Filter, row: Sequence[Any]) -> bool:
+    """Whether a plain filter leaves a document with these ROW_COLUMNS, as `predicate` decides it, unless it has ended."""
+    namespace, kind, toolset, session_id, domain, created_at = row
+    listed = ((kind, filter.kinds), (toolset, filter.toolsets), (session_id, filter.session_ids))
+    return (
+        namespace == filter.namespace
+        and all(not values or value in values for value, values in listed)
+        and (not filter.domains or domain in {name.lower() for name in filter.domains})
+        and (filter.created_from is None or created_at >= _utc(filter.created_from))
+        and (filter.created_before is None or created_at < _utc(filter.created_before))
+        and (filter.known_at is None or created_at <= _utc(filter.known_at))
+    )
+
+
 def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC).replace(tzinfo=None)
 

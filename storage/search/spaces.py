@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from storage.search.entries import VectorEntry
 from storage.search.table import read_token_samples, read_tokens, token_labels
 from storage.search.token_store import TokenStore
 from storage.search.vector import VectorIndex
+from streams.failpoints import hit
 
 _SAMPLE = 16
 _AT_ONCE = 32
@@ -56,14 +56,22 @@ class Space:
             self.tokens.remove(foreign.tolist())
         return np.setdiff1d(stored, self.tokens.labels(), assume_unique=True)
 
-    def fill_tokens(self, cursor: duckdb.DuckDBPyConnection, missing: np.ndarray, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Add the token vectors of these labels from the table; returns early when `stopped` says so."""
+    def fill_tokens(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        missing: np.ndarray,
+        stopped: Callable[[], bool] = lambda: False,
+        pause: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Add the token vectors of these labels from the table; returns early when `stopped` says so. `pause` is called after every
+        millisecond of work."""
         for chunk in read_tokens(cursor, self.vectors.model, missing):
             for start in range(0, len(chunk), _AT_ONCE):
                 if stopped():
                     return
                 self.tokens.add(chunk[start : start + _AT_ONCE])
-                time.sleep(0)  # searches wait for the interpreter
+                pause()
+            hit("mid_index_rebuild")
 
     def close(self) -> None:
         self.tokens.close()

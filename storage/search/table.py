@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -23,8 +22,8 @@ from streams.failpoints import hit
 Item = TypeVar("Item")
 FETCH_ROWS = 8_192
 YIELD_EACH = 16
-"""Documents, about a millisecond of analysis. The core goes to others too: after each one, a rebuild took four times as long."""
-TOKEN_ROWS = 2_048
+"""Documents, about a millisecond of analysis, between two pauses."""
+TOKEN_ROWS = 512
 """Token vectors are some kilobytes a row."""
 KEPT_BUFFERS = "96MB"
 SURELY_LONG_CHARS = 2_000
@@ -179,7 +178,7 @@ def load_keywords(
         index.close()
         return None
     if missing:
-        catch_up_keywords(cursor, index, passages, lambda: False)
+        catch_up_keywords(cursor, index, passages)
     return index
 
 
@@ -187,22 +186,26 @@ def catch_up_keywords(
     cursor: duckdb.DuckDBPyConnection,
     index: KeywordIndex,
     passages: PassageIndex,
-    stopped: Callable[[], bool],
+    *,
+    below: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
     reached: Callable[[int], None] = lambda rowid: None,
+    pause: Callable[[], None] = lambda: None,
 ) -> None:
     """Add every document and passage that the index lacks, the newest first, committing as it goes; returns early when `stopped`
-    says so. `reached` is told the rowid from which on all are in it."""
+    says so. Of rows from the rowid `below` on the index is told by others. `reached` is told the rowid from which on all are in it;
+    `pause` is called after every millisecond of work."""
     lacking = np.setdiff1d(_labels(cursor, passages), index.labels(), assume_unique=True)
     missing = np.unique(np.array([passages.owner(label) for label in lacking.tolist()], np.int64))
     first, last = rowids(cursor, missing)
-    for stop in range(last + 1, first, -FETCH_ROWS):
+    end = last + 1 if below is None else min(last + 1, below)
+    for stop in range(end, first, -FETCH_ROWS):
         if stopped():
             return
         start = max(first, stop - FETCH_ROWS)
         rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
         chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
-        index.add(yielding(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages)))
-        index.commit()
+        index.build(_pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
         reached(start)
         hit("mid_index_rebuild")
 
@@ -217,12 +220,11 @@ def rowids(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> tuple[int, 
     return row
 
 
-def yielding(items: Iterable[Item]) -> Iterator[Item]:
-    """The items; after every few whoever waits for the interpreter gets it, who would wait for five milliseconds otherwise."""
+def _pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
     for number, item in enumerate(items):
         yield item
         if number % YIELD_EACH == 0:
-            time.sleep(0)
+            pause()
 
 
 def is_much(missing: np.ndarray) -> bool:

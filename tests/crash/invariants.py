@@ -15,7 +15,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from storage.database import Database
 from storage.search.engine import SearchIndexes
-from storage.vectors import read_vector
+from storage.vectors import read_vector, read_vectors
 from tests.node_process import NodeProcess
 
 KEYED = {
@@ -232,7 +232,7 @@ def indexes_at_rest_hold_the_rows(home: Path) -> None:
         keywords, vectors = indexes.labels()
         assert sorted(vectors.tolist()) == [label for label, _ in rows], "I7: the vector index and embeddings"
         assert sorted(set(keywords.tolist())) == documents, "I7: the keyword index and documents"
-        matrix = np.array([vector for _, vector in rows], np.float32)
+        matrix = read_vectors([vector for _, vector in rows])
         found = wanted = 0
         for query in matrix[:: max(1, len(matrix) // 20)]:
             cosines = matrix @ query

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.search.allowed import AllowedLabels
+from storage.search.grown import TableCounts
 from storage.search.label_map import ABSENT, LabelMap
 from storage.search.planner import Filter, resolve
 from storage.search.relations import Relations
 from tests.search.store import START, Store, label_of
 
+TABLES = ("documents", "merges", "prunes", "relations", "entities")
 FILTERS = [
     Filter("a"),
     Filter("b"),
@@ -36,36 +38,36 @@ def utc(filter: Filter) -> Filter:
 
 
 def test_the_labels_of_a_filter_follow_every_write_and_merge(store: Store) -> None:
-    cursor, allowed = store.connection.cursor(), AllowedLabels()
+    cursor, allowed, rows = store.connection.cursor(), AllowedLabels(), TableCounts(*TABLES)
     for step in range(12):
         store.write(f"r{step}", "text", namespace="ab"[step % 3 == 2], kind="Belief" if step % 2 else "Insight", domain="Water")
         if step in (5, 9):
             store.merge(f"r{step - 2}", "r0")
         for filter in map(utc, FILTERS):
-            found = allowed.get(cursor, filter, step)
+            found = allowed.get(cursor, filter, step, rows.at(cursor, step))
             assert found.labels.tolist() == resolve(cursor, filter).tolist(), (step, filter)
             assert found.is_everything == (len(found.labels) == step + 1)
 
 
 def test_a_row_that_was_deleted_is_noticed(store: Store) -> None:
-    cursor, allowed = store.connection.cursor(), AllowedLabels()
+    cursor, allowed, rows = store.connection.cursor(), AllowedLabels(), TableCounts(*TABLES)
     for number in range(3):
         store.write(f"r{number}", "text")
-    assert len(allowed.get(cursor, Filter("a"), 0).labels) == 3
+    assert len(allowed.get(cursor, Filter("a"), 0, rows.at(cursor, 0)).labels) == 3
     store.connection.execute("DELETE FROM documents WHERE record_id = 'r1'")
     store.write("r3", "text")
-    assert allowed.get(cursor, Filter("a"), 1).labels.tolist() == sorted(map(label_of, ("r0", "r2", "r3")))
+    assert allowed.get(cursor, Filter("a"), 1, rows.at(cursor, 1)).labels.tolist() == sorted(map(label_of, ("r0", "r2", "r3")))
 
 
 def test_relations_count_both_ways_through_merges_and_are_those_of_a_fresh_look(store: Store) -> None:
-    cursor, followed = store.connection.cursor(), Relations()
+    cursor, followed, rows = store.connection.cursor(), Relations(), TableCounts(*TABLES)
     names = [f"r{number}" for number in range(6)]
     changes = [("relate", "r0", "r1"), ("relate", "r2", "r0"), ("merge", "r3", "r0"), ("relate", "r3", "r4"), ("merge", "r1", "r5")]
     for generation, (change, first, second) in enumerate(changes):
         getattr(store, change)(first, second)
-        followed.follow(cursor, generation)
+        followed.follow(cursor, generation, rows.at(cursor, generation))
         fresh = Relations()
-        fresh.follow(cursor, 0)
+        fresh.follow(cursor, 0, rows.at(cursor, generation))
         for parent in names:
             assert followed.neighbours([label_of(parent)]) == fresh.neighbours([label_of(parent)])
     places = followed.neighbours([label_of("r4"), label_of("r0")])

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.search import holders
-from storage.search.keyword import WORDS, KeywordIndex
+from storage.search.keyword import KeywordIndex
+from storage.search.tantivy_parts import WORDS
 from storage.search.terms import document_terms, query_terms
 from tests.examples import examples
 
@@ -226,3 +227,13 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(tmp_path: Path
         assert [labels.tolist() for labels in index.holding(word)] == [sorted(label for label, held in there.items() if word in held)]
     assert [len(labels) for labels in index.holding("river unheard")] == [sum("river" in held for held in there.values()), 0]
     index.close()
+
+
+def test_the_only_namespace_is_not_named_and_another_that_comes_is_kept_apart_from_it(index: KeywordIndex) -> None:
+    index.build([(number, "a", f"the river {number}") for number in range(5)])
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []
+    index.add([(7, "b", "a river")])
+    index.commit()
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and labels(index.search("river", "b", 9)) == [7]
+    index.remove([7])
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []

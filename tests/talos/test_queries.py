@@ -7,13 +7,19 @@ from typing import Any
 from mcp_ingress.toolsets.talos.queries import MAX_RELATED, count_session, find_recurrence, find_related, session_exists
 from processors.talos.identifiers import goal_id
 from processors.talos.ontology import domain_id
+from storage.search.engine import Hit
 from tests.talos.node import SmallNode
 
 SESSION = "2026-01-05-ontology-design"
 
 
-def related(node: SmallNode, record_id: str) -> list[tuple[str, str]]:
-    found = find_related(node.store.database.cursor(), "default", [record_id])
+def related(node: SmallNode, record_id: str, namespace: str = "default") -> list[tuple[str, str]]:
+    cursor = node.store.database.cursor()
+    rows = cursor.execute(
+        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id FROM documents WHERE record_id = ?",
+        [record_id],
+    ).fetchall()
+    found = find_related(cursor, node.indexes, namespace, [Hit(*row) for row in rows])
     return [(neighbour["type"], neighbour["id"]) for neighbour in found[record_id]]
 
 
@@ -60,9 +66,9 @@ async def test_nothing_of_another_namespace_is_seen(node: SmallNode) -> None:
     cursor = node.store.database.cursor()
     assert not session_exists(cursor, "another", SESSION)
     assert find_recurrence(cursor, "another", answer["friction_id"]) is None
-    assert find_related(cursor, "another", [answer["friction_id"]]) == {answer["friction_id"]: []}
+    assert related(node, answer["friction_id"]) and related(node, answer["friction_id"], "another") == []
     assert count_session(cursor, "another", SESSION).frictions_logged == 0
 
 
 async def test_no_ids_have_no_neighbours(node: SmallNode) -> None:
-    assert find_related(node.store.database.cursor(), "default", []) == {}
+    assert find_related(node.store.database.cursor(), node.indexes, "default", []) == {}

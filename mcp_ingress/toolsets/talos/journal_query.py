@@ -21,8 +21,8 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     chosen = search_filter(call.namespace, arguments)
     is_fresh = await call.fresh("extract", "embed")
     found = await call.search(query, chosen, limit)
-    ids = [hit.record_id for hit in found.hits]
-    related = await call.read(functools.partial(find_related, namespace=call.namespace, record_ids=ids))
+    near = functools.partial(find_related, indexes=call.gateway.indexes, namespace=call.namespace, hits=found.hits)
+    related = await call.read(near)
     results = [
         {
             "entity_type": hit.kind,

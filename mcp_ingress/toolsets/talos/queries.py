@@ -12,9 +12,10 @@ import orjson
 
 from processors.session_state import read_state
 from processors.significance_counts import count_significance
-from processors.talos.ontology import INHERITED_LABELS, PRELOADED
+from processors.talos.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRELOADED
 from processors.talos.session_signals import indicators_now
 from processors.talos.significance import Counts
+from storage.search.engine import Hit, SearchIndexes
 
 MAX_RELATED = 10
 MAX_SIMILAR = 5
@@ -40,37 +41,36 @@ class Recurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What pattern_check answers from: the session's goal and frictions, what holds in it now, what is known of all sessions."""
+class About:
+    """What pattern_check compares: the session's goal and frictions, and the patterns that are known."""
 
     texts: list[str]
-    indicators: set[str]
     patterns: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What pattern_check weighs: what holds in the session now, and what is known of all sessions."""
+
+    indicators: set[str]
     signals: list[dict[str, Any]]
     counts: Counts
 
 
-def read_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen | None:
+def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> About | None:
     """None when there is no such session."""
-    state = read_state(cursor, namespace, session_id, now)
-    if state is None:
-        return None
-    key = [namespace, session_id]
     texts = cursor.execute(
         "SELECT goal FROM talos_sessions WHERE namespace = $1 AND session_id = $2 UNION ALL "
         "SELECT text FROM entities WHERE namespace = $1 AND session_id = $2 AND label = 'Friction'",
-        key,
+        [namespace, session_id],
     ).fetchall()
+    if not texts or not session_exists(cursor, namespace, session_id):
+        return None
     patterns = cursor.execute(
         "SELECT pattern_id, name, status, last_occurred_at, total_occurrences, indicators FROM patterns WHERE namespace = ?", [namespace]
     ).fetchall()
-    signals = cursor.execute(
-        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
-        [namespace, MAX_SIGNALS],
-    ).fetchall()
-    return Seen(
+    return About(
         [text for (text,) in texts],
-        indicators_now(state),
         [
             {
                 "id": identity,
@@ -82,6 +82,18 @@ def read_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
             }
             for identity, name, status, last, occurrences, indicators in patterns
         ],
+    )
+
+
+def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen:
+    """What holds in a session that there is, the signals that lack one to be a pattern, and what significance is rated from."""
+    state = read_state(cursor, namespace, session_id, now)
+    signals = cursor.execute(
+        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
+        [namespace, MAX_SIGNALS],
+    ).fetchall()
+    return Seen(
+        set() if state is None else indicators_now(state),
         [{"description": description, "occurrences": occurrences} for description, occurrences in signals],
         count_significance(cursor, namespace),
     )
@@ -134,42 +146,50 @@ def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_
     return Recurrence(occurrence, [{"id": identity, "description": description} for identity, description in earlier])
 
 
-def find_related(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:
+def find_related(
+    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, hits: Sequence[Hit]
+) -> dict[str, list[dict[str, str]]]:
     """The live neighbours of each record, one hop, at most ten, sessions first: `{"type": label, "id": id}`.
 
     An edge counts where both of its ends exist; those of a merged record are its cluster's. A journal entry's neighbours
     are its session and what was found in it, a pattern's the sessions that showed it.
     """
-    ids = list(dict.fromkeys(record_ids))
-    edges = cursor.execute(
-        """
-        WITH asked AS (SELECT unnest($2::VARCHAR[]) AS record_id),
-        members AS (
-            SELECT record_id, record_id AS member_id FROM asked
-            UNION SELECT a.record_id, m.record_id FROM asked a JOIN merges m ON m.namespace = $1 AND m.into_id = a.record_id),
-        edges AS (
-            SELECT record_id, to_id AS end_id FROM members JOIN relations r ON r.namespace = $1 AND r.from_id = member_id
-            UNION SELECT record_id, from_id FROM members JOIN relations r ON r.namespace = $1 AND r.to_id = member_id
-            UNION SELECT record_id, session_id FROM asked JOIN talos_journal j ON j.namespace = $1 AND j.entry_id = record_id
-            UNION SELECT record_id, entity_id FROM asked JOIN talos_journal j ON j.namespace = $1 AND j.entry_id = record_id
-                  JOIN entities e ON e.namespace = $1 AND e.source_event_id = j.event_id
-            UNION SELECT record_id, session_id FROM asked JOIN talos_sessions s ON s.namespace = $1 AND s.goal_id = record_id
-            UNION SELECT record_id, session_id FROM asked JOIN pattern_signals p ON p.namespace = $1 AND p.signal_id = record_id),
-        neighbours AS (
-            SELECT DISTINCT edges.record_id, coalesce(m.into_id, end_id) AS other_id
-            FROM edges LEFT JOIN merges m ON m.namespace = $1 AND m.record_id = end_id)
-        SELECT n.record_id, other_id, CASE WHEN s.session_id IS NOT NULL THEN 'Session' ELSE e.label END AS label
-        FROM neighbours n
-        LEFT JOIN talos_sessions s ON s.namespace = $1 AND s.session_id = other_id
-        LEFT JOIN entities e ON e.namespace = $1 AND e.entity_id = other_id
-        WHERE other_id <> n.record_id
-        ORDER BY n.record_id, s.session_id IS NULL, other_id
-        """,
-        [namespace, ids],
-    ).fetchall()
-    related: dict[str, list[dict[str, str]]] = {identity: [] for identity in ids}
-    for record_id, other_id, known_label in edges:
-        label = known_label or PRELOADED.get(other_id, (None, ""))[0]
-        if label is not None and len(related[record_id]) < MAX_RELATED:
-            related[record_id].append({"type": label, "id": other_id})
+    ends = {hit.record_id: _ends(cursor, indexes, namespace, hit) for hit in hits}
+    for kind, source in _SESSIONS_OF.items():
+        if asked := [hit.record_id for hit in hits if hit.kind == kind]:
+            for record_id, session_id in cursor.execute(source, [namespace, asked]).fetchall():
+                ends[record_id].setdefault(session_id)
+    unknown = {end for some in ends.values() for end, label in some.items() if label is None}
+    sessions = _sessions(cursor, namespace, sorted(unknown))
+    related: dict[str, list[dict[str, str]]] = {}
+    for record_id, some in ends.items():
+        labels = {end: "Session" if end in sessions else label for end, label in some.items()}
+        order = sorted((end for end, label in labels.items() if label is not None), key=lambda end: (end not in sessions, end))
+        related[record_id] = [{"type": str(labels[end]), "id": end} for end in order[:MAX_RELATED]]
     return related
+
+
+_SESSIONS_OF = {
+    "Goal": "SELECT goal_id, session_id FROM talos_sessions WHERE namespace = $1 AND goal_id IN (SELECT unnest($2::VARCHAR[]))",
+    "Pattern": "SELECT signal_id, session_id FROM pattern_signals WHERE namespace = $1 AND signal_id IN (SELECT unnest($2::VARCHAR[]))",
+}
+"""(record, session) of kinds that no relation joins with their sessions."""
+
+
+def _ends(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, hit: Hit) -> dict[str, str | None]:
+    """id -> label of what a record is joined with, None where only the sessions can tell."""
+    is_entry = hit.kind == JOURNAL_ENTRY
+    ends = indexes.ends(cursor, namespace, hit.record_id, hit.event_id if is_entry else None)
+    if is_entry and hit.session_id is not None:
+        ends.setdefault(hit.session_id)
+    return {end: label or PRELOADED.get(end, (None, ""))[0] for end, label in ends.items()}
+
+
+def _sessions(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> set[str]:
+    """Those of the ids that are sessions which were opened."""
+    if not ids:
+        return set()
+    rows = cursor.execute(
+        "SELECT session_id FROM talos_sessions WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))", [namespace, ids]
+    ).fetchall()
+    return {session_id for (session_id,) in rows}

@@ -1,0 +1,64 @@
+"""What the keyword index says to tantivy: its schema, documents and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import tantivy
+
+TERMS, WORDS = "text", "words"
+"""The two fields of a document."""
+Scores = list[tuple[int, float]]
+
+
+def schema_of_documents() -> tantivy.Schema:
+    """Terms are made by `terms.py`; tantivy only cuts them at spaces, so that overlay and index agree exactly."""
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("label", indexed=True, fast=True)
+    builder.add_text_field("namespace", tokenizer_name="raw", index_option="basic")
+    for field in (TERMS, WORDS):
+        builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
+    return builder.build()
+
+
+def document_of(label: int, namespace: str, texts: Mapping[str, str]) -> tantivy.Document:
+    import tantivy
+
+    document = tantivy.Document()
+    document.add_integer("label", label)
+    document.add_text("namespace", namespace)
+    for field, text in texts.items():
+        document.add_text(field, text)
+    return document
+
+
+def query_of(
+    schema: tantivy.Schema, terms: Sequence[str], namespace: str | None, labels: list[int] | None, field: str = TERMS
+) -> tantivy.Query:
+    """Any of the terms, all of the restrictions; only the terms score."""
+    from tantivy import Occur, Query
+
+    words = Query.boolean_query([(Occur.Should, Query.term_query(schema, field, term, "freq")) for term in terms])
+    if namespace is None and labels is None:
+        return words
+    named = [] if namespace is None else [Query.term_query(schema, "namespace", namespace, "basic")]
+    named += [] if labels is None else [Query.term_set_query(schema, "label", labels)]
+    return Query.boolean_query([(Occur.Must, words), *((Occur.Must, Query.const_score_query(part, 0.0)) for part in named)])
+
+
+def hits_of(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Scores:
+    hits = searcher.search(query, max(1, limit), count=False).hits
+    labels: list[Any] = searcher.fast_field_values("label", [address for _, address in hits])
+    return [(int(label), float(score)) for label, (score, _) in zip(labels, hits, strict=True)]
+
+
+def labels_of(searcher: tantivy.Searcher) -> np.ndarray:
+    from tantivy import Query
+
+    return np.array([label for label, _ in hits_of(searcher, Query.all_query(), searcher.num_docs)], np.int64)
