@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from processors.cognitive import embedding as cognitive
 from processors.talos import extraction
-from processors.talos.identifiers import goal_id
+from processors.talos.identifiers import goal_id, named_id, session_names
 from processors.valence.beliefs import belief_id_of
 from processors.valence_kb.identifiers import EXCHANGE, PATTERN, object_id
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED
@@ -34,14 +34,15 @@ def _said(field: str, role: str) -> Callable[[Event], Texts]:
     return texts
 
 
-def _goal(event: Event) -> Texts:
+def _opened(event: Event) -> Texts:
+    """The goal of a session, and the names of its persona, protocol and human."""
     goal = event.data["goal"].strip()
-    return [(goal_id(goal), goal)] if goal else []
+    return [(goal_id(goal), goal), *((named_id(label.lower(), name), name) for label, name in session_names(event))] if goal else []
 
 
 TEXTS: Mapping[str, Callable[[Event], Texts]] = {
     **dict.fromkeys(extraction.EXTRACTED_FROM, extraction.texts_to_embed),
-    wire_type("talos.session.opened"): _goal,
+    wire_type("talos.session.opened"): _opened,
     **cognitive.TEXTS,
     BELIEF_CREATED: _belief("content"),
     BELIEF_SUPERSEDED: _belief("new_content"),

@@ -12,6 +12,7 @@ import numpy as np
 from processors.embedding.model import ModelInfo
 from processors.reducers.frame import Key, Outcome, Reducer, Rows, at
 from processors.talos.canonical import canonical_form
+from processors.talos.ontology import searchable_text
 from storage.search.passages import passage_label
 from storage.search.tokens import unpack
 from streams.event_types.derived import (
@@ -64,7 +65,8 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
                 "source_event_id": source,
             },
         )
-        rows.document(entity["id"], "talos", entity["label"], entity["text"], created_at=moment, session_id=session_id, domain=domain)
+        text = searchable_text(entity["label"], entity["text"], properties)
+        rows.document(entity["id"], "talos", entity["label"], text, created_at=moment, session_id=session_id, domain=domain)
     for relation in data["relations"]:
         if rows.get("relations", _relation_id(relation)) is None:
             row = {"relation_id": _relation_id(relation), "relation_type": relation["type"]}

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 
 from processors.reducers.frame import Key, Outcome, Reducer, Row, Rows, at
 from processors.talos.extraction import FRICTION_LOGGED, JOURNAL_WRITTEN, KNOWLEDGE_IMPORTED, REFLECTION_WRITTEN, extract
-from processors.talos.identifiers import SESSION_ID_FORMAT, entry_id, first_suggestions, free_session_id, goal_id, is_session_id, named_id
+from processors.talos.identifiers import (
+    SESSION_ID_FORMAT,
+    entry_id,
+    first_suggestions,
+    free_session_id,
+    goal_id,
+    is_session_id,
+    named_id,
+    session_names,
+)
 from processors.talos.ontology import JOURNAL_ENTRY
 from streams.clock import format_time
 from streams.events import LoggedEvent, wire_type
@@ -14,7 +23,6 @@ from streams.ids import document_label
 
 SESSIONS = "talos_sessions"
 NAMES = "talos_names"
-_NAMED = {"persona": "Persona", "protocol": "Protocol", "human": "Human"}
 _STATED = ("session_id", "goal", "goal_id", "persona", "protocol", "human", "started_at")
 
 
@@ -22,15 +30,9 @@ def _opened_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     session_id = logged.event.data["session_id"]
     yield from ((SESSIONS, (candidate,)) for candidate in (session_id, *first_suggestions(session_id)))
     yield "documents", (document_label(logged.event.namespace, goal_id(logged.event.data["goal"])),)
-    yield from ((NAMES, key) for key in _names(logged))
-
-
-def _names(logged: LoggedEvent) -> Iterable[Key]:
-    """(label, name) of the persona, protocol and human of the session."""
-    for field, label in _NAMED.items():
-        name = (logged.event.data.get(field) or "").strip()
-        if name:
-            yield label, name
+    for label, name in session_names(logged.event):
+        yield NAMES, (label, name)
+        yield "documents", (document_label(logged.event.namespace, named_id(label.lower(), name)),)
 
 
 def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -62,9 +64,11 @@ def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
             "summary": None,
         },
     )
-    for label, name in _names(logged):
+    for label, name in session_names(logged.event):
+        node_id = named_id(label.lower(), name)
         if rows.get(NAMES, label, name) is None:
-            rows.put(NAMES, {"label": label, "name": name, "node_id": named_id(label.lower(), name), "created_at": moment})
+            rows.put(NAMES, {"label": label, "name": name, "node_id": node_id, "created_at": moment})
+        rows.document(node_id, "talos", label, name, created_at=moment)
     rows.document(identity, "talos", "Goal", goal, created_at=moment, session_id=session_id)
     return Outcome(result={"session_id": session_id, "goal_id": identity, "started_at": format_time(logged.event.time)})
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from processors.talos.clauses import Link, cued_labels, is_question, names_inability, split_clauses, split_sentences
 from processors.talos.identifiers import dated_id, entry_id, named_id
-from processors.talos.ontology import CATEGORY_LABELS, LABELS, PRELOADED, domain_id, is_known_domain, is_legal
+from processors.talos.ontology import CATEGORY_LABELS, LABELS, PRELOADED, domain_id, is_known_domain, is_legal, searchable_text
 from streams.clock import format_time
 from streams.events import Event, wire_type
 
@@ -116,7 +116,8 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
 
 def texts_to_embed(event: Event) -> list[tuple[str, str]]:
     """(record id, text) of all that should be found by meaning: the journal entry and its entities, names of domains aside."""
-    entities = [(entity.id, entity.text) for entity in extract(event).entities if entity.label not in _NOT_EMBEDDED]
+    found = (entity for entity in extract(event).entities if entity.label not in _NOT_EMBEDDED)
+    entities = [(entity.id, searchable_text(entity.label, entity.text, entity.properties)) for entity in found]
     if event.type == JOURNAL_WRITTEN and entities:
         return [(entry_id(event), event.data["content"]), *entities]
     return entities

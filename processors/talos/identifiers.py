@@ -41,6 +41,9 @@ def dated_id(kind: str, event: Event, position: int) -> str:
     return f"{kind}-{event.time:%Y-%m-%d}-{int.from_bytes(digest, 'big') % 10**12:012d}"
 
 
+_SESSION_NAMES = {"persona": "Persona", "protocol": "Protocol", "human": "Human"}
+
+
 def named_id(kind: str, statement: str) -> str:
     """`<kind>-<up to 5 words>-<8 hex>` of the statement's canonical form: equal statements have equal ids."""
     canonical = canonical_form(statement)
@@ -57,6 +60,12 @@ def entry_id(event: Event) -> str:
 def goal_id(goal: str) -> str:
     """The id of a session's goal."""
     return named_id("goal", goal)
+
+
+def session_names(event: Event) -> list[tuple[str, str]]:
+    """(label, name) of the persona, protocol and human that a session was opened with."""
+    named = ((label, (event.data.get(field) or "").strip()) for field, label in _SESSION_NAMES.items())
+    return [(label, name) for label, name in named if name]
 
 
 def first_suggestions(session_id: str) -> tuple[str, ...]:

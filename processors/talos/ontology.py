@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from types import MappingProxyType
+from typing import Any
 
 from processors.talos.canonical import canonical_form
 from processors.talos.identifiers import named_id
@@ -46,6 +47,19 @@ CATEGORY_LABELS: Mapping[str, str] = MappingProxyType(
     {category: category.capitalize() for category in ("insight", "observation", "friction", "reflection", "experience", "decision")}
 )
 """Category of a journal entry -> the label of the entity that is always made of it."""
+
+_DESCRIBED_BY: Mapping[str, str] = MappingProxyType(
+    {"Capability": "description", "Limitation": "description", "Sutra": "content", "Protocol": "purpose", "Persona": "purpose"}
+)
+"""Label of a named node -> the property that says what it is."""
+
+
+def searchable_text(label: str, name: str, properties: Mapping[str, Any]) -> str:
+    """What a node is found by: `name: description` for a named one that has a description, else its text."""
+    said = properties.get(_DESCRIBED_BY.get(label, ""))
+    described = said.strip() if isinstance(said, str) else ""
+    return f"{name}: {described}" if described and described != name else name
+
 
 INHERITED_LABELS: Mapping[str, str] = MappingProxyType(
     {

@@ -21,11 +21,12 @@ from processors.reembedding import facts_of, missing_labels, read_texts
 from processors.stages.embed import encode_texts
 from processors.talos.ontology import LABELS
 from streams.codec import encode
-from streams.topics import DERIVED
+from streams.topics import DERIVED, MEMORY
+from tests.talos.making import make_event
 from tests.talos.node import SmallNode
 
 ROOT = Path(processors.__file__).parent
-OF_DATA = {"entity['label']": tuple(LABELS)}
+OF_DATA = {"entity['label']": tuple(LABELS), "label": ("Persona", "Protocol", "Human")}
 """What a kind that is no constant can be."""
 
 
@@ -113,7 +114,7 @@ def counted(node: SmallNode, condition: str) -> int:
 _LIVE = """ AND record_id NOT IN (SELECT memory_id FROM memories WHERE NOT is_live) AND (kind <> 'working_memory' OR record_id IN
 (SELECT memory_id FROM memories WHERE kind = 'working_memory' AND is_live))"""
 _THOUGHTS = "kind IN ('JournalEntry', 'Reflection', 'Friction', 'Exchange', 'raw_dialogue', 'l2_insight', 'episode', 'working_memory')"
-_KNOWN = """(kind IN ('Goal', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern') OR kind = 'Insight')"""
+_KNOWN = """(kind IN ('Goal', 'Persona', 'Protocol', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern') OR kind = 'Insight')"""
 _PRIVATE = """ AND text NOT LIKE '%rivate tide%' AND text NOT LIKE '%is_private%' AND text NOT LIKE '%PRIVATE%'
 AND text NOT IN ('Raw tide 1.', 'Raw tide 2.', 'Raw tide 3.')"""
 
@@ -123,6 +124,8 @@ async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
     snippets, seen = await found(told)
     assert seen["thought_candidates"] == counted(told, _THOUGHTS + _LIVE + _PRIVATE) == 20
     assert seen["kg_candidates"] == counted(told, _KNOWN + _LIVE + " AND kind <> 'Domain'")
+    assert {(snippet["table"], snippet["text"]) for snippet in snippets.values()} >= {("kg_entities", "Talos"), ("kg_entities", "LBRP")}
+    assert "Robbie" not in {snippet["text"] for snippet in snippets.values()}, "no table is named for people"
     assert seen["k_ret"] == len(snippets) and (seen["k_req"], seen["dim"], seen["model"]) == (50, 384, HashingEmbedder().info.model_id)
     _, everything = await found(told, include_private=True)
     assert everything["thought_candidates"] == counted(told, _THOUGHTS + _LIVE) == seen["thought_candidates"] + 11
@@ -157,3 +160,16 @@ async def test_the_rows_that_are_gone_or_private_are_never_returned_and_the_othe
         "Tides are lunar.": ("kg_observations", "tool", "green"),
     }
     assert {text: texts.get(text) for text in expected} == expected
+
+
+async def test_what_an_operator_imports_is_a_snippet_with_its_name_and_its_description(told: SmallNode) -> None:
+    entities = [
+        {"label": "Persona", "text": "Navigator", "properties": {"purpose": "Reads the tide before the course is set."}},
+        {"label": "Sutra", "text": "Begin with the tide", "properties": {"number": 1}},
+    ]
+    imported = make_event("talos.knowledge.imported", {"entities": entities}, event_id="import", time=told.clock.time, namespace="default")
+    told.process([told.store.record(encode(MEMORY.name, imported))])
+    _embed_all(told)
+    snippets, _ = await found(told, mix=1.0)
+    known = {snippet["text"]: snippet["source_type"] for snippet in snippets.values()}
+    assert known["Navigator: Reads the tide before the course is set."] == known["Begin with the tide"] == "kg_entity"

@@ -15,6 +15,7 @@ from mcp_ingress.gateway import Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
 from storage.search.engine import SearchIndexes
+from storage.vectors import stored_vector
 from streams.errors import EmbedderUnavailable
 from streams.ids import record_label
 from tests.inner_voice.rig import MODEL, Rig
@@ -244,17 +245,14 @@ async def test_a_write_is_seen_by_the_next_retrieval(rig: Rig) -> None:
 async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(rig: Rig, tmp_path: Path) -> None:
     rig.remember("In the beginning.", kind="Insight")
     cursor, fresh = rig.store.database.cursor(), SearchIndexes(tmp_path / "fresh", rig.store.database.cursor, None)
-    vector = (
-        "INSERT INTO embeddings SELECT n.label, e.space, n.record_id, e.model_id, e.dtype, e.dim, e.is_trained, e.vector, e.namespace, e.topic, "
-        "e.partition, e.offset, e.event_id, e.tokens FROM embeddings e, documents n WHERE e.record_id = 'r0001' AND n.record_id = 't2'"
-    )
+    vector = "INSERT INTO embeddings SELECT label, 'text/test-8', record_id, 'test-8', 'float32', 8, false, ?, namespace, "
     steps: list[Callable[[], object]] = [
         lambda: rig.remember("A thought.", record_id="t1"),
         lambda: rig.remember("Not embedded yet.", record_id="t2", is_embedded=False),
         lambda: rig.remember("Private.", record_id="t3", domain="private"),
         lambda: rig.remember("Elsewhere.", namespace="other"),
         lambda: rig.store.sql("INSERT INTO prunes VALUES ('t1', 'test', now(), 'default', 't', 0, 0, '')"),
-        lambda: rig.store.sql(vector),
+        lambda: rig.store.sql(f"{vector} 't', 0, 0, '', NULL FROM documents WHERE record_id = 't2'", stored_vector(np.eye(8)[1])),
         lambda: rig.indexes.apply([], [(record_label("default\0t2"), np.eye(1, 8, dtype=np.float32)[0])]),
         lambda: rig.store.sql("DELETE FROM prunes"),
     ]

@@ -223,6 +223,37 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
     ) == [[1]]
 
 
+@pytest.mark.parametrize(
+    ("cypher", "expected"),
+    [
+        ("MATCH (t:Tool {name: 'read', category: 'file'}) RETURN t.name", [["read"]]),
+        (
+            "MATCH (s:Session)-[:PRODUCED|USED]->(x) WHERE NOT labels(x) = 'Insight' RETURN DISTINCT labels(x) AS l ORDER BY l DESC LIMIT 1",
+            [["Tool"]],
+        ),
+        ("MATCH (s:Session)-[:PRODUCED*1..2]->(f:Friction) RETURN count(DISTINCT f.description)", [[1]]),
+        ("MATCH (s:Session) OPTIONAL MATCH (s)-[:ACTIVATED]->(x:Sutra) RETURN s.id, x.id", [[SESSION, None]]),
+        ("MATCH (t:Tool) WHERE t.name STARTS WITH 're' OR t.name CONTAINS 'fetch' RETURN t.name ORDER BY t.name", [["read"], ["webfetch"]]),
+        ("MATCH (t:Tool) WHERE t.name IN ['grep', 'glob'] AND t.name <> 'glob' RETURN t.name", [["grep"]]),
+        (
+            "MATCH (s:Session) WHERE s.summary IS NULL AND s.goal IS NOT NULL AND s.tool_calls >= 3 AND s.tool_calls < 4 RETURN count(*)",
+            [[1]],
+        ),
+        (
+            "MATCH (d:Domain) WITH d.name AS name ORDER BY name SKIP 1 LIMIT 2 RETURN collect(name)",
+            [[["functional-programming", "meta-cognitive"]]],
+        ),
+        ("MATCH (:Session)-[u:USED]->() RETURN sum(u.count), avg(u.count), min(u.count), max(u.count)", [[3, 3.0, 3, 3]]),
+        ("RETURN 1 AS n UNION RETURN 2 AS n", [[1], [2]]),
+        ("UNWIND $list AS x WITH x WHERE x > 1 RETURN x AS larger", [[2], [3]]),
+        ("MATCH (b:Insight) RETURN DISTINCT b.temporal_precision", [["instant"]]),
+    ],
+)
+async def test_every_construct_that_must_work_works(told: SmallNode, cypher: str, expected: list[list[Any]]) -> None:
+    parameters = {"list": [1, 2, 3]} if "$list" in cypher else {}
+    assert await rows(told, cypher, **parameters) == expected
+
+
 async def test_nodes_edges_and_paths_are_objects(told: SmallNode) -> None:
     [[node]] = await rows(told, "MATCH (t:Tool {name: 'read'}) RETURN t")
     assert (node["_label"], node["name"], node["category"]) == ("Tool", "read", "file")

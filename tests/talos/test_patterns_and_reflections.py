@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mcp_ingress.toolsets.talos.pattern_check import _matching
 from processors.embedding.hashing import HashingEmbedder
 from streams.errors import Refused, Unavailable
 from tests.talos.node import SmallNode
@@ -147,3 +148,12 @@ async def test_with_the_store_down_the_check_is_unavailable(node: SmallNode) -> 
     node.reader.is_down = True
     with pytest.raises(Unavailable):
         await node.call("pattern_check", session_id=SESSION)
+
+
+def test_patterns_are_listed_from_three_tenths_up_best_first_and_at_most_twenty() -> None:
+    fits = [{"id": f"p{number:02}", "indicators": ["now"], "total_occurrences": number} for number in range(25)]
+    misses = [{"id": "miss", "indicators": ["never"], "total_occurrences": 10}]
+    listed = _matching(misses + fits, None, {"now"})
+    assert [pattern["id"] for pattern in listed[:16]] == [f"p{number:02}" for number in (*range(10, 25), 9)], "ties by id"
+    assert len(listed) == 20 and min(pattern["relevance"] for pattern in listed) >= 0.3
+    assert _matching(misses, [0.0], set()) == []

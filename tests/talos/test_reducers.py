@@ -34,14 +34,16 @@ def reduction() -> Reduction:
     return Reduction()
 
 
-def test_an_open_makes_a_session_and_its_goal_searchable(reduction: Reduction) -> None:
+def test_an_open_makes_a_session_with_its_goal_and_names_searchable(reduction: Reduction) -> None:
     outcome = reduction.apply(opened(persona="Talos", protocol="LBRP", human="Robbie"))
     [session] = reduction.state.rows("talos_sessions")
     assert outcome.status == "applied"
     assert outcome.result == {"session_id": SESSION, "goal_id": goal_id("Design the ontology"), "started_at": "2026-01-05T12:00:00Z"}
     assert (session["status"], session["persona"], session["started_at"]) == ("open", "Talos", NOON.replace(tzinfo=None))
-    [document] = reduction.state.rows("documents")
-    assert (document["record_id"], document["kind"]) == (session["goal_id"], "Goal")
+    found = {document["kind"]: document for document in reduction.state.rows("documents")}
+    assert found["Goal"]["record_id"] == session["goal_id"] and found["Goal"]["session_id"] == SESSION
+    names = {kind: (document["text"], document["session_id"]) for kind, document in found.items() if kind != "Goal"}
+    assert names == {"Persona": ("Talos", None), "Protocol": ("LBRP", None), "Human": ("Robbie", None)}
 
 
 def test_the_first_of_two_opens_wins_and_the_suggested_id_works(reduction: Reduction) -> None:
