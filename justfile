@@ -38,6 +38,9 @@ conformance:
 crash:
     python3 dev.py test -m "crash and not kafka"
 
+crash-kafka:
+    THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "crash and kafka"
+
 bench:
     python3 dev.py run thalweg bench write
     python3 dev.py run thalweg bench ingest

@@ -184,9 +184,12 @@ class Call:
 
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
         """Hybrid search; without an embedder, or while it does not answer, it is keywords only and the result says so."""
-        gateway = self.gateway
-        vector, tokens, space = await encoded_query(gateway.embedder, text)
-        return await self.read(lambda cursor: gateway.indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space))
+        indexes, embedder = self.gateway.indexes, self.gateway.embedder
+        if embedder is None:
+            return await self.read(lambda cursor: indexes.search(cursor, text, None, chosen, limit))
+        listening = self.read(lambda cursor: indexes.listen(cursor, text, chosen))  # on one core, the model on another
+        heard, (vector, tokens, space) = await asyncio.gather(listening, encoded_query(embedder, text))
+        return await self.read(lambda cursor: indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space, heard=heard))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
 from typing import NamedTuple
 
 import duckdb
 
-from storage.vectors import stored_vector
 from streams.errors import StoreError
 
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -49,21 +46,9 @@ def migrate(cursor: duckdb.DuckDBPyConnection, now: datetime, migrations: list[M
             "or make a fresh store from the log with `thalweg rebuild --from-log`."
         )
     fresh = [migration for migration in todo if migration.version not in applied]
-    if fresh:
-        with _functions(cursor):
-            for migration in fresh:
-                _apply(cursor, migration, now)
+    for migration in fresh:
+        _apply(cursor, migration, now)
     return [migration.version for migration in fresh]
-
-
-@contextmanager
-def _functions(cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """What migrations may call beside DuckDB's own functions, while the block runs."""
-    cursor.create_function("vector_bytes", stored_vector, ["FLOAT[]"], "BLOB")
-    try:
-        yield
-    finally:
-        cursor.remove_function("vector_bytes")
 
 
 def _apply(cursor: duckdb.DuckDBPyConnection, migration: Migration, now: datetime) -> None:

@@ -63,7 +63,7 @@ CREATE TABLE clusters (
     PRIMARY KEY (namespace, canonical_id));
 CREATE TABLE embeddings (
     label BIGINT NOT NULL, space VARCHAR NOT NULL, record_id VARCHAR NOT NULL, model_id VARCHAR NOT NULL, dtype VARCHAR NOT NULL,
-    dim INTEGER NOT NULL, is_trained BOOLEAN NOT NULL, vector FLOAT[] NOT NULL,
+    dim INTEGER NOT NULL, is_trained BOOLEAN NOT NULL, vector BLOB NOT NULL,
     namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, event_id VARCHAR NOT NULL,
     PRIMARY KEY (label, space));
 CREATE TABLE pattern_signals (

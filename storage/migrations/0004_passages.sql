@@ -4,7 +4,7 @@ ALTER TABLE embeddings ADD COLUMN tokens VARCHAR;
 -- Texts longer than the model's window, in overlapping passages. label = the passage's number in every index.
 CREATE TABLE passages (
     label BIGINT NOT NULL, space VARCHAR NOT NULL, owner_label BIGINT NOT NULL, record_id VARCHAR NOT NULL, number INTEGER NOT NULL,
-    char_start INTEGER NOT NULL, char_end INTEGER NOT NULL, model_id VARCHAR NOT NULL, dim INTEGER NOT NULL, vector FLOAT[] NOT NULL,
+    char_start INTEGER NOT NULL, char_end INTEGER NOT NULL, model_id VARCHAR NOT NULL, dim INTEGER NOT NULL, vector BLOB NOT NULL,
     tokens VARCHAR,
     namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, event_id VARCHAR NOT NULL,
     PRIMARY KEY (label, space));

@@ -15,7 +15,7 @@ from storage.search.allowed import ENDED_BY, Allowed, AllowedLabels
 from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
-from storage.search.hits import Asked, Hit, SearchResult, read_best, read_dates
+from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
 from storage.search.planner import Filter
 from storage.search.ranked import found_by, ranked, seeds_of
 from storage.search.relations import FOLLOWED, Relations
@@ -49,7 +49,7 @@ class SearchIndexes(HeldIndexes):
         self._relations = Relations()
         self._rows = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._warming: threading.Thread | None = None
-        self._remembered: dict[tuple[Hashable, int], Any] = {}
+        self._remembered: dict[Hashable, tuple[int, Any]] = {}
 
     def open(self, positions: Mapping[str, int]) -> None:
         """What `HeldIndexes.open` does; where there are many relations they are read in the background, not by the first search."""
@@ -72,7 +72,8 @@ class SearchIndexes(HeldIndexes):
 
     def remove(self, labels: Sequence[int]) -> None:
         super().remove(labels)
-        self._allowed, self._relations = AllowedLabels(), Relations()  # what has gone is not to be told from what has come
+        # what has gone is not to be told from what has come
+        self._allowed, self._relations, self._remembered = AllowedLabels(), Relations(), {}
 
     def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray], *, space: str | None = None) -> list[Matches]:
         """Of each group of labels (sorted, int64) the k nearest to a unit vector of `space`, as (label, cosine), best first."""
@@ -152,14 +153,27 @@ class SearchIndexes(HeldIndexes):
         no entity is None."""
         return self._follow(cursor).ends(namespace, record_id, event_id)
 
-    def remembered(self, asked: Hashable, find: Callable[[], Found]) -> Found:
-        """What `find` gives, remembered under what was asked until something is applied."""
-        key = (asked, self._generation)  # read before asking: what is committed meanwhile belongs to the next one
+    def followed(
+        self, cursor: duckdb.DuckDBPyConnection, asked: Hashable, find: Callable[[Found | None, Mapping[str, int]], Found]
+    ) -> Found:
+        """What `find` gives, remembered under what was asked until something is applied. It is told what it gave last, None where that
+        is forgotten, and how many rows `documents` and what ends them have."""
+        generation = self._generation  # read before asking: what is committed meanwhile belongs to the next one
         known = self._remembered  # replaced, never changed: readers share it
-        if key not in known:
-            current = [(old, found) for old, found in known.items() if old[1] == key[1]]
-            known = self._remembered = dict([*current[1 - REMEMBERED :], (key, find())])
-        return cast(Found, known[key])
+        last, found = known.get(asked, (-1, None))
+        if last != generation:
+            found = find(found, self._rows.at(cursor, generation))
+            others = [(other, one) for other, one in known.items() if other != asked]
+            if self._remembered is known:  # else it was forgotten, or somebody else came first
+                self._remembered = dict([*others[1 - REMEMBERED :], (asked, (generation, found))])
+        return cast(Found, found)
+
+    def listen(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> Heard:
+        """What a search can do while its text is encoded: the keyword side, and bringing up to date what is remembered of the tables."""
+        with self._pace.searching():
+            heard = Heard(*self.keyword_side(cursor, text, filter, KEYWORD_DEPTH, alone=False))
+            self._follow(cursor)
+            return heard
 
     def search(
         self,
@@ -175,14 +189,16 @@ class SearchIndexes(HeldIndexes):
         tokens: Tokens | None = None,
         space: str | None = None,
         sessions: int = 0,
+        heard: Heard | None = None,
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
         `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
         the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
         by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
-        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`: below it the vector side finds nothing, 0.30 for a fusion of
-        ranks, 0.15 where the cosine itself is what counts.
+        since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`:
+        below it the vector side finds nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts. `heard`:
+        what `listen` gave for this text and filter.
         """
         size = pool or max(3 * limit, MIN_POOL)
         with self._pace.searching():
@@ -195,7 +211,11 @@ class SearchIndexes(HeldIndexes):
                 near, fits = self.vector_side(vector, size, allowed, space)
                 floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
                 near = [match for match in near if match[1] >= floor]
-            said, spoken = self.keyword_side(cursor, text, filter, KEYWORD_DEPTH if is_ranked else size, alone=vector is None)
+            depth = KEYWORD_DEPTH if is_ranked else size
+            if heard is not None and depth <= KEYWORD_DEPTH and (vector is not None or self._keywords_ready):
+                said, spoken = heard.said[:depth], heard.fits
+            else:
+                said, spoken = self.keyword_side(cursor, text, filter, depth, alone=vector is None)
             asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
             if is_ranked:
                 return self._answer(asked, *ranked(self, asked, near, said, sessions), limit)

@@ -13,6 +13,7 @@ import numpy as np
 from storage.search.allowed import Allowed
 from storage.search.passages import Passage
 from storage.search.planner import Filter
+from storage.search.tantivy_parts import Scores
 from storage.search.tokens import Tokens
 
 TIE_DIGITS = 12
@@ -49,6 +50,14 @@ class SearchResult:
     hits: list[Hit]
     total: int
     degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The keyword side: (label, BM25), best first, and document -> the label of what in it fitted best."""
+
+    said: Scores
+    fits: dict[int, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class LateIndex:
 
     def around(self, labels: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
         """label -> (label, distance) of its neighbours in its session."""
-        return {label: near for label in labels if (near := self.timelines.around(label))}
+        return self.timelines.around_each(labels)
 
 
 def entries_of(documents: Iterable[Sequence[object]]) -> Iterator[DocumentEntry]:

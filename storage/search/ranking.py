@@ -71,15 +71,17 @@ def late_scores(evidence: Evidence) -> dict[int, float]:
     at = {label: row for row, label in enumerate(evidence.matches)}
     own = np.stack(list(evidence.matches.values()))
     best = own.copy()
-    for distance, decay in enumerate(TOKEN_DECAY):
-        pairs = [
-            (at[label], at[other]) for label in at for other, far in evidence.near.get(label, ()) if far == distance > 0 and other in at
-        ]
-        while pairs:  # a record has several neighbours: one of each at a time
-            once = dict(pairs)
-            rows, others = list(once), list(once.values())
-            best[rows] = np.maximum(best[rows], decay * own[others])
-            pairs = [pair for pair in pairs if once[pair[0]] != pair[1]]
+    pairs = [
+        (row, at[other], far)
+        for label, row in at.items()
+        for other, far in evidence.near.get(label, ())
+        if 0 < far < len(TOKEN_DECAY) and other in at
+    ]
+    if pairs:
+        rows, others, far = np.array(pairs).T
+        first = np.flatnonzero(np.diff(rows, prepend=-1))  # a record's pairs stand together
+        lent = own[others] * np.array(TOKEN_DECAY, own.dtype)[far][:, None]
+        best[rows[first]] = np.maximum(best[rows[first]], np.maximum.reduceat(lent, first, axis=0))
     values = np.maximum(best @ evidence.weights, 0.0).tolist()
     return dict(zip(at, values, strict=True))
 

@@ -14,6 +14,7 @@ from storage.search.entries import VectorEntry
 from storage.search.table import read_token_samples, read_tokens, token_labels
 from storage.search.token_store import TokenStore
 from storage.search.vector import VectorIndex
+from streams.failpoints import hit
 
 _SAMPLE = 16
 _AT_ONCE = 32
@@ -70,6 +71,7 @@ class Space:
                     return
                 self.tokens.add(chunk[start : start + _AT_ONCE])
                 pause()
+            hit("mid_index_rebuild")
 
     def close(self) -> None:
         self.tokens.close()

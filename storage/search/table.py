@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 FETCH_ROWS = 8_192
 YIELD_EACH = 16
 """Documents, about a millisecond of analysis, between two pauses."""
-TOKEN_ROWS = 2_048
+TOKEN_ROWS = 512
 """Token vectors are some kilobytes a row."""
 KEPT_BUFFERS = "96MB"
 SURELY_LONG_CHARS = 2_000

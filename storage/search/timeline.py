@@ -57,29 +57,34 @@ class Timelines:
 
     def around(self, label: int) -> list[tuple[int, int]]:
         """(label, distance) of the records up to REACH moments away, before and after; the same moment is none."""
-        place = self._places.get(label)
-        if place is None:
-            return []
+        return self.around_each([label]).get(label, [])
+
+    def around_each(self, labels: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
+        """`around` of each label that has neighbours."""
+        found: dict[int, list[tuple[int, int]]] = {}
         with self._changing:
-            session = self._sessions[place[0]]
-            return [*_walk(session, place[1], bisect_left(session, (place[1], -1)) - 1, -1), *_after(session, place[1])]
+            for label in labels:
+                if (place := self._places.get(label)) is not None:
+                    session, moment = self._sessions[place[0]], place[1]
+                    before = bisect_left(session, (moment, -1))
+                    after = before + 1
+                    if after < len(session) and session[after][0] == moment:
+                        after = bisect_left(session, (moment + 1, -1), after)
+                    if near := [*_walk(session, before - 1, -1), *_walk(session, after, 1)]:
+                        found[label] = near
+        return found
 
 
-def _after(session: Sequence[tuple[int, int]], moment: int) -> list[tuple[int, int]]:
-    return _walk(session, moment, bisect_left(session, (moment + 1, -1)), 1)
-
-
-def _walk(session: Sequence[tuple[int, int]], moment: int, at: int, step: int) -> list[tuple[int, int]]:
-    """From `at` on in one direction, until REACH other moments are passed."""
+def _walk(session: Sequence[tuple[int, int]], at: int, step: int) -> list[tuple[int, int]]:
+    """From `at`, which is another moment, in one direction, until REACH moments are passed."""
     found: list[tuple[int, int]] = []
-    distance, here = 0, moment
-    count = 0
-    while 0 <= at < len(session):
+    distance, here, count, end = 0, -1, 0, len(session) if step > 0 else -1
+    while at != end:
         when, label = session[at]
         if when != here:
-            distance, here, count = distance + 1, when, 0
-            if distance > REACH:
+            if distance == REACH:
                 break
+            distance, here, count = distance + 1, when, 0
         if count < MAX_AT_ONCE:
             found.append((label, distance))
             count += 1

@@ -51,8 +51,11 @@ def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_ba
 
 @pytest.mark.process
 def test_any_write_tool_can_be_measured_and_its_promise_stands_beside_it() -> None:
-    figures = run("write", "--tool", "update_working_memory", "--callers", "1", "--n", "2", "--embedder", "hashing")
-    assert figures["accept_1_p95_ms"]["target"] == "≤ 20" and figures["searchable_1_p95_ms"]["target"] is None
+    figures = run("write", "--tool", "belief_create", "--callers", "1", "--n", "2", "--size", "7", "--embedder", "hashing")
+    assert figures["accept_1_p95_ms"]["target"] == "≤ 40" and figures["searchable_1_p95_ms"]["target"] is None
+    assert figures["applied_7_per_s"]["value"] > 0  # on a store that held something
+    result = CliRunner().invoke(cli, ["bench", "write", "--tool", "store_episode", "--size", "7"])
+    assert result.exit_code == 1 and "belief_create" in result.output
 
 
 def test_every_write_tool_is_called_with_arguments_that_it_accepts() -> None:

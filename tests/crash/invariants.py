@@ -1,7 +1,8 @@
-"""I1 to I8 of the guarantee, checked on a running node after a fault. Every recipe ends with `check_all`."""
+"""I1 to I8 and I11 of the guarantee, checked on a running node after a fault. Every recipe ends with `check_all`."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -97,6 +98,7 @@ def check_all(node: NodeProcess, ledger: Ledger) -> dict[str, int]:
         committed_not_ahead_of_durable(node, store)
         live = contents(store)
         index_equals_table(node, store)
+    what_is_held_is_bounded(node)
     return {name: len(rows) for name, rows in live.items() if rows}
 
 
@@ -197,6 +199,22 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
     [(documents,)] = store.execute("SELECT count(*) FROM documents").fetchall()
     assert indexes["vector"]["count"] == vectors, f"I7: {indexes['vector']} against {vectors} rows"
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"
+
+
+MOST_OPEN, MOST_FILES, MOST_RESIDENT_MB = 256, 300, 1024
+"""Far above what a node of these tests holds (about 35 descriptors, 35 files, 250 MB), far below what a leak of each call or start leaves."""
+
+
+def what_is_held_is_bounded(node: NodeProcess) -> None:
+    """I11: no descriptor, no file and no memory is left behind by calls, kills and starts (Linux)."""
+    process = Path(f"/proc/{node.process.pid}") if node.process else None
+    if process is None or not process.exists():
+        return
+    descriptors = len(list((process / "fd").iterdir()))
+    files = sum(len(names) for _, _, names in os.walk(node.home))
+    resident_mb = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    held = (descriptors, files, round(resident_mb))
+    assert descriptors < MOST_OPEN and files < MOST_FILES and resident_mb < MOST_RESIDENT_MB, f"I11: descriptors, files, MB: {held}"
 
 
 def indexes_at_rest_hold_the_rows(home: Path) -> None:

@@ -46,8 +46,8 @@ class FileSizeLimit:
     def __init__(self, at: Path) -> None:
         self.home = at / "home"
 
-    def fill(self, node: NodeProcess) -> None:
-        self._limit(node, 1)
+    def fill(self, node: NodeProcess, size: int = 1) -> None:
+        self._limit(node, size)
 
     def make_room(self, node: NodeProcess) -> None:
         if node.is_alive():

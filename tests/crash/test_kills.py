@@ -72,6 +72,18 @@ def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, n
     node.stop()
 
 
+@pytest.mark.parametrize("failpoint", RECURRING)
+def test_a_failure_at_each_failpoint_ends_the_node_with_a_sentence_and_loses_nothing(failpoint, broker_url, tmp_path):
+    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:17:raise")
+    with Load(node.home, callers=2, seed=17) as load:
+        assert node.died() == 1, node.log_tail()
+        assert node.log_tail().splitlines()[-1] == f"thalweg: the node stopped: FailpointReached: {failpoint}"
+        node.start()
+        load.wait_for(10)
+    check_all(node, load.ledger)
+    node.stop()
+
+
 def test_a_kill_while_partitions_are_given_up_loses_nothing(broker_url, tmp_path):
     node = NodeProcess(tmp_path / "home", broker_url)
     node.start()

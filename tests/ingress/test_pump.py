@@ -227,7 +227,7 @@ async def test_after_the_end_of_input_a_call_that_takes_long_is_not_waited_for(t
         begun = time.monotonic()
         peer.writer.write_eof()
         assert await peer.exit_code() == 0
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 10
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import numpy as np
 import pytest
 
 from mcp_ingress.calls import Request, Visitor
 from mcp_ingress.gateway import Limits
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
+from storage.search.engine import SearchIndexes
+from storage.vectors import stored_vector
 from streams.errors import EmbedderUnavailable
-from tests.inner_voice.rig import Rig
+from streams.ids import record_label
+from tests.inner_voice.rig import MODEL, Rig
 
 
 def ids(answer: dict[str, Any]) -> list[str]:
@@ -234,6 +240,34 @@ async def test_a_write_is_seen_by_the_next_retrieval(rig: Rig) -> None:
     rig.store.sql("INSERT INTO prunes VALUES ('r0001', 'test', now(), 'default', 't', 0, 0, '')")
     rig.indexes.apply([], [])
     assert ids(await rig.ask()) == ["t:r0002"]
+
+
+async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(rig: Rig, tmp_path: Path) -> None:
+    rig.remember("In the beginning.", kind="Insight")
+    cursor, fresh = rig.store.database.cursor(), SearchIndexes(tmp_path / "fresh", rig.store.database.cursor, None)
+    vector = "INSERT INTO embeddings SELECT label, 'text/test-8', record_id, 'test-8', 'float32', 8, false, ?, namespace, "
+    steps: list[Callable[[], object]] = [
+        lambda: rig.remember("A thought.", record_id="t1"),
+        lambda: rig.remember("Not embedded yet.", record_id="t2", is_embedded=False),
+        lambda: rig.remember("Private.", record_id="t3", domain="private"),
+        lambda: rig.remember("Elsewhere.", namespace="other"),
+        lambda: rig.store.sql("INSERT INTO prunes VALUES ('t1', 'test', now(), 'default', 't', 0, 0, '')"),
+        lambda: rig.store.sql(f"{vector} 't', 0, 0, '', NULL FROM documents WHERE record_id = 't2'", stored_vector(np.eye(8)[1])),
+        lambda: rig.indexes.apply([], [(record_label("default\0t2"), np.eye(1, 8, dtype=np.float32)[0])]),
+        lambda: rig.store.sql("DELETE FROM prunes"),
+    ]
+    for number, step in enumerate(steps):
+        step()
+        rig.indexes.apply([], [])
+        if number == 5:  # the table has the vector and the index has not: no fresh look is that quick
+            continue
+        for wanted in (Wanted("default"), Wanted("default", include_private=True), Wanted("other")):
+            fresh._generation += 1
+            fresh._remembered = {}
+            found, expected = (find_eligible(cursor, indexes, MODEL, wanted) for indexes in (rig.indexes, fresh))
+            assert {table: some.tolist() for table, some in found.items()} == {table: some.tolist() for table, some in expected.items()}, (
+                number
+            )
 
 
 async def test_no_log_leaves_the_name_and_what_came_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

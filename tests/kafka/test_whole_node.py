@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.crash.invariants import Ledger, check_all
+from tests.crash.test_full_disk import FileSizeLimit, write
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
 from thalweg.control import ask
@@ -52,3 +55,28 @@ def test_a_node_whose_kafka_is_gone_ends_when_it_is_asked_to(own_broker: Broker,
         own_broker.kill()
         assert client.call("journal_write", {"content": "The gauge reads 2.", "category": "insight"}, "request-2")["spooled"]
     assert node.stop() in (0, 1), node.log_tail()
+
+
+def test_a_full_disk_under_the_store_ends_the_node_while_kafka_takes_the_writes_and_with_room_all_is_there(
+    own_broker: Broker, tmp_path: Path
+) -> None:
+    disk, ledger = FileSizeLimit(tmp_path), Ledger()
+    node = NodeProcess(disk.home, own_broker.url).start()
+    try:
+        client = Client(node.home)
+        for number in range(5):
+            assert write(client, ledger, number)["success"]
+        node.settle()
+        disk.fill(node, 64 * 1024)  # the node's own log may still grow
+        with contextlib.suppress(OSError):  # the node ends: what it had not answered is unknown, and may be there
+            for number in range(5, 200):
+                write(client, ledger, number)
+        assert node.died() == 1
+        said = node.log_tail().splitlines()[-1]
+        assert said.startswith("thalweg: the node stopped: ") and "full" in said and "Traceback" not in node.log_tail(), node.log_tail()
+        node.start()
+        check_all(node, ledger)
+        assert node.stop() == 0, node.log_tail()
+    finally:
+        if node.is_alive():
+            node.kill()

@@ -64,6 +64,16 @@ SEARCHED: Mapping[str, Stored] = {
     "belief_query": _BELIEF,
 }
 
+STORED: Mapping[str, Stored] = {WRITE: _JOURNAL, "belief_create": _BELIEF, "compress_to_l2_insight": SEARCHED["hybrid_search"]}
+"""What a store is filled with before one of these is measured on it."""
+
+
+def stored_before(name: str) -> Stored:
+    """What `bench write --size` fills a store with. Raises Refused."""
+    if name not in STORED:
+        raise Refused(f"`bench write --size` fills a store for {', '.join(STORED)}; {name} is measured on an empty one.")
+    return STORED[name]
+
 
 def write_tool(name: str) -> Tool:
     """The tool that `bench write` is to measure. Raises Refused when it cannot be measured."""

@@ -89,7 +89,7 @@ def fill_store(writer: Writer, count: int, embedder: Embedder) -> np.ndarray:
     return np.concatenate(made)
 
 
-def _origin(number: int) -> dict[str, Any]:
+def origin_of_memory(number: int) -> dict[str, Any]:
     return {"namespace": NAMESPACE, "topic": MEMORY.name, "partition": 0, "offset": number, "event_id": f"event-{number}"}
 
 
@@ -97,27 +97,33 @@ def _document(number: int, text: str) -> dict[str, Any]:
     kind, domain = ("insight" if number % 2 else "observation"), ("rare" if number % 100 == 0 else "common")
     session = f"session-{number // SESSION_LENGTH}"
     about = {"record_id": f"memory-{number}", "toolset": "talos", "kind": kind, "session_id": session, "domain": domain}
-    return {"label": _label(number), **about, "text": text, "created_at": _START + timedelta(seconds=number), **_origin(number)}
+    return {
+        "label": label_of_memory(number),
+        **about,
+        "text": text,
+        "created_at": _START + timedelta(seconds=number),
+        **origin_of_memory(number),
+    }
 
 
 def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Embedder) -> dict[str, Any]:
     info = embedder.info
     model = {"space": info.space, "model_id": info.model_id, "dtype": info.dtype, "dim": info.dim, "is_trained": info.trained}
     return {
-        "label": _label(number),
+        "label": label_of_memory(number),
         "record_id": f"memory-{number}",
         **model,
         "vector": vector,
         "tokens": tokens,
-        **_origin(number),
+        **origin_of_memory(number),
     }
 
 
 def _relation(number: int, count: int) -> dict[str, Any]:
     ends = {"from_id": f"memory-{number}", "to_id": f"memory-{number * 7919 % count}"}
     about = {"relation_id": f"relation-{number}", "relation_type": "LED_TO", **ends, "properties": {}, "source_event_id": f"event-{number}"}
-    return about | {"created_at": _START + timedelta(seconds=number), **_origin(number)}
+    return about | {"created_at": _START + timedelta(seconds=number), **origin_of_memory(number)}
 
 
-def _label(number: int) -> int:
+def label_of_memory(number: int) -> int:
     return document_label(NAMESPACE, f"memory-{number}")

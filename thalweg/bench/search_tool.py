@@ -49,20 +49,24 @@ def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bo
 def _measure(report: Report, home: Path, name: str, said: Sequence[str], questions: Sequence[str]) -> None:
     """The node that applied the rows is stopped, and another started: its indexes are whole when it is asked."""
     size = len(said)
-    asyncio.run(_publish(load_settings({}, environment(home, embedder="hashing")), name, said))
-    with running_node(home, embedder="hashing"):
-        started = time.perf_counter()
-        wait_applied(home, FILL_S)
-        report.add(f"applied_{size}_per_s", size / (time.perf_counter() - started), "rows/s")
+    fill(report, home, SEARCHED[name], said, "hashing")
     with running_node(home, embedder="hashing") as process:
         _wait_linked(home)
         report.add_quantiles(f"{name}_{size}", asyncio.run(_ask(home, name, questions)), p95=SEARCH_P95)
         report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB")
 
 
-async def _publish(settings: Settings, name: str, said: Sequence[str]) -> None:
+def fill(report: Report, home: Path, stored: Stored, said: Sequence[str], embedder: str) -> None:
+    """A store that holds a row for each text, which came about by events; the node that applied them is stopped again."""
+    asyncio.run(_publish(load_settings({}, environment(home, embedder=embedder)), stored, said))
+    with running_node(home, embedder=embedder):
+        started = time.perf_counter()
+        wait_applied(home, FILL_S)
+        report.add(f"applied_{len(said)}_per_s", len(said) / (time.perf_counter() - started), "rows/s")
+
+
+async def _publish(settings: Settings, stored: Stored, said: Sequence[str]) -> None:
     """The requests by which the rows come about, on the log before a node reads it."""
-    stored = SEARCHED[name]
     log = open_log(settings.broker_url)
     await log.start()
     try:

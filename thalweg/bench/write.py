@@ -13,15 +13,19 @@ from pathlib import Path
 
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
+from streams.errors import Refused
 from thalweg.bench import bare_spine
 from thalweg.bench.bare_log import appends_ms, memory_record
 from thalweg.bench.caller import write_in_turn
-from thalweg.bench.examples import ANSWER_P95, WRITE, write_tool
+from thalweg.bench.examples import ANSWER_P95, WRITE, stored_before, write_tool
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import running_node, scratch_directory, texts
+from thalweg.bench.search_tool import fill
 
 WARM_UP = 20
+FILLED = 9
+"""The seed of the texts of a filled store: none of them is written again."""
 ALONE_P95 = Target(20.0)
 EIGHT_P99 = Target(60.0)
 MODEL_TEXTS = 50
@@ -30,14 +34,20 @@ EIGHT_P99_OF_BARE = Target(1.2)
 """The targets in milliseconds over what the same sketch takes on the machine that they were set on: 12 and 50 ms."""
 
 
-def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE) -> Report:
-    """`count` calls for each number of callers, beside bare appends of records of that size and the model alone."""
-    settings = {"tool": tool, "callers": list(callers), "n": count, "embedder": embedder, "broker": broker or "sqlite://"}
+def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE, size: int = 0) -> Report:
+    """`count` calls for each number of callers, beside bare appends of records of that size and the model alone; on a store
+    that holds `size` rows already, which came about by events."""
+    settings = {"tool": tool, "callers": list(callers), "n": count, "embedder": embedder, "broker": broker or "sqlite://", "size": size}
     report = Report("write", settings)
     write_tool(tool)
+    stored = stored_before(tool) if size else None
+    if stored and broker:
+        raise Refused("`--size` fills the embedded log of the scratch directory; leave `--broker` out.")
     refuse_used(broker)
     with scratch_directory() as directory:
         home = directory / "home"
+        if stored is not None:
+            fill(report, home, stored, texts(size, seed=FILLED), embedder)
         with running_node(home, embedder=embedder, broker=broker):
             asyncio.run(write_in_turn(home, 1, texts(WARM_UP, seed=0), tool))
             for number in callers:

@@ -49,15 +49,17 @@ def bench() -> None:
 @click.option("--tool", default="journal_write", show_default=True, help="The write tool that is called, of any toolset.")
 @click.option("--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each.")
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured calls a run.")
-def write(as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[int, ...], count: int) -> None:
+@click.option("--size", type=click.IntRange(0), default=0, show_default=True, help="Rows that the store holds before, made by events.")
+def write(as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[int, ...], count: int, size: int) -> None:
     """How long a memory takes to be accepted, and until it can be searched.
 
     \b
     Example: thalweg bench write --tool update_working_memory --callers 1
+    Example: thalweg bench write --tool belief_create --callers 1 --size 100000 --embedder hashing
     """
     from thalweg.bench.write import measure_write
 
-    _show(lambda: measure_write(callers, count, embedder=embedder, broker=broker, tool=tool), as_json)
+    _show(lambda: measure_write(callers, count, embedder=embedder, broker=broker, tool=tool, size=size), as_json)
 
 
 @bench.command()

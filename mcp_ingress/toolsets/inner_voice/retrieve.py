@@ -13,7 +13,8 @@ import numpy as np
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.inner_voice.queries import Fetched, Wanted, fetch_candidates
+from mcp_ingress.toolsets.inner_voice.eligible import Wanted
+from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, encode_query
 from processors.inner_voice.config import MAX_TOP_K
 from processors.inner_voice.kinds import ID_PREFIXES, SOURCE_TYPES, TableName, trust_tier

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from mcp_ingress.toolsets.talos.queries import read_patterns
+from mcp_ingress.toolsets.talos.queries import read_about, read_seen
 from processors.talos.significance import rate, relevance
 from streams.errors import Refused
 
@@ -22,13 +23,14 @@ async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     with_emerging = bool(arguments.get("include_emerging", True))
     is_fresh = await call.fresh("extract", "dedup", "patterns")
-    read = functools.partial(read_patterns, namespace=call.namespace, session_id=session_id, now=call.clock.now())
-    seen = await call.read(read)
-    if seen is None:
+    known = await call.read(functools.partial(read_about, namespace=call.namespace, session_id=session_id))
+    if known is None:
         raise Refused(f"There is no session {session_id}; session_open starts one.", code="session_not_found")
-    patterns = [pattern for pattern in seen.patterns if with_emerging or pattern["status"] != "emerging"]
-    about = " ".join(part for part in ((arguments.get("context") or "").strip(), *seen.texts) if part)
-    cosines = await call.cosines(about, [pattern["name"] for pattern in patterns])
+    patterns = [pattern for pattern in known.patterns if with_emerging or pattern["status"] != "emerging"]
+    about = " ".join(part for part in ((arguments.get("context") or "").strip(), *known.texts) if part)
+    read = functools.partial(read_seen, namespace=call.namespace, session_id=session_id, now=call.clock.now())
+    names = [pattern["name"] for pattern in patterns]
+    cosines, seen = await asyncio.gather(call.cosines(about, names), call.read(read))  # the model on one core, the store on another
     answer = {
         "success": True,
         "matching_patterns": _matching(patterns, cosines, seen.indicators),

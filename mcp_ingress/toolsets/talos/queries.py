@@ -41,37 +41,36 @@ class Recurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What pattern_check answers from: the session's goal and frictions, what holds in it now, what is known of all sessions."""
+class About:
+    """What pattern_check compares: the session's goal and frictions, and the patterns that are known."""
 
     texts: list[str]
-    indicators: set[str]
     patterns: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What pattern_check weighs: what holds in the session now, and what is known of all sessions."""
+
+    indicators: set[str]
     signals: list[dict[str, Any]]
     counts: Counts
 
 
-def read_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen | None:
+def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> About | None:
     """None when there is no such session."""
-    state = read_state(cursor, namespace, session_id, now)
-    if state is None:
-        return None
-    key = [namespace, session_id]
     texts = cursor.execute(
         "SELECT goal FROM talos_sessions WHERE namespace = $1 AND session_id = $2 UNION ALL "
         "SELECT text FROM entities WHERE namespace = $1 AND session_id = $2 AND label = 'Friction'",
-        key,
+        [namespace, session_id],
     ).fetchall()
+    if not texts or not session_exists(cursor, namespace, session_id):
+        return None
     patterns = cursor.execute(
         "SELECT pattern_id, name, status, last_occurred_at, total_occurrences, indicators FROM patterns WHERE namespace = ?", [namespace]
     ).fetchall()
-    signals = cursor.execute(
-        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
-        [namespace, MAX_SIGNALS],
-    ).fetchall()
-    return Seen(
+    return About(
         [text for (text,) in texts],
-        indicators_now(state),
         [
             {
                 "id": identity,
@@ -83,6 +82,18 @@ def read_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
             }
             for identity, name, status, last, occurrences, indicators in patterns
         ],
+    )
+
+
+def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen:
+    """What holds in a session that there is, the signals that lack one to be a pattern, and what significance is rated from."""
+    state = read_state(cursor, namespace, session_id, now)
+    signals = cursor.execute(
+        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
+        [namespace, MAX_SIGNALS],
+    ).fetchall()
+    return Seen(
+        set() if state is None else indicators_now(state),
         [{"description": description, "occurrences": occurrences} for description, occurrences in signals],
         count_significance(cursor, namespace),
     )

@@ -1,8 +1,3 @@
--- Vectors as bytes: a list column puts every list since the last checkpoint into the write-ahead log with each new row.
--- `vector_bytes` is the program's (storage/migrate.py); `vector_floats` gives an analyst the numbers back.
-ALTER TABLE embeddings ALTER COLUMN vector TYPE BLOB USING vector_bytes(vector);
-ALTER TABLE passages ALTER COLUMN vector TYPE BLOB USING vector_bytes(vector);
-
 -- A stored vector as numbers, for questions to the store: each four bytes, the last first, are sign, exponent and fraction.
 CREATE MACRO float_of(bits) AS
     ((CASE WHEN bits >= 2147483648 THEN -1 ELSE 1 END)

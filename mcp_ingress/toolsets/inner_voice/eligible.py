@@ -1,0 +1,164 @@
+"""Which rows a retrieval may find: live ones with a vector, that pass privacy and tags; remembered, and brought up to date after a write.
+
+Without tags only new documents are looked at, those that had no vector yet, and the ids of what has ended or is private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+
+from mcp_ingress.toolsets.inner_voice import facets
+from processors.inner_voice.kinds import ID_PREFIXES, TableName, place_of
+from storage.search.engine import SearchIndexes
+from storage.search.grown import Mark, mark, new_rows
+from storage.search.vector import VectorModel
+from streams.ids import document_label
+
+TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)
+MAX_PENDING = 1_000
+"""With more rows that have no vector yet (a new model), everything is asked anew."""
+_TAGGED = f"d.record_id IN (SELECT record_id FROM ({facets.union(facets.TAGS)}) WHERE tag IN (SELECT unnest($%s::VARCHAR[])))"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a row must be to count: of these tags one (unless there are none), of those none; private thoughts on demand."""
+
+    namespace: str
+    include_private: bool = False
+    include_tags: tuple[str, ...] = ()
+    exclude_tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Eligible:
+    """What is known: `labels` are those `embedded` which are not `hidden`; of `pending` no vector is known yet."""
+
+    documents: Mark
+    embedded: Mapping[TableName, np.ndarray]
+    pending: Sequence[tuple[int, TableName]]
+    hidden: Mapping[TableName, frozenset[str]]
+    labels: Mapping[TableName, np.ndarray]
+
+
+def find_eligible(
+    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, model: VectorModel, wanted: Wanted
+) -> Mapping[TableName, np.ndarray]:
+    """For each table the labels of the live rows with a vector of this very model that pass privacy and tags; sorted, int64."""
+
+    def find(known: _Eligible | None, rows: Mapping[str, int]) -> _Eligible:
+        hidden = _hidden(cursor, wanted)
+        grown = None if known is None or wanted.include_tags or wanted.exclude_tags else _grown(cursor, indexes, model, wanted, known, rows)
+        documents, embedded, pending = grown or _read_all(cursor, model, wanted)
+        if known is not None and hidden == known.hidden and all(embedded[table] is known.embedded[table] for table in TABLES):
+            return _Eligible(documents, embedded, pending, hidden, known.labels)
+        labels = {table: _without(embedded[table], hidden[table], wanted.namespace) for table in TABLES}
+        return _Eligible(documents, embedded, pending, hidden, labels)
+
+    return indexes.followed(cursor, ("inner_voice", wanted, model.space, model.model_id, model.dim), find).labels
+
+
+_Rows = tuple[Mark, Mapping[TableName, np.ndarray], Sequence[tuple[int, TableName]]]
+"""How far the documents were read, the labels with a vector, and those without."""
+
+
+def _grown(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: SearchIndexes,
+    model: VectorModel,
+    wanted: Wanted,
+    known: _Eligible,
+    rows: Mapping[str, int],
+) -> _Rows | None:
+    """What was known with what has come since; None when the documents have not simply grown, or much has no vector."""
+    fresh = new_rows(cursor, "documents", "label, namespace, toolset, kind", known.documents, rows["documents"])
+    if fresh is None or len(known.pending) + len(fresh[0]) > MAX_PENDING:
+        return None
+    places = [(label, place_of(toolset, kind)) for label, namespace, toolset, kind in fresh[0] if namespace == wanted.namespace]
+    waiting = [*known.pending, *((label, place.table) for label, place in places if place is not None)]
+    asked = np.array([label for label, _ in waiting], np.int64)
+    has_vector = ~np.isnan(indexes.cosines(np.zeros(model.dim, np.float32), asked, space=model.space)) if waiting else []
+    pending = [one for one, is_there in zip(waiting, has_vector, strict=True) if not is_there]
+    come = [one for one, is_there in zip(waiting, has_vector, strict=True) if is_there]
+    embedded = {table: _with(known.embedded[table], [label for label, of in come if of == table]) for table in TABLES}
+    return fresh[1], embedded, pending
+
+
+def _with(labels: np.ndarray, new: list[int]) -> np.ndarray:
+    return np.union1d(labels, np.array(new, np.int64)) if new else labels
+
+
+def _without(labels: np.ndarray, hidden: Iterable[str], namespace: str) -> np.ndarray:
+    gone = np.array([document_label(namespace, record_id) for record_id in hidden], np.int64)
+    return np.setdiff1d(labels, gone, assume_unique=True) if len(gone) else labels
+
+
+def _hidden(cursor: duckdb.DuckDBPyConnection, wanted: Wanted) -> dict[TableName, frozenset[str]]:
+    """The ids of what does not count in each table: merged, pruned, superseded, archived, and private thoughts."""
+    absent = _ids(cursor, facets.ABSENT, wanted.namespace)
+    private = frozenset[str]() if wanted.include_private else _ids(cursor, facets.PRIVATE, wanted.namespace)
+    return {table: absent | private if table == "thoughts" else absent for table in TABLES}
+
+
+def _ids(cursor: duckdb.DuckDBPyConnection, selects: tuple[str, ...], namespace: str) -> frozenset[str]:
+    return frozenset(record_id for (record_id,) in cursor.execute(facets.union(selects), {"namespace": namespace}).fetchall())
+
+
+def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wanted) -> _Rows:
+    documents = mark(cursor, "documents")
+    kinds = _kinds(cursor, wanted.namespace)
+    parameters: dict[str, object] = {
+        "namespace": wanted.namespace,
+        "toolsets": [toolset for toolset, _, _ in kinds],
+        "kinds": [kind for _, kind, _ in kinds],
+        "tables": [TABLES.index(table) for _, _, table in kinds],
+        "space": model.space,
+        "model": model.model_id,
+        "dim": model.dim,
+    }
+    clauses = ["d.namespace = $namespace"]
+    known = _tags(cursor, wanted.namespace) if wanted.include_tags or wanted.exclude_tags else []
+    if wanted.include_tags:
+        clauses.append(_TAGGED % "included")
+        parameters["included"] = _spellings(known, wanted.include_tags)
+    if wanted.exclude_tags:
+        clauses.append("NOT " + _TAGGED % "excluded")
+        parameters["excluded"] = _spellings(known, wanted.exclude_tags)
+    rows = cursor.execute(
+        "SELECT d.label, p.place, "
+        "d.label IN (SELECT label FROM embeddings WHERE space = $space AND model_id = $model AND dim = $dim) AS is_embedded "
+        "FROM documents d "
+        "JOIN (SELECT unnest($toolsets::VARCHAR[]) AS toolset, unnest($kinds::VARCHAR[]) AS kind, unnest($tables::TINYINT[]) AS place) p "
+        f"ON p.toolset = d.toolset AND p.kind = d.kind WHERE {' AND '.join(clauses)}",
+        parameters,
+    ).fetchnumpy()
+    labels, places, has_vector = (
+        np.asarray(rows["label"], np.int64),
+        np.asarray(rows["place"], np.int8),
+        np.asarray(rows["is_embedded"], bool),
+    )
+    embedded = {table: np.sort(labels[has_vector & (places == place)]) for place, table in enumerate(TABLES)}
+    lacking = zip(labels[~has_vector].tolist(), places[~has_vector].tolist(), strict=True)
+    return documents, embedded, [(label, TABLES[place]) for label, place in lacking]
+
+
+def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str, str, TableName]]:
+    """(toolset, kind, table) of what the namespace remembers, but for kinds that are no snippets."""
+    present = cursor.execute("SELECT DISTINCT toolset, kind FROM documents WHERE namespace = ?", [namespace]).fetchall()
+    return [(toolset, kind, place.table) for toolset, kind in present if (place := place_of(toolset, kind)) is not None]
+
+
+def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
+    """Every spelling of every tag in the namespace: far fewer than rows, so that Python's casefold decides on equality."""
+    rows = cursor.execute(f"SELECT DISTINCT tag FROM ({facets.union(facets.TAGS)})", {"namespace": namespace}).fetchall()
+    return [tag for (tag,) in rows if tag is not None]
+
+
+def _spellings(known: Sequence[str], asked: Collection[str]) -> list[str]:
+    """The known tags that are one of those asked for, but for case."""
+    folded = {tag.casefold() for tag in asked}
+    return [tag for tag in known if tag.casefold() in folded]
