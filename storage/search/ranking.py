@@ -3,7 +3,7 @@
     score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
     then lifted to half of a related record's score
 
-late     Σ_j w_j · max(sim_j, 0.9 · one turn away, 0.8 · two turns away); w: rarity of the query's tokens, Σ w = 1
+late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1
 keyword  BM25 as a share of the most that the query can score; also 0.8 and 0.6 of the neighbours'
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
          long text is the mean of its whole vector's and its best passage's
@@ -30,7 +30,7 @@ import numpy as np
 
 SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
 WHOLE = 2.0
-TOKEN_DECAY = (1.0, 0.9, 0.8)
+TOKEN_DECAY = (1.0, 0.85, 0.75)
 KEYWORD_DECAY = (1.0, 0.8, 0.6)
 FULL_LENGTH = 45
 WORDS_FROM, WORDS_FULL = 0.35, 0.5

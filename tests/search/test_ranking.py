@@ -66,7 +66,7 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
     matches = {1: np.array([1.0, 0.0]), 2: np.array([0.0, 1.0]), 3: np.array([0.0, 0.0])}
     near = {1: [(2, 1)], 3: [(1, 2), (2, 0)]}
     scores = late_scores(Evidence(matches=matches, weights=np.array([0.5, 0.5]), near=near))
-    assert scores == pytest.approx({1: 0.5 + 0.45, 2: 0.5, 3: 0.4})
+    assert scores == pytest.approx({1: 0.5 + 0.425, 2: 0.5, 3: 0.375})
 
 
 def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:
