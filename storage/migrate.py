@@ -33,7 +33,7 @@ def known_migrations() -> list[Migration]:
 
 
 def migrate(cursor: duckdb.DuckDBPyConnection, now: datetime, migrations: list[Migration] | None = None) -> list[int]:
-    """Apply what is missing and return the versions applied. Raises StoreError when the store is of a newer program."""
+    """Apply what is missing and return the versions applied. Raises StoreError when the store is not of this program's past."""
     todo = known_migrations() if migrations is None else migrations
     cursor.execute(
         "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)"
@@ -46,6 +46,11 @@ def migrate(cursor: duckdb.DuckDBPyConnection, now: datetime, migrations: list[M
             "or make a fresh store from the log with `thalweg rebuild --from-log`."
         )
     fresh = [migration for migration in todo if migration.version not in applied]
+    if fresh and applied and fresh[0].version < max(applied):
+        raise StoreError(
+            f"The store was made by another thalweg: its schema lacks version {fresh[0].version} and has {max(applied)}. "
+            "Make a fresh one from the log with `thalweg rebuild --from-log`."
+        )
     for migration in fresh:
         _apply(cursor, migration, now)
     return [migration.version for migration in fresh]

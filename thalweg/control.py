@@ -20,7 +20,7 @@ from streams.errors import Poison, Refused, ThalwegError, Unavailable
 from streams.events import Event
 from streams.ids import uuid7
 from streams.log.base import Log, Outgoing, Record
-from streams.positions import Freshness, Partition
+from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.agreement import agreement_report
 from thalweg.importing import reread
@@ -78,6 +78,8 @@ async def _export(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 REASONS = 10
 """How many sentences a replay gives about letters that it left."""
+LETTERS = 500
+"""How many letters a replay has in hand at once, read by one reader and published together."""
 _LETTERS = """
 SELECT dead_letter_id, topic, partition, "offset", stage, attempt, error_type, error_message, first_failed_at, value_bytes,
        dlq_topic, dlq_partition, dlq_offset
@@ -110,48 +112,76 @@ async def _dlq_show(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find_letter(node: Node, letter_id: str) -> tuple[dict[str, Any], Record]:
+    letter = await _letter(node, letter_id)
+    [record] = await _read_letters(node.log, [letter])
+    return letter, record
+
+
+async def _letter(node: Node, letter_id: str) -> dict[str, Any]:
     letters = await _letters(node, "WHERE dead_letter_id = ?", [letter_id])
     if not letters:
         raise Refused(f"There is no dead letter {letter_id!r}; `thalweg dlq list` names them.")
-    return letters[0], await _read_one(node.log, letters[0])
+    return letters[0]
 
 
-async def _read_one(log: Log, letter: dict[str, Any]) -> Record:
-    at = Partition(letter["dlq_topic"], letter["dlq_partition"])
-    reader = await log.reader({at: letter["dlq_offset"]})
+async def _read_letters(log: Log, letters: Sequence[dict[str, Any]]) -> list[Record]:
+    """The records of these letters, in their order, by one reader of the log. Raises Unavailable when it does not give one back."""
+    places = [Position(letter["dlq_topic"], letter["dlq_partition"], letter["dlq_offset"]) for letter in letters]
+    first = {place.at: place.offset for place in sorted(places, reverse=True)}
+    last = {place.at: place.offset for place in sorted(places)}
+    found: dict[Position, Record] = {}
+    reader = await log.reader(first)
     try:
-        for record in await reader.read(timeout_s=5.0, max_records=1):
-            if record.offset == letter["dlq_offset"]:
-                return record
+        while last and (records := await reader.read(timeout_s=5.0, max_records=LETTERS)):
+            found.update((record.position, record) for record in records)
+            for record in records:
+                if record.offset >= last.get(record.position.at, record.offset + 1):
+                    del last[record.position.at]
     finally:
         await reader.close()
-    raise Unavailable(f"The log did not give back {at.topic}/{at.partition}/{letter['dlq_offset']} in time.")
+    missing = [place for place in places if place not in found]
+    if missing:
+        raise Unavailable(f"The log did not give back {missing[0]} in time.")
+    return [found[place] for place in places]
 
 
 async def _dlq_replay(node: Node, request: dict[str, Any]) -> dict[str, Any]:
-    """Publish the original records again, to their original topics. What has since been mended is applied once."""
+    """Publish the original records again, to their original topics, each partition's in the order in which they lay there.
+
+    What has since been mended is applied once.
+    """
     wanted = request.get("ids")
     if wanted:
-        found = [await _find_letter(node, str(letter_id)) for letter_id in wanted]
+        letters = [await _letter(node, str(letter_id)) for letter_id in wanted]
     else:
-        letters = await _letters(node, "ORDER BY first_failed_at, dead_letter_id", [])
-        found = [(letter, await _read_one(node.log, letter)) for letter in letters]
-    replayable: list[Outgoing] = []
+        letters = await _letters(node, "", [])
+    letters.sort(key=lambda letter: (letter["topic"], letter["partition"], letter["offset"], letter["dead_letter_id"]))
     left: list[str] = []
-    for letter, record in found:
+    positions: list[Position] = []
+    for start in range(0, len(letters), LETTERS):
+        replayable = await _replayable(node.log, letters[start : start + LETTERS], left)
+        positions += await node.log.publish(replayable, timeout_s=REQUEST_WAIT_S) if replayable else []
+    answer = {"replayed": len(letters) - len(left), "left": len(left), "freshness": Freshness.after(positions).to_json()}
+    return {**answer, "reasons": list(dict.fromkeys(left))[:REASONS]}
+
+
+async def _replayable(log: Log, letters: Sequence[dict[str, Any]], left: list[str]) -> list[Outgoing]:
+    """What a replay of these letters publishes; why others are not replayed is added to `left`."""
+    originals: list[tuple[dict[str, Any], list[Outgoing]]] = []
+    for letter, record in zip(letters, await _read_letters(log, letters), strict=True):
         try:
-            originals = _original(record)
+            originals.append((letter, _original(record)))
         except Poison as error:
             left.append(error.message)
-            continue
-        missing = {original.topic for original in originals} - await _existing(node.log, originals)
+    existing = await _existing(log, [outgoing for _, records in originals for outgoing in records])
+    replayable: list[Outgoing] = []
+    for letter, records in originals:
+        missing = {outgoing.topic for outgoing in records} - existing
         if missing:
             left.append(f"The letter {letter['dead_letter_id']} is of {min(missing)}, which this log does not hold; make the topic first.")
         else:
-            replayable.extend(originals)
-    positions = await node.log.publish(replayable) if replayable else []
-    answer = {"replayed": len(found) - len(left), "left": len(left), "freshness": Freshness.after(positions).to_json()}
-    return {**answer, "reasons": list(dict.fromkeys(left))[:REASONS]}
+            replayable.extend(records)
+    return replayable
 
 
 async def _existing(log: Log, records: Sequence[Outgoing]) -> set[str]:

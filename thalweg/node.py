@@ -65,7 +65,6 @@ LOOK_S = 5.0
 
 def calm_collector() -> None:
     """Let Python look for garbage cycles rarely: a batch makes many objects and no cycles, and a fifth of its time went into looking."""
-    gc.freeze()  # what is there at the start stays
     gc.set_threshold(500_000, 20, 100)
 
 

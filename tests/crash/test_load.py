@@ -1,4 +1,4 @@
-"""Surroundings that misbehave, on a whole node: a clock that jumps (R12), ten times the rate (R15), slow readers (R17)."""
+"""How soon a write is found at rest; and surroundings that misbehave, on a whole node: a clock that jumps (R12), ten times the rate (R15), slow readers (R17)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ async def start(tmp_path: Path) -> AsyncIterator[StartNode]:
 
     async def start(clock: Any = None, **settings: Any) -> Node:
         await stop()
-        node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2, **settings), clock)
+        given: dict[str, Any] = {"home": tmp_path / "home", "embedder": "none", "partitions": 2, **settings}
+        node = Node(Settings(**given), clock)
         await node.start()
         running.append(node)
         return node
@@ -80,6 +81,24 @@ async def settled(node: Node) -> None:
             await asyncio.sleep(0.02)
     ends = Freshness(await node.log.end_offsets(["thalweg.memory.v1"]))
     assert await node.applied.wait(ends, timeout_s=30, stages=("extract", "embed"))
+
+
+async def test_at_rest_a_write_is_found_within_a_second(
+    broker_url: str | None, start: StartNode
+) -> None:  # the node stops before its broker
+    node = await start(embedder="hashing", broker=broker_url or "")
+    visitor = Visitor(node.door.local)
+    times = []
+    for number in range(10):
+        began = time.monotonic()
+        written = await write(node, f"r{number}", visitor)
+        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=20, stages=("embed",))
+        asked = Request("journal_query", {"query": f"I realized that r{number} is so.", "limit": 1}, {})
+        [found] = (await node.door.call(visitor, asked)).body["results"]
+        assert f"r{number} " in found["content"]
+        times.append(time.monotonic() - began)
+    print(f"written, embedded, found: {', '.join(f'{seconds * 1000:.0f}' for seconds in times)} ms")
+    assert sorted(times)[5] < 1.0
 
 
 async def test_ids_order_and_dedupe_do_not_depend_on_a_clock_that_jumps(start: StartNode, tmp_path: Path) -> None:

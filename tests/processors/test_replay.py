@@ -95,6 +95,28 @@ async def test_before_the_fix_a_replay_gives_another_letter_and_no_row(node: Nod
     assert await rows(node, "SELECT event_id FROM talos_journal") == [("e1",)]
 
 
+async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thalweg.control.LETTERS", 4)
+    poison = [Outgoing(MEMORY.name, b"default", b"{", encode(MEMORY.name, written(number)).headers) for number in range(2)]
+    with pytest.MonkeyPatch.context() as broken:
+        broken.setattr("processors.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})  # type: ignore[arg-type,return-value]
+        await publish(node, *(encode(MEMORY.name, written(number)) for number in range(10)), *poison)
+        await letters(node, 12)
+    opened_readers = []
+    reader = node.log.reader
+
+    async def counted(start: Any) -> Any:
+        opened_readers.append(start)
+        return await reader(start)
+
+    monkeypatch.setattr(node.log, "reader", counted)
+    answer = await handle(node, {"command": "dlq_replay", "ids": []})
+    assert answer["ok"] and answer["replayed"] == 12, answer
+    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=10)
+    assert await rows(node, 'SELECT event_id FROM talos_journal ORDER BY "offset"') == [(f"e{number}",) for number in range(10)]
+    assert len(opened_readers) == 3, "twelve letters, four at once"
+
+
 async def test_of_a_record_of_many_observations_only_the_one_that_failed_lands_when_it_is_replayed(node: Node) -> None:
     seen = [event("session.event", {"session_id": "s-1", "event_type": "user", "text": f"text {n}"}, id=f"o{n}") for n in range(4)]
     real, kind = frame.reducers(), seen[0].type

@@ -166,6 +166,13 @@ def test_a_migration_that_fails_leaves_nothing_of_itself() -> None:
     assert migrate(cursor, NOW, [Migration(1, "good", ""), Migration(2, "mended", "CREATE TABLE b (x INTEGER)")]) == [2]
 
 
+def test_a_store_whose_schema_has_a_gap_is_of_another_program_and_is_refused_with_what_to_do() -> None:
+    cursor = Database(None).cursor()
+    migrate(cursor, NOW, [each for each in known_migrations() if each.version != 6])
+    with pytest.raises(StoreError, match=r"lacks version 6 .*rebuild --from-log"):
+        migrate(cursor, NOW)
+
+
 def test_a_store_of_a_newer_program_is_refused_with_what_to_do() -> None:
     cursor = Database(None).cursor()
     migrate(cursor, NOW, [*known_migrations(), Migration(9000, "future", "CREATE TABLE future (x INTEGER)")])

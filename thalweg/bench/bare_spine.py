@@ -48,14 +48,16 @@ async def _run(broker: str, file: Path, model: Embedder, entries: Sequence[str],
         start = await log.end_offsets([TEXTS.name, VECTORS.name])
         texts = {at: offset for at, offset in start.items() if at.topic == TEXTS.name}
         store = _Store(file, model.info)
-        embedding = asyncio.create_task(_embed(log, await log.reader(texts), model))
-        storing = asyncio.create_task(store.follow(await log.reader(start)))
+        readers = await log.reader(texts), await log.reader(start)
+        embedding = asyncio.create_task(_embed(log, readers[0], model))
+        storing = asyncio.create_task(store.follow(readers[1]))
         try:
             return await _write(log, store, entries, callers)
         finally:
             for task in (embedding, storing):
                 task.cancel()
             await asyncio.gather(embedding, storing, return_exceptions=True)
+            await asyncio.gather(*(reader.close() for reader in readers))
             store.close()
     finally:
         await log.stop()

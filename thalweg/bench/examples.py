@@ -60,6 +60,7 @@ _JOURNAL = Stored("talos.journal.written", lambda text: {"content": text, "categ
 _BELIEF = Stored("valence.belief.created", lambda text: {"content": text})
 SEARCHED: Mapping[str, Stored] = {
     "journal_query": _JOURNAL,
+    "inner_voice.retrieve": _JOURNAL,
     "hybrid_search": Stored("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
     "belief_query": _BELIEF,
 }

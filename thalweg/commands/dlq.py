@@ -55,7 +55,7 @@ def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None)
     """
     if bool(letter_ids) == everything:
         raise click.UsageError("Name dead letters, or give --all.")
-    answer = ask(settings_of(home=home).home, "dlq_replay", ids=list(letter_ids))
+    answer = ask(settings_of(home=home).home, "dlq_replay", ids=list(letter_ids), timeout_s=3600.0)
     click.echo(f"Replayed {answer['replayed']}; {answer['left']} cannot be.")
     for reason in answer["reasons"]:
         click.echo(reason)
