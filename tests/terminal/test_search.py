@@ -27,14 +27,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     client = Client(home)
     client.call("journal_write", {"content": "The tide gauges drifted.", "category": "insight", "domain": "sea"})
     client.call("journal_write", {"content": "The parser lost a sign.", "category": "observation", "domain": "tech"})
+    node.settle()
+    for mix, source_type in ((0.6, "kg_observation"), (0.0, "thought")):  # what was extracted from an entry says the same
+        answer = client.call("inner_voice.retrieve", {"query": "tide gauges", "floor": 0.1, "mix": mix})
+        assert {snippet["source_type"] for snippet in answer["snippets"]} == {source_type}
     for session, said in SAID.items():
         client.call("session_open", {"session_id": session, "goal": f"Work on {session[11:]}"})
         for content in said:
             client.call("journal_write", {"content": content, "category": "observation", "session_id": session})
     node.settle()
-    for mix, source_type in ((0.6, "kg_observation"), (0.0, "thought")):  # what was extracted from an entry says the same
-        answer = client.call("inner_voice.retrieve", {"query": "tide gauges", "floor": 0.1, "mix": mix})
-        assert {snippet["source_type"] for snippet in answer["snippets"]} == {source_type}
     client.close()
     yield Program(home)
     assert node.stop() == 0
