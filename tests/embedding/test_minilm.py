@@ -75,7 +75,7 @@ def test_a_processor_whose_products_overflow_gives_the_same_vectors(
     loaded = load_embedder("minilm", cache_dir=model_cache)
     assert loaded is not None
     assert len(list(model_cache.glob("*-as-float.onnx"))) == 1
-    assert (loaded.encode(TEXTS) * rows).sum(axis=1).min() > 0.99999
+    assert (loaded.encode(TEXTS[:2]) * rows[:2]).sum(axis=1).min() > 0.99999
 
 
 def test_texts_that_say_the_same_are_nearer(embedder: Embedder) -> None:
