@@ -21,7 +21,7 @@ from streams.progress import read_progress
 MAX_RECORDS = 2000
 ENOUGH_RECORDS = 256
 ENOUGH_BYTES = 1024 * 1024
-GATHER_S = 0.1
+GATHER_S = 0.5
 IDLE_S = 60.0
 
 

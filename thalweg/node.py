@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gc
 import logging
 import os
 from pathlib import Path
@@ -63,11 +62,6 @@ MAINTAIN_S = 1.0
 LOOK_S = 5.0
 
 
-def calm_collector() -> None:
-    """Let Python look for garbage cycles rarely: a batch makes many objects and no cycles, and a fifth of its time went into looking."""
-    gc.set_threshold(500_000, 20, 100)
-
-
 class Node(Parts):
     """One process: log, stages, store and door, as the role asks. `start`, then `wait`, then `stop`."""
 
@@ -112,7 +106,6 @@ class Node(Parts):
             self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
         await self._open_door()
         self._start_stages()  # after the door: a client that started this node waits for its first answer
-        calm_collector()
         self._guard("maintenance", self._maintain())
         self._guard("topics", self._look_for_topics())
         self._guard("spool", self._drain_spool())

@@ -54,7 +54,7 @@ class Consolidate(Stage):
     needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
-    gather_s = 0.25
+    gather_s = 1.0
 
     _applied: AppliedPositions
 

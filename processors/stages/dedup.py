@@ -77,7 +77,7 @@ class Dedup(Stage):
     needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
-    gather_s = 0.25
+    gather_s = 1.0
     follows = "extract"
     labels = frozenset(
         {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}

@@ -43,7 +43,7 @@ class Patterns(Stage):
     needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100
-    gather_s = 0.25
+    gather_s = 1.0
 
     _applied: AppliedPositions
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Any
@@ -27,6 +28,8 @@ def up(**flags: Any) -> None:
     \b
     Example: thalweg up --http 7733
     """
+    # Looking for garbage cycles is a tenth of a start and a fifth of a batch, both of which make many objects and no cycles.
+    gc.set_threshold(500_000, 20, 100)
     from thalweg.serve import serve
 
     code = serve(settings_of(**flags))
