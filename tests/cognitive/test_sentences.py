@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -13,6 +14,7 @@ import pytest
 
 from mcp_ingress.calls import Request
 from processors.cognitive import agreement
+from processors.cognitive.ranking import word_similarity
 from processors.embedding.hashing import HashingEmbedder
 from streams.errors import SettingsError
 from streams.log.base import Outgoing
@@ -39,6 +41,31 @@ async def test_each_side_is_asked_for_three_times_as_many_as_are_shown(node: Cog
     assert all(each["semantic_rank"] is each["distance"] is None for each in words["results"])
     scores = [each["score"] for each in words["results"]]
     assert scores == sorted(scores, reverse=True) and scores[0] == 1.0
+
+
+async def test_parts_of_words_are_found_from_a_similarity_of_thirty_hundredths_on(node: CognitiveNode) -> None:
+    # of the six trigrams of "river" the first has two, though none within the word; the second has one
+    near = await node.ok("compress_to_l2_insight", content="rill", source_ids=[])
+    await node.ok("compress_to_l2_insight", content="roof", source_ids=[])
+    found = await node.ok("hybrid_search", query_text="river", weights={"semantic": 0, "keyword": 1})
+    assert [each["id"] for each in found["results"]] == [near["id"]]
+    at = await node.ok("compress_to_l2_insight", content="estuary", source_ids=[])
+    assert word_similarity("estimates", "estuary") == 0.3  # three of ten: exactly at the bound
+    found = await node.ok("hybrid_search", query_text="estimates", weights={"semantic": 0, "keyword": 1})
+    assert [each["id"] for each in found["results"]] == [at["id"]]
+
+
+async def test_a_query_of_over_thirty_seconds_is_an_operation_of_the_store_that_failed(
+    node: CognitiveNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = [tool for tool in node.door.inventory.tools.values() if tool.toolset == "cognitive_memory"]
+    asks_others = {"store_dual_judge_scores", "get_golden_test_results"}
+    assert max(tool.timeout_s for tool in tools if tool.name not in asks_others) == 30.0
+    slow = replace(node.door.inventory.tools["hybrid_search"], timeout_s=0.05)
+    monkeypatch.setitem(node.door.inventory.tools, "hybrid_search", slow)
+    monkeypatch.setattr(node.gateway.reader, "run", lambda query: asyncio.sleep(5))
+    answer = await node.error("hybrid_search", query_text="rivers")
+    assert answer["error"] == "Database operation failed" and "0.05 s" in answer["details"]
 
 
 async def test_without_a_model_a_search_needs_the_callers_vector_and_what_is_stored_has_none(node: CognitiveNode) -> None:
