@@ -107,9 +107,11 @@ UNION ALL FROM cognitive_memories;
 -- each belief back to the exchange, the call and the record that made it, and forward to what it has become.
 -- the exchange: the latest of its session before it on the log. A client that names its tool use as the request id
 -- (as Claude Code does) leads to the tool call of its transcript, and that to the turn that made the call.
+-- A belief of no recorded conversation, stated by a tool call of a transcript, has the turn that made the call, and its session.
 CREATE VIEW belief_origins AS
-SELECT b.belief_id, b.content, b.extraction_method, s.session_id, i.insight_id, x.exchange_id, x.sequence AS exchange_sequence,
-       x.content AS exchange_content, o.request_id, c.invocation_id, c.tool_name, t.tool_call_id, t.event_id AS transcript_event_id,
+SELECT b.belief_id, b.content, b.extraction_method, coalesce(s.session_id, r.session_id) AS session_id, i.insight_id,
+       coalesce(x.exchange_id, r.exchange_id) AS exchange_id, coalesce(x.sequence, r.sequence) AS exchange_sequence,
+       coalesce(x.content, r.content) AS exchange_content, o.request_id, c.invocation_id, c.tool_name, t.tool_call_id, t.event_id AS transcript_event_id,
        e.event_type, e.topic, e.partition, e."offset", e.event_id, b.created_at,
        b.status, coalesce(l.successor_id, b.belief_id) AS current_belief_id, coalesce(l.successor_content, b.content) AS current_content,
        coalesce(l.steps, 0) AS supersessions, b.namespace
@@ -129,4 +131,5 @@ LEFT JOIN (SELECT namespace, request_id, arg_min(invocation_id, started_at) AS i
            FROM invocations WHERE request_id IS NOT NULL GROUP BY namespace, request_id) c
        ON c.namespace = o.namespace AND c.request_id = o.request_id
 LEFT JOIN tool_calls t ON t.namespace = o.namespace AND t.tool_call_id = o.request_id
+LEFT JOIN exchanges r ON r.namespace = t.namespace AND r.exchange_id = t.event_id AND r.origin = 'transcript' AND x.exchange_id IS NULL
 LEFT JOIN belief_successors l ON l.namespace = b.namespace AND l.belief_id = b.belief_id AND l.is_current;

@@ -9,7 +9,6 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mcp_ingress.calls import Request
@@ -20,6 +19,7 @@ from streams.errors import SettingsError
 from streams.log.base import Outgoing
 from streams.positions import Position
 from tests.cognitive.node import CognitiveNode, opened
+from tests.prefixed import Prefixed
 from tests.processors.harness import event
 from thalweg.cognitive import configured
 from thalweg.settings import Settings
@@ -161,19 +161,6 @@ async def test_a_baseline_is_the_mean_of_the_week_before_and_the_days_second_run
 )
 def test_an_agreements_name_begins_at_its_bound(kappa: float, name: str) -> None:
     assert agreement.agreement(kappa) == name
-
-
-class Prefixed(HashingEmbedder):
-    """A model that reads queries and what is stored with words of its own before them, and keeps what it was given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.info = replace(self.info, query_prefix="query: ", document_prefix="passage: ")
-        self.read: list[str] = []
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        self.read += texts
-        return super().encode(texts)
 
 
 async def test_a_text_is_read_as_what_it_is_a_query_or_a_document(node: CognitiveNode) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
-
-import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.valence.wording import without_grammar
 from storage.search.terms import document_terms, query_terms
+from tests.prefixed import Prefixed
 from tests.processors.harness import event
 from tests.valence.conftest import BeliefNode, Believer
 
@@ -137,19 +134,6 @@ async def test_a_belief_says_how_fresh_it_is_today_and_tensions_come_newest_firs
     await agent.hold("The kettle is not on", "kettle")
     listed = (await agent.call("tension_list"))["tensions"]
     assert [row["belief_a_content"] for row in listed] == ["The kettle is on", "The oven is hot"]
-
-
-class Prefixed(HashingEmbedder):
-    """A model that reads queries and what is stored with words of its own before them, and keeps what it was given."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.info = replace(self.info, query_prefix="query: ", document_prefix="passage: ")
-        self.read: list[str] = []
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        self.read += texts
-        return super().encode(texts)
 
 
 async def test_a_text_is_read_as_what_it_is_a_query_or_a_document(agent: Believer, node: BeliefNode) -> None:
