@@ -56,7 +56,8 @@ def test_an_ingress_node_takes_calls_while_workers_and_a_node_run_the_stages(own
         workers[0].kill()  # its partitions go to the others
         with closing(Client(ingress.home)) as client:
             token = client.call("journal_write", {"content": "The worker is gone.", "category": "insight"})["freshness"]
-        assert ask(ingress.home, "wait", freshness=token, stages=PLAIN_STAGES, timeout_s=60)["applied"]
+        for asked in (ingress, node):
+            assert ask(asked.home, "wait", freshness=token, stages=PLAIN_STAGES, timeout_s=60)["applied"]
         tables = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM embeddings), (SELECT count(*) FROM dead_letters)"
         assert ingress.sql(tables) == node.sql(tables)
         assert workers[1].stop() == 0, workers[1].log_tail()
