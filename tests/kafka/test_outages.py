@@ -235,7 +235,9 @@ async def test_a_reader_says_so_when_the_broker_stays_away(own_broker: Broker, f
 
 async def test_starting_without_a_broker_fails_and_says_what_to_do() -> None:
     began = time.monotonic()
-    with pytest.raises(LogUnavailable, match=r"^No Kafka broker answers at 127\.0\.0\.1:\d+, [^.]*\. Start it, or choose another with [^.]*\.$"):
+    with pytest.raises(
+        LogUnavailable, match=r"^No Kafka broker answers at 127\.0\.0\.1:\d+, [^.]*\. Start it, or choose another with [^.]*\.$"
+    ):
         await KafkaLog(f"127.0.0.1:{free_port()}").start()
     assert time.monotonic() - began < 10.0
 
