@@ -16,5 +16,5 @@ def examples(quick: int, thorough: int) -> int:
 
 def load_profile() -> None:
     """What holds where a test names no number of its own."""
-    settings.register_profile("thalweg", max_examples=examples(30, 100), deadline=None)
+    settings.register_profile("thalweg", max_examples=examples(20, 100), deadline=None)
     settings.load_profile("thalweg")

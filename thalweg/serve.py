@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -15,6 +14,7 @@ import uvloop
 from storage.database import is_damage
 from storage.disk import full_sentence, is_full, low_sentence
 from streams.errors import ThalwegError
+from thalweg.collector import settle
 from thalweg.node import Node
 from thalweg.settings import Settings
 from thalweg.worker import Worker
@@ -44,8 +44,7 @@ async def _serve(settings: Settings) -> int:
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_to_stop)
-    gc.collect()
-    gc.freeze()  # what is alive now stays: full collections would pause the loop for tens of milliseconds
+    settle()
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
     try:
         await node.wait()

@@ -64,6 +64,7 @@ def test_every_write_tool_is_called_with_arguments_that_it_accepts() -> None:
             find_tools().checks[tool.name](example(write_tool(tool.name), texts(1)[0]))
 
 
+@pytest.mark.process
 def test_a_search_tool_is_measured_over_rows_that_came_about_as_in_use() -> None:
     figures = run("search", "--tool", "hybrid_search", "--sizes", "60", "--n", "2")
     told = quantiles("hybrid_search_60", "bare_hnsw_60", "bare_tantivy_60")

@@ -84,6 +84,7 @@ async def ids_of(node: Node, namespace: str) -> set[str]:
     return await node.reader.run(query)
 
 
+@pytest.mark.process
 @pytest.mark.timeout(60)
 async def test_no_search_returns_an_id_of_another_namespace_or_of_a_row_that_is_not_live(node: Node) -> None:
     superseded = {visitor.principal.namespace: await fill(node, visitor) for visitor in (NORTH, SOUTH)}
@@ -114,6 +115,7 @@ def asking(tool: Tool, foreign_id: str) -> dict[str, Any]:
     return asked
 
 
+@pytest.mark.process
 @pytest.mark.timeout(60)
 async def test_no_tool_that_reads_tells_of_another_namespace_whatever_id_it_is_given(node: Node) -> None:
     for visitor in (NORTH, SOUTH):
@@ -131,6 +133,7 @@ async def test_no_tool_that_reads_tells_of_another_namespace_whatever_id_it_is_g
     assert len(answered) > 15 and sum(answered) > 5, "most tools were not asked what they answer"
 
 
+@pytest.mark.process
 @pytest.mark.timeout(60)
 async def test_an_id_of_another_namespace_is_unknown_to_the_tools_that_take_one(node: Node) -> None:
     await fill(node, NORTH)

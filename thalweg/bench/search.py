@@ -25,6 +25,7 @@ from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
 from thalweg.bench.search_node import measure_node
 from thalweg.bench.search_store import NAMESPACE, fill_store
+from thalweg.collector import calm, settle
 
 SEARCH_P95 = Target(30.0)
 RECALL = Target(0.95, at_least=True)
@@ -116,6 +117,8 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
         engine.maintain()
     report.add(f"indexes_{size}_s", time.perf_counter() - started, "s")
     engine.save()
+    calm()  # as in a node
+    settle()
     return engine
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import Any
 
 import click
 
+from thalweg.collector import calm
 from thalweg.commands.options import HOME, settings_of
 
 
@@ -28,8 +28,7 @@ def up(**flags: Any) -> None:
     \b
     Example: thalweg up --http 7733
     """
-    # Looking for garbage cycles is a tenth of a start and a fifth of a batch, both of which make many objects and no cycles.
-    gc.set_threshold(500_000, 20, 100)
+    calm()  # before the imports
     from thalweg.serve import serve
 
     code = serve(settings_of(**flags))
