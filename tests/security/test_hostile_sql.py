@@ -20,6 +20,8 @@ from storage.sql.run import run_sql
 from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
 
+pytestmark = pytest.mark.process  # each query is a process of its own
+
 SECRET = "hunter2-in-a-file"
 TIMEOUT_S = 1.0
 
