@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -100,17 +99,19 @@ async def _keyword(call: Call, text: str, size: int, top_k: int, chosen: Filter,
 
 def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: set[int], size: int) -> list[int]:
     """Insights that share enough trigrams with the text: parts of words, other spellings. The newest that could are compared."""
-    parts = sorted(part[1:] if part.startswith("  ") else part for part in trigrams(text))[:MAX_TRIGRAMS]
+    # of a long query those within words first: they are also in the middle of compounds
+    parts = sorted((part[1:] if part.startswith("  ") else part for part in trigrams(text)), key=lambda part: (" " in part, part))[
+        :MAX_TRIGRAMS
+    ]
     if not parts:
         return []
     shared = " + ".join(["contains(folded, ?)::INTEGER"] * len(parts))
-    least = math.ceil(TRIGRAM_SIMILARITY * len(parts) - 1e-9)
     condition = predicate(chosen)
     folded = "' ' || translate(lower(text), chr(9) || chr(10) || chr(13), '   ') || ' '"
     rows = cursor.execute(
         f"SELECT label, text FROM (SELECT label, text, created_at, {folded} AS folded FROM documents d WHERE {condition.sql}) "
         f"WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
-        [*condition.parameters, *parts, least],
+        [*condition.parameters, *parts, max(1, int(TRIGRAM_SIMILARITY * len(parts)))],
     ).fetchall()
     scored = [(word_similarity(text, said), label) for label, said in rows if label not in known]
     return [label for score, label in sorted(scored, key=lambda each: (-each[0], each[1])) if score >= TRIGRAM_SIMILARITY][:size]
