@@ -26,9 +26,10 @@ AT_ONCE = 1_024
 
 def counts(cursor: duckdb.DuckDBPyConnection, *tables: str) -> tuple[int, ...]:
     """The number of rows of each table: half a millisecond for a few of them."""
-    row = cursor.execute("SELECT " + ", ".join(f"(SELECT count(*) FROM {table})" for table in tables)).fetchone()
-    assert row is not None
-    return row
+    # as rows of one statement: as its columns they are joined, which takes half as long again
+    parts = (f"SELECT {number} AS number, count(*) AS rows FROM {table}" for number, table in enumerate(tables))
+    rows = cursor.execute(" UNION ALL ".join(parts)).fetchall()
+    return tuple(count for _, count in sorted(rows))
 
 
 def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:

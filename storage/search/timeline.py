@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,6 +17,8 @@ REACH = 2
 MAX_OF_SESSION = 100
 MAX_AT_ONCE = 4
 """So many records of one moment are looked at: an entry and what was found in it share theirs."""
+_CAPACITY = 1024
+_NONE = -1
 
 
 class Neighbours(NamedTuple):
@@ -28,92 +30,133 @@ class Neighbours(NamedTuple):
     far: np.ndarray
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Session:
-    """Moments and the labels that stand there, in the order of both."""
+    """Its moments in order, and the number of each."""
 
+    key: str
     moments: list[int] = field(default_factory=list)
-    labels: list[int] = field(default_factory=list)
-
-    def place(self, moment: int, label: int) -> int:
-        """Where the label stands, or would."""
-        start = bisect_left(self.moments, moment)
-        return bisect_left(self.labels, label, start, bisect_right(self.moments, moment, start))
-
-    def around(self, moment: int) -> Iterable[tuple[int, Sequence[int]]]:
-        """(distance, labels) of up to REACH moments before and after, and of each moment those nearest to the one asked about."""
-        moments, labels = self.moments, self.labels
-        stop = bisect_left(moments, moment)
-        start = bisect_right(moments, moment, stop)
-        for far in range(1, REACH + 1):
-            if stop:
-                first = bisect_left(moments, moments[stop - 1], 0, stop)
-                yield far, labels[max(first, stop - MAX_AT_ONCE) : stop]
-                stop = first
-            if start < len(moments):
-                last = bisect_right(moments, moments[start], start)
-                yield far, labels[start : min(last, start + MAX_AT_ONCE)]
-                start = last
+    numbers: list[int] = field(default_factory=list)
 
 
 class Timelines:
-    """Labels by session and moment, in memory. One thread adds and removes; any number look."""
+    """Labels by session and moment, in memory. One thread adds and removes; any number look.
+
+    A moment of a session has a number, and by number the moments before and after it and the labels that its neighbours
+    see of it: so that what stands around some hundred records is a few steps over arrays. Number 0 is no moment.
+    """
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[str, int]] = {}
+        self._number_of: dict[int, int] = {}
         self._sessions: dict[str, _Session] = {}
+        self._of: list[tuple[_Session, int]] = [(_Session(""), 0)]
+        """By number the session and the moment."""
+        self._crowds: dict[int, list[int]] = {}
+        """By number the sorted labels of a moment that has several."""
+        self._before = np.zeros(_CAPACITY, np.int64)
+        self._after = np.zeros(_CAPACITY, np.int64)
+        self._first = np.full((_CAPACITY, MAX_AT_ONCE), _NONE, np.int64)
+        """By number the lowest labels of a moment, which those before it see."""
+        self._last = self._first.copy()
+        """By number the highest, which those after it see."""
         self._changing = threading.Lock()
 
     def add(self, entries: Iterable[DocumentEntry]) -> None:
         """Place the documents that have a session and a time; those that are placed keep their places."""
         for entry in entries:
-            if entry.session_id is not None and entry.created_at is not None and entry.label not in self._places:
-                moment = _microseconds(entry)
-                key = f"{entry.namespace}\0{entry.session_id}"
+            if entry.session_id is not None and entry.created_at is not None and entry.label not in self._number_of:
                 with self._changing:
-                    self._places[entry.label] = key, moment
-                    session = self._sessions.setdefault(key, _Session())
-                    place = session.place(moment, entry.label)
-                    session.moments.insert(place, moment)
-                    session.labels.insert(place, entry.label)
+                    self._place(f"{entry.namespace}\0{entry.session_id}", _microseconds(entry), entry.label)
+
+    def _place(self, key: str, moment: int, label: int) -> None:
+        session = self._sessions.get(key) or self._sessions.setdefault(key, _Session(key))
+        at = bisect_left(session.moments, moment)
+        if at < len(session.moments) and session.moments[at] == moment:
+            number = session.numbers[at]
+            labels = self._crowds.setdefault(number, self._labels(number))
+            insort(labels, label)
+            self._show(number, labels)
+        else:
+            number = len(self._of)
+            self._of.append((session, moment))
+            self._reserve(number)
+            before, after = session.numbers[at - 1] if at else 0, session.numbers[at] if at < len(session.numbers) else 0
+            session.moments.insert(at, moment)
+            session.numbers.insert(at, number)
+            self._link(before, number)
+            self._link(number, after)
+            self._first[number, 0] = self._last[number, 0] = label
+        self._number_of[label] = number
+
+    def _labels(self, number: int) -> list[int]:
+        return self._crowds.get(number) or [int(self._first[number, 0])]
+
+    def _show(self, number: int, labels: Sequence[int]) -> None:
+        self._first[number] = self._last[number] = _NONE
+        self._first[number, : len(labels)] = labels[:MAX_AT_ONCE]
+        self._last[number, : len(labels)] = labels[-MAX_AT_ONCE:]
+
+    def _link(self, before: int, after: int) -> None:
+        if before:
+            self._after[before] = after
+        if after:
+            self._before[after] = before
+
+    def _reserve(self, number: int) -> None:
+        if number >= len(self._before):
+            more = len(self._before)
+            self._before, self._after = (np.pad(links, (0, more)) for links in (self._before, self._after))
+            self._first, self._last = (np.pad(seen, ((0, more), (0, 0)), constant_values=_NONE) for seen in (self._first, self._last))
 
     def remove(self, labels: Sequence[int]) -> None:
         """Take the labels out of their sessions."""
         with self._changing:
             for label in labels:
-                if (found := self._places.pop(label, None)) is not None:
-                    session = self._sessions[found[0]]
-                    place = session.place(found[1], label)
-                    del session.moments[place], session.labels[place]
+                if (number := self._number_of.pop(label, None)) is not None:
+                    left = [other for other in self._labels(number) if other != label]
+                    self._show(number, left)
+                    if number in self._crowds:
+                        self._crowds[number] = left
+                    if not left:
+                        self._end(number)
+
+    def _end(self, number: int) -> None:
+        """Nothing stands at this moment any more."""
+        session, moment = self._of[number]
+        at = bisect_left(session.moments, moment)
+        del session.moments[at], session.numbers[at]
+        self._crowds.pop(number, None)
+        self._link(int(self._before[number]), int(self._after[number]))
 
     def session(self, label: int) -> str | None:
         """The session of a record, without its namespace."""
-        place = self._places.get(label)
-        return None if place is None else place[0].split("\0", 1)[1]
+        number = self._number_of.get(label)
+        return None if number is None else self._of[number][0].key.split("\0", 1)[1]
 
     def together(self, labels: Iterable[int], most: int) -> list[int]:
         """The records of the first `most` sessions of these labels; of a long one every so many-th, at most MAX_OF_SESSION."""
-        keys = dict.fromkeys(place[0] for label in labels if (place := self._places.get(label)) is not None)
+        known = (number for label in labels if (number := self._number_of.get(label)) is not None)
+        sessions = {self._of[number][0].key: self._of[number][0] for number in known}
         found: list[int] = []
-        for key in islice(keys, most):
+        for session in islice(sessions.values(), most):
             with self._changing:
-                session = self._sessions[key].labels
-                found += session[:: -(-len(session) // MAX_OF_SESSION) or 1]
+                every = [label for number in session.numbers for label in self._labels(number)]
+            found += every[:: -(-len(every) // MAX_OF_SESSION) or 1]
         return found
 
     def around(self, labels: Iterable[int]) -> Neighbours:
-        """The records up to REACH moments away from each of these labels, before and after; those of the same moment are none."""
-        rows: list[int] = []
-        others: list[int] = []
-        distances: list[int] = []
+        """The records up to REACH moments away from each of these labels, before and after, of a moment the MAX_AT_ONCE nearest; those of
+        the same moment are none."""
+        known = self._number_of
         with self._changing:
-            for row, label in enumerate(labels):
-                if (place := self._places.get(label)) is not None:
-                    for far, some in self._sessions[place[0]].around(place[1]):
-                        others += some
-                        distances += [far] * len(some)
-                    rows += [row] * (len(others) - len(rows))
-        return Neighbours(np.array(rows, np.int64), np.array(others, np.int64), np.array(distances, np.int64))
+            before = after = np.array([known.get(label, 0) for label in labels], np.int64)
+            seen: list[np.ndarray] = []
+            for _ in range(REACH):
+                before, after = self._before[before], self._after[after]
+                seen += self._last[before], self._first[after]
+        others = np.concatenate(seen, axis=1)
+        rows, columns = np.nonzero(others != _NONE)
+        return Neighbours(rows, others[rows, columns], 1 + columns // (2 * MAX_AT_ONCE))
 
 
 def _microseconds(entry: DocumentEntry) -> int:
