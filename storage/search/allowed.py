@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -118,9 +117,7 @@ class AllowedLabels:
         if known is None or not is_plain(filter):
             return None
         ended = self._follow(cursor, rows)
-        fresh: tuple[list[tuple[Any, ...]], Mark] | None = [], known.documents
-        if rows["documents"] != known.documents.rows:
-            fresh = new_rows(cursor, "documents", f"label, {ROW_COLUMNS}", known.documents, rows["documents"])
+        fresh = new_rows(cursor, "documents", f"label, {ROW_COLUMNS}", known.documents, rows["documents"])
         if ended is None or fresh is None:
             return None
         new = [label for label, *row in fresh[0] if leaves(filter, row)]

@@ -122,7 +122,8 @@ def keyword_scores(evidence: Evidence) -> np.ndarray:
     rows, others, far = evidence.near
     found = evidence.keyword.copy()
     np.maximum.at(found, rows, np.where(far > 0, np.array(KEYWORD_DECAY)[far], 0.0) * evidence.keyword[others])
-    return np.clip(found, 0.0, 1.0)
+    np.clip(found, 0.0, 1.0, out=found)
+    return found
 
 
 def deviations(evidence: Evidence) -> np.ndarray:
@@ -164,4 +165,5 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
 
 def totals(parts: Parts) -> np.ndarray:
     """(n,) the parts' sums."""
-    return np.sum([np.nan_to_num(values) for values in parts.values()], axis=0)
+    found: np.ndarray = np.sum([np.nan_to_num(values) for values in parts.values()], axis=0)
+    return found

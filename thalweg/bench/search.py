@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -52,7 +53,7 @@ KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True) -> Report:
     """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other,
-    each encoded by the embedder `name` in the time that is measured."""
+    each encoded by the embedder `name` in the time that is measured, while another thread looks for its words."""
     embedder = load_for_recall(name)
     report = Report("search", {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT})
     for size in sizes:
@@ -71,14 +72,18 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
         cursor = database.cursor()
         asked = np.stack([encode_query(embedder, question)[0] for question in questions])
         report.add_quantiles(f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, questions[number])))
-        for chosen, filter in FILTERS.items():
+        with ThreadPoolExecutor(1, thread_name_prefix="listen") as beside:
+            reader = database.cursor()
+            for chosen, filter in FILTERS.items():
 
-            def search(number: int, filter: Filter = filter) -> object:
-                vector, tokens = encode_query(embedder, questions[number])
-                return engine.search(cursor, questions[number], vector, filter, LIMIT, tokens=tokens)
+                def search(number: int, filter: Filter = filter) -> object:
+                    text = questions[number]
+                    listening = beside.submit(engine.listen, reader, text, filter)  # as the door does (`Call.search`)
+                    vector, tokens = encode_query(embedder, text)
+                    return engine.search(cursor, text, vector, filter, LIMIT, tokens=tokens, heard=listening.result())
 
-            _ask(report, f"search_{size}_{chosen}", engine, count, search)
-            report.add(f"recall_{size}_{chosen}", _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]), "of 10", RECALL)
+                _ask(report, f"search_{size}_{chosen}", engine, count, search)
+                report.add(f"recall_{size}_{chosen}", _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]), "of 10", RECALL)
         engine.close(save=False)
     finally:
         database.close()
