@@ -17,10 +17,10 @@ from thalweg.control import NotRunning, ask
 
 @contextmanager
 def own_store(home: Path) -> Iterator[Database]:
-    """The store of this directory, owned while the block runs. Raises StoreError when there is none, or another owns it."""
+    """The store of this directory, owned while the block runs. Raises StoreError when there is none, it is damaged, or another owns it."""
     if not (home / "thalweg.duckdb").exists():
         raise StoreError(f"There is no store in {home}; `thalweg up` or `thalweg import` makes one.")
-    database = Database(home)
+    database = Database(home, guest=True)
     try:
         migrate(database.cursor(), SystemClock().now())
         yield database

@@ -66,6 +66,8 @@ def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_ca
     assert report["last"]["waiting"] == (None if kafka else {})
     shown = thalweg("status")
     assert "was killed" in shown.out and "thalweg up" in shown.out and "Traceback" not in shown.err
+    assert thalweg("sql", "SELECT count(*) FROM journal").code == 0
+    assert json.loads(thalweg("status", "--json").out) == report, "who only reads leaves no trace"
     node.start()
     node.settle()
     assert node.stop() == 0
@@ -95,6 +97,7 @@ def test_a_term_ends_the_node_within_bounds_and_cleanly(thalweg: Program, node: 
         (["--broker", "kafka://127.0.0.1:1"], "127.0.0.1:1"),
         (["--broker", "redis://x"], "The setting broker is 'redis://x'"),
         (["--http", "70000"], "The setting http is '70000'"),
+        (["--http", "[::1:77"], "The setting http is '[::1:77'"),
         (["--http", "0.0.0.0:7733"], "bearer token"),
         (["--toolsets", "talso"], "talso"),
     ],
