@@ -13,7 +13,6 @@ from typing import Any
 
 from streams.errors import SettingsError
 
-
 _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
 
