@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from storage.database import Database
 from storage.migrate import migrate
@@ -12,7 +13,7 @@ from storage.sql.export import export_parquet
 from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
-from thalweg.control import NotRunning, ask
+from thalweg.control import NotRunning, ask, newest_letters
 
 
 @contextmanager
@@ -56,3 +57,12 @@ def copy_to(home: Path, file: Path) -> None:
     except NotRunning:
         with own_store(home) as database:
             Snapshots(database).snapshot_to(file)
+
+
+def letters_of(home: Path, limit: int) -> dict[str, Any]:
+    """The newest dead letters: why a node stopped is asked when none runs."""
+    try:
+        return ask(home, "dlq_list", limit=limit)
+    except NotRunning:
+        with own_store(home) as database:
+            return newest_letters(database.cursor(), limit)
