@@ -101,10 +101,10 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
 
 def _from_file(home: Path) -> dict[str, Any]:
     path = home / "thalweg.toml"
-    if not path.exists():
-        return {}
     try:
         values = tomllib.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"thalweg.toml cannot be read: {error}") from None
     known = {spec.name for spec in fields(Settings)}

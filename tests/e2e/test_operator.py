@@ -116,6 +116,19 @@ def test_a_data_directory_that_is_a_file_is_one_sentence(home: Path, command: li
     assert str(home) in (refused.out if command == ["status"] else refused.sentence)
 
 
+@pytest.mark.parametrize("name", ["spool", "store.lock"])
+def test_what_stands_in_the_way_of_a_file_in_the_data_directory_is_named_with_what_to_do(home: Path, name: str) -> None:
+    (home / name).mkdir(parents=True)
+    refused = Program(home)("up")
+    assert refused.code == 2 and str(home / name) in refused.sentence and "Move it away" in refused.sentence
+
+
+def test_who_starts_a_node_hears_which_file_of_the_data_directory_cannot_be_used(home: Path) -> None:
+    (home / "node.start").mkdir(parents=True)
+    refused = Program(home)("import", "pi", str(home))
+    assert refused.code == 1 and "node.start" in refused.sentence and "Traceback" not in refused.err
+
+
 def test_a_log_file_that_is_none_is_named_with_what_to_do(home: Path) -> None:
     home.mkdir()
     (home / "log.db").write_bytes(b"no database" * 500)
