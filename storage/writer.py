@@ -74,6 +74,8 @@ class Writer:
                 row = dict(zip(names, values, strict=True))
                 for name in spec.json_columns:
                     row[name] = None if row[name] is None else orjson.loads(row[name])
+                for name in spec.uuid_columns:
+                    row[name] = str(row[name])
                 found[self.key_of(table, row)] = row
         return found
 
@@ -97,8 +99,10 @@ class Writer:
                 self._insert(self.tables[name], rows)
             hit("txn_half")
             for name, keyed in changes.state.items():
-                fresh = [row for key, row in keyed.items() if (name, key) in changes.fresh]
-                changed = [row for key, row in keyed.items() if (name, key) not in changes.fresh]
+                fresh: list[Row] = []
+                changed: list[Row] = []
+                for key, row in keyed.items():
+                    (fresh if (name, key) in changes.fresh else changed).append(row)
                 self._insert(self.tables[name], fresh)
                 self._insert(self.tables[name], changed, replace=True)
             for name, column, value in changes.removed:
@@ -156,7 +160,7 @@ class Writer:
     def _remember(self, changes: Changes) -> None:
         for name, rows in changes.appended.items():
             if self.tables[name].key:
-                self._known.add(name, (self.key_of(name, row) for row in rows))
+                self._known.add(name, map(self.tables[name].key_of, rows))
         for name, key in changes.fresh:
             self._known.add(name, (key,))
         for name, keyed in changes.state.items():
