@@ -185,7 +185,7 @@ def _subject(value: Any) -> str | None:
 def _observation(envelope: Event, item: Any, position: Position, index: int) -> LoggedEvent:
     if not isinstance(item, dict):
         raise Poison(f"Observation {index} of the array is not an object.")
-    identifier = item["id"] if "id" in item else f"{envelope.id}/{index}"
+    identifier = item.get("id", f"{envelope.id}/{index}")
     if not isinstance(identifier, str) or not 0 < len(identifier) <= MAX_ID:
         raise Poison(f"Observation {index}: 'id' is not a text of 1 to {MAX_ID} characters.")
     event_type = item.get("type", envelope.type)
@@ -193,7 +193,7 @@ def _observation(envelope: Event, item: Any, position: Position, index: int) -> 
         raise Poison(f"Observation {index}: 'type' is not a text.")
     time = parse_or(item.get("time"), envelope.time)
     subject = _subject(item.get("subject", envelope.subject))
-    body = item.get("data")
+    body: Any = item.get("data")
     validate(event_type, body, position.topic)
     event = Event(identifier, envelope.source, event_type, envelope.namespace, time, body, subject, envelope.extensions)
     return LoggedEvent(event, position, index, digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)), event.key)
