@@ -50,7 +50,7 @@ class Writer:
         self._places = self._read_places()
         self._statements: dict[str, duckdb.Statement] = {}
         self._prepared: set[str] = set()
-        self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
         return self.tables[table].key_of(row)
@@ -59,15 +59,14 @@ class Writer:
         """The stored rows with these primary keys; one query at most."""
         spec = self.tables[table]
         found: dict[Key, Row] = {}
-        missing: list[Key] = []
+        unknown: list[Key] = []
         for key in keys:
-            if (table, key) in self._recent:
-                row = self._recent[table, key]
-                if row is not None:
-                    found[key] = row
-            elif self._known.may_hold(table, key):
-                missing.append(key)
-        if missing:
+            row = self._recent.get((table, key))
+            if row is None:
+                unknown.append(key)
+            else:
+                found[key] = row
+        if unknown and (missing := self._known.held(table, unknown)):
             result = self._query(spec, missing)
             names = [column[0] for column in result.description or ()]
             for values in result.fetchall():
@@ -160,10 +159,9 @@ class Writer:
     def _remember(self, changes: Changes) -> None:
         for name, rows in changes.appended.items():
             if self.tables[name].key:
-                self._known.add(name, map(self.tables[name].key_of, rows))
-        for name, key in changes.fresh:
-            self._known.add(name, (key,))
+                self._known.add(name, list(map(self.tables[name].key_of, rows)))
         for name, keyed in changes.state.items():
+            self._known.add(name, [key for key in keyed if (name, key) in changes.fresh])
             for key, row in keyed.items():
                 self._recent[name, key] = row
                 self._recent.move_to_end((name, key))
