@@ -16,8 +16,15 @@ class TwoReaders(LogReader):
     def __init__(self, *readers: LogReader) -> None:
         self._readers = readers
         self._reading: dict[LogReader, asyncio.Task[list[Record]]] = {}
+        self._left: list[Record] = []
 
     async def read(self, *, timeout_s: float, max_records: int) -> list[Record]:
+        if not self._left:
+            self._left = await self._next(timeout_s, max_records)
+        found, self._left = self._left[:max_records], self._left[max_records:]
+        return found
+
+    async def _next(self, timeout_s: float, max_records: int) -> list[Record]:
         for reader in self._readers:
             if reader not in self._reading:
                 self._reading[reader] = asyncio.create_task(reader.read(timeout_s=READING_S, max_records=max_records))
