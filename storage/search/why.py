@@ -129,7 +129,8 @@ def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str,
             "SELECT into_id, how FROM merges WHERE namespace = ? AND record_id = ?", [filter.namespace, record_id]
         ).fetchone()
         return f"It was merged into {row[0]} ({row[1]}), which stands for it." if row else "It is hidden: hardly anybody believed it."
-    return filter_reason(filter, name)
+    ended = _superseded(cursor, filter.namespace, record_id) if name == "valid_at" else None
+    return f"{filter_reason(filter, name)} {ended or ''}".strip()
 
 
 def filter_reason(filter: Filter, name: str) -> str:
