@@ -61,6 +61,22 @@ def search_sessions(
     space: str | None = None,
 ) -> SessionResult:
     """The sessions, best first. Records without a session are passed over; arguments are those of `SearchIndexes.search`."""
+    found, degraded = rank_sessions(engine, cursor, text, vector, filter, limit, tokens=tokens, space=space)
+    return SessionResult(found[:limit], len(found), degraded)
+
+
+def rank_sessions(
+    engine: SearchIndexes,
+    cursor: duckdb.DuckDBPyConnection,
+    text: str,
+    vector: np.ndarray | None,
+    filter: Filter,
+    limit: int,
+    *,
+    tokens: Tokens | None = None,
+    space: str | None = None,
+) -> tuple[list[SessionHit], str | None]:
+    """All sessions that a search for `limit` of them compares, best first, and what was missing."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
     most = max(limit, SESSIONS)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
@@ -75,8 +91,7 @@ def search_sessions(
         hits = grouped.get(session_id, [])
         parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
-    best = sorted(found, key=lambda hit: (-hit.score, hit.session_id))
-    return SessionResult(best[:limit], len(found), records.degraded)
+    return sorted(found, key=lambda hit: (-hit.score, hit.session_id)), records.degraded
 
 
 def _told(hits: Iterable[Hit]) -> float:
