@@ -44,6 +44,7 @@ class Writer:
     """Reads rows by key for the reducers and commits what they decided."""
 
     def __init__(self, database: Database) -> None:
+        self.database = database
         self._cursor = database.cursor()
         self.tables = read_tables(self._cursor)
         self._known = KnownKeys(self._cursor, self.tables.values())

@@ -202,7 +202,7 @@ def _talos_tool_call(logged: LoggedEvent, rows: Rows, session_id: str, attribute
         "tool_name": _tool_name(attributes),
         "is_error": None if success is None else not success,
         "error_type": attributes.get("tool.error_type") or attributes.get("error_type"),
-        "duration_ms": attributes.get("tool.duration_ms") or attributes.get("duration_ms"),
+        "duration_ms": attributes.get("tool.duration_ms", attributes.get("duration_ms")),
     }
     _complete_tool_call(rows, session_id, part, started_at=moment)
 
