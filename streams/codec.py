@@ -8,7 +8,6 @@ CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -86,7 +85,7 @@ def decode(record: Record) -> list[LoggedEvent]:
     if isinstance(body, list):
         return [_observation(envelope, item, position, index) for index, item in enumerate(body)]
     validate(envelope.type, body, position.topic)
-    event = replace(envelope, data=body)
+    event = envelope.changed(data=body)
     return [LoggedEvent(event, position, 0, digest(record.value), event.key)]
 
 

@@ -195,7 +195,7 @@ class _Import:
     def _records_of(self, events: list[Event]) -> Iterator[Outgoing]:
         """One record, or two halves as often as one would be too large."""
         first = events[0]
-        envelope = replace(first, id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
+        envelope = first.changed(id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
         record = encode_batch(event_types()[first.type].topic, envelope, events)
         if len(events) == 1 or len(record.value or b"") <= MAX_BYTES:
             yield record
