@@ -79,6 +79,8 @@ class Gateway:
     """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
+    may_hold: Callable[[str, tuple[Any, ...]], bool] = lambda table, key: True
+    """False of a table and a primary key that the store surely has no row for: then it is not asked for one."""
 
     async def first_asked(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
