@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -214,5 +215,5 @@ async def test_an_outcome_that_is_still_in_memory_is_the_one_that_the_store_hold
     assert {status for _, _, status in requests} == {"applied", "refused"}
     for namespace, request_id, _ in requests:
         lately = node.store.writer.recent("outcomes", (namespace, request_id))
-        stored = await node.reader.run(lambda cursor, key=(namespace, request_id): find_outcome(cursor, *key))
+        stored = await node.reader.run(partial(find_outcome, namespace=namespace, request_id=request_id))
         assert lately is not None and outcome_of(lately) == stored
