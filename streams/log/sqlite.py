@@ -216,7 +216,8 @@ class SqliteLog(Log):
 
     def _notify(self, ends: Mapping[Partition, int], appended: Sequence[Record]) -> None:
         """Take in new ends; wake the readers when there is anything that they have not been told of."""
-        self._newest.add(appended)
+        if self._changed:  # an import reads nothing back
+            self._newest.add(appended)
         news = [(at, offset) for at, offset in ends.items() if offset > self._ends.get(at, 0)]
         self._ends.update(news)
         if news:

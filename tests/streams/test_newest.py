@@ -25,6 +25,7 @@ async def test_what_is_read_from_memory_is_what_the_file_holds_also_when_another
     for log in logs:
         await log.start()
         await log.create_topics([TOPIC])
+        log.subscribe()
     for number in range(40):
         some = [Outgoing(TOPIC.name, b"key", b"%d" % number, (("name", b"\xe9"),), partition=chance.randrange(2)) for _ in range(3)]
         await chance.choice(logs).publish(some)
