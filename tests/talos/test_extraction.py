@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,3 +233,11 @@ def test_extraction_is_total_and_deterministic_and_every_edge_is_legal(
 def test_the_ids_do_not_depend_on_what_is_said_of_the_entry(content: str) -> None:
     plain, placed = entry(content), entry(content, session_id=SESSION, domain="technical", confidence=0.3)
     assert [entity.id for entity in extract(plain).entities] == [entity.id for entity in extract(placed).entities]
+
+
+def test_what_is_remembered_of_an_event_is_not_given_for_another_under_its_id() -> None:
+    first = entry("We decided to keep the cache small.")
+    other = replace(first, data={**first.data, "content": "The parser stalled again."})
+    assert extract(first) is extract(replace(first))
+    assert extract(other).entities != extract(first).entities
+    assert extract(replace(first, time=first.time + timedelta(days=1))).entities[0].id != extract(first).entities[0].id
