@@ -210,7 +210,7 @@ class HeldIndexes:
             self._generation += 1
 
     def maintain(self) -> None:
-        """Commit the keyword overlay, link vectors, save now and then. Call every second, from one thread, off the
+        """Commit the keyword overlay, link vectors, remember frequent words, save now and then. Call every second, from one thread, off the
         waited path. Raises what stopped a rebuild."""
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()
@@ -220,6 +220,8 @@ class HeldIndexes:
                 until = time.monotonic() + LINK_S
                 while self._vectors.link(64) and time.monotonic() < until:
                     pass
+        if self._keywords_ready:
+            self._index_of_keywords().remember_frequent(self._pace.pause)
         due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= SAVE_S)
         if due and not self._is_rebuilding():
             self.save()
