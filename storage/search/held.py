@@ -46,6 +46,8 @@ class HeldIndexes:
 
     def __init__(self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None) -> None:
         self.model = model
+        self.save_s = SAVE_S
+        """After so many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self.late: LateIndex
         self._directory = directory
         self._connect = connect
@@ -222,7 +224,7 @@ class HeldIndexes:
                     pass
         if self._keywords_ready:
             self._index_of_keywords().remember_frequent(self._pace.pause)
-        due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= SAVE_S)
+        due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= self.save_s)
         if due and not self._is_rebuilding():
             self.save()
 

@@ -201,7 +201,7 @@ class KeywordIndex:
 
     def holding(self, text: str, members: Members) -> np.ndarray:
         """(n,) whether each of the members holds a word of the text."""
-        places = members.places_in(self._holders)  # before the words: every number is among those that are marked
+        places = members.numbers_in(self._holders)  # before the words: every number is among those that are marked
         marked: np.ndarray = self._holders.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
         return marked
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from storage.search.label_map import ABSENT
+from storage.search.label_map import ABSENT, places_in
 
 
 class Numbered(Protocol):
@@ -30,7 +30,7 @@ class Members:
         self._places = WeakKeyDictionary[Numbered, np.ndarray]() if places is None else places
         self._lock = threading.Lock()
 
-    def places_in(self, index: Numbered) -> np.ndarray:
+    def numbers_in(self, index: Numbered) -> np.ndarray:
         """(n,) int32 numbers that the index has for them, ABSENT for those that are not in it yet."""
         with self._lock:
             known = self._places.get(index)
@@ -45,10 +45,8 @@ class Members:
 
     def find(self, labels: np.ndarray) -> np.ndarray:
         """Which of them these labels are, in their order; those that are none of them are left out."""
-        if not len(self.labels):
-            return np.empty(0, np.int64)
-        found: np.ndarray = np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)
-        return found[self.labels[found] == labels]
+        found = places_in(self.labels, labels)
+        return found[found != ABSENT]
 
     def joined(self, at: np.ndarray, labels: np.ndarray) -> Members:
         """These, with (m,) new labels before those that stand at (m,) places now."""
