@@ -48,11 +48,6 @@ class Holders:
         with self._lock:
             self._known, self._size = OrderedDict(), 0
 
-    def knows(self, word: str) -> bool:
-        """Whether the word's documents are remembered."""
-        held = self._known.get(word)
-        return held is not None and held.numbers is not None
-
     def places(self, labels: np.ndarray) -> np.ndarray:
         """(n,) different labels -> their (n,) numbers; one that has none gets the next."""
         with self._lock:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
-from storage.search.holders import Holders
+from storage.search.holders import MAX_NUMBERS, Holders
 from storage.search.links import copier, link, linker
 from storage.search.members import Members
 from storage.search.sealed import open_sealed, seal
@@ -205,19 +205,22 @@ class KeywordIndex:
         marked: np.ndarray = self._holders.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
         return marked
 
-    def remember_frequent(self, pause: Callable[[], None] = lambda: None) -> None:
-        """Look for the documents of the words that many hold, before somebody asks for them: 4 ms for 25,000 documents. `pause` is
-        called after each word. Looks once, and again when there are a good deal more documents."""
-        searcher = self._index.searcher()
-        if searcher.num_docs < max(FREQUENT, self._remembered_at * GROWN):
+    def remember_frequent(self, is_wanted: Callable[[], bool], stopped: Callable[[], bool], pause: Callable[[], None]) -> None:
+        """Look for the documents of the words that many hold, before somebody counts them: 4 ms for 25,000 documents.
+
+        Looks once, and again when there are a good deal more documents; is asked then whether that `is_wanted`. `pause` is called
+        after each word.
+        """
+        searcher, left = self._index.searcher(), MAX_NUMBERS
+        if searcher.num_docs < max(FREQUENT, self._remembered_at * GROWN) or not is_wanted():
             return
         self._remembered_at = searcher.num_docs
         for term, count in searcher.terms_with_prefix(TERMS, "", limit=FREQUENT_WORDS):
-            if count < FREQUENT:
+            left -= count
+            if count < FREQUENT or left < 0 or stopped():
                 break
-            if not self._holders.knows(term):
-                self._holders.of(term, self._find)
-                pause()
+            self._holders.of(term, self._find)
+            pause()
 
     def _find(self, term: str) -> np.ndarray:
         from tantivy import Query

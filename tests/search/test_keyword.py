@@ -221,7 +221,7 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(tmp_path: Path
         index.add([(number, "default", " ".join(held))])
         if number % 7 == 0:
             index.commit()
-            index.remember_frequent()
+            index.remember_frequent(lambda: True, lambda: False, lambda: None)
         if number % 31 == 30:
             gone = chance.sample(sorted(there), 3)
             index.remove(gone)
