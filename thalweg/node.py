@@ -221,6 +221,7 @@ class Node(Parts):
         resources = find_resources().select(inventory.toolsets)
         self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         self.gateway.requests.inherited = self.inherited
+        self.gateway.may_hold, self.gateway.recent = self.writer.may_hold, self.writer.recent
         self.gateway.requests.may_be_decided = lambda request: self.writer.may_hold("outcomes", request)
         self.door.start()
         self._closers.append(self.door.stop)

@@ -22,7 +22,7 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     asked = answers.event(call, "valence.insight.extracted", {**arguments, "session_id": session_id})
     near = await near_to(call, draft.content)
     if near.similar:
-        asked = replace(asked, data={**asked.data, "similar": near.similar})  # the id stays that of the request
+        asked = asked.changed(data={**asked.data, "similar": near.similar})  # the id stays that of the request
     published = await answers.publish(call, asked)
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, stated_as=made)
