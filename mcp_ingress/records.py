@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +21,7 @@ from streams.topics import INVOCATIONS, TELEMETRY
 
 SESSION_TOOL_CALL = wire_type("session.tool_call")
 MAX_NAME = 128
+_ID = re.compile(r"[\w.:@/+-]{1,128}")
 
 
 @dataclass
@@ -55,7 +57,8 @@ class Invocation:
             return
         duration_ms = round((self.clock.monotonic() - self.started) * 1000, 3)
         session_id = session_of(self.arguments, self.connection)
-        yield INVOCATIONS.name, self._event(TOOL_INVOKED, self._invocation(duration_ms, session_id), session_id)
+        named = named_session(self.arguments) or session_id
+        yield INVOCATIONS.name, self._event(TOOL_INVOKED, self._invocation(duration_ms, named), named)
         if session_id is not None and self.tool is not None and self.outcome != "rate_limited":
             yield TELEMETRY.name, self._event(SESSION_TOOL_CALL, self._tool_call(duration_ms, session_id), session_id)
 
@@ -94,6 +97,12 @@ def session_of(arguments: Any, connection: Connection) -> str | None:
     if named is None:
         return connection.open_session_id
     return named if isinstance(named, str) and is_session_id(named) else None
+
+
+def named_session(arguments: Any) -> str | None:
+    """The session of whatever toolset that a call names; None for what cannot be an id."""
+    named = arguments.get("session_id") if isinstance(arguments, Mapping) else None
+    return named if isinstance(named, str) and _ID.fullmatch(named) else None
 
 
 def _plain(text: str) -> str:

@@ -73,7 +73,9 @@ class Materialiser:
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.counters = Counters()
         self._stages: dict[tuple[str, Partition], int] = {}
-        self._failures = 0
+        self._given_up = writer.database.is_given_up
+        """Whether the last start ended because too many failed, and nothing has been applied since: then nothing more is diverted."""
+        self._failures = CONSECUTIVE_FAILURES if self._given_up else 0
         self._mirrored: dict[Partition, int] = {}
         self._partitions: list[Partition] = []
         self._gathering: Gathering | None = None
@@ -169,9 +171,13 @@ class Materialiser:
         loop = asyncio.get_running_loop()
         reduced = await loop.run_in_executor(self.thread, self._reduce, records)
         if reduced.buried:
+            reduced.buried = await loop.run_in_executor(self.thread, self._not_yet_buried, reduced)
+            if self._given_up and _bugs(reduced) and self._in_a_row(reduced) >= CONSECUTIVE_FAILURES:
+                raise TooManyFailures(_sentence(reduced, "still fail in their reducers", "nothing more is diverted"))
             if enough := self._enough(records, reduced):
                 return await self.apply(records[:enough])
-            await self._bury(reduced)
+            if reduced.buried:  # dead letters go to their topics before the transaction
+                await self._log.publish([bury(record, letter) for record, letter in reduced.buried], timeout_s=30.0)
             await loop.run_in_executor(self.thread, self._commit, reduced)
         self._count(records, reduced)
         self._applied.advance(reduced.changes.positions, reduced.changes.stages)
@@ -206,14 +212,10 @@ class Materialiser:
                 return number
         return 0
 
-    async def _bury(self, reduced: Reduced) -> None:
-        """Dead letters go to their topics before the transaction; those that lie there already are not repeated."""
-        loop = asyncio.get_running_loop()
-        keys = {(letter.id,): None for _, letter in reduced.buried}
-        known = await loop.run_in_executor(self.thread, self._writer.find, "dead_letters", keys)
-        fresh = [bury(record, letter) for record, letter in reduced.buried if (letter.id,) not in known]
-        if fresh:
-            await self._log.publish(fresh, timeout_s=30.0)
+    def _not_yet_buried(self, reduced: Reduced) -> list[tuple[Record, DeadLetter]]:
+        """Those of the batch's dead letters that do not lie in their topics already: a rebuild repeats none, and counts none as a failure."""
+        known = self._writer.find("dead_letters", {(letter.id,): None for _, letter in reduced.buried})
+        return [(record, letter) for record, letter in reduced.buried if (letter.id,) not in known]
 
     def _count(self, records: Sequence[Record], reduced: Reduced) -> None:
         counters = self.counters
@@ -222,13 +224,27 @@ class Materialiser:
         counters.events += reduced.events
         counters.duplicates += reduced.duplicates
         counters.buried += len(reduced.buried)
-        bugs = _bugs(reduced)
-        self._failures = self._failures + len(bugs) if not reduced.events else len(bugs)
-        if self._failures >= CONSECUTIVE_FAILURES:
+        self._failures = self._in_a_row(reduced)
+        if _bugs(reduced) and self._failures >= CONSECUTIVE_FAILURES:
+            self._writer.database.mark_given_up(True)
             raise TooManyFailures(
-                f"{self._failures} events in a row failed in their reducers (last: {bugs[-1].error_type}: {bugs[-1].error_message}); "
-                "stopped before more is diverted to the dead-letter topic."
+                _sentence(reduced, f"failed in their reducers, {self._failures} in a row", "stopped before more is diverted")
             )
+        if self._given_up and reduced.events:
+            self._given_up = False
+            self._writer.database.mark_given_up(False)
+
+    def _in_a_row(self, reduced: Reduced) -> int:
+        """How many failed without a success between, this batch included."""
+        return len(_bugs(reduced)) + (0 if reduced.events else self._failures)
+
+
+def _sentence(reduced: Reduced, failed: str, then: str) -> str:
+    last = _bugs(reduced)[-1]
+    return (
+        f"Events {failed} (last: {last.error_type}: {last.error_message}); {then} to the dead-letter topic. The code is bad and not "
+        "the events: mend it, start again, and `thalweg dlq replay` what was diverted; the rest is still on the log."
+    )
 
 
 def _bugs(reduced: Reduced) -> list[DeadLetter]:
@@ -237,13 +253,13 @@ def _bugs(reduced: Reduced) -> list[DeadLetter]:
 
 
 def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:
-    """The records in order, at most MAX_BYTES together."""
+    """The records in order; a slice ends with the record that makes it MAX_BYTES or more, which is where a reading ends too."""
     slices: list[list[Record]] = []
     size = MAX_BYTES
     for record in records:
-        size += len(record.value or b"")
-        if size > MAX_BYTES or not slices:
+        if size >= MAX_BYTES:
             slices.append([])
-            size = len(record.value or b"")
+            size = 0
         slices[-1].append(record)
+        size += len(record.value or b"")
     return slices  # type: ignore[return-value]

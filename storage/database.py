@@ -33,10 +33,11 @@ class Database:
     """An open store. `recovered` is where a damaged file was moved to on opening, else None.
 
     `home=None` is a database in memory. Use one `cursor()` per thread: a connection shared by threads gives wrong rows.
+    A `guest` is no node: how the last node ended stays written, and a damaged file is left for the next node.
     Raises StoreError when another process owns the directory or the file cannot be opened for a reason outside it.
     """
 
-    def __init__(self, home: Path | None, *, clock: Clock | None = None) -> None:
+    def __init__(self, home: Path | None, *, clock: Clock | None = None, guest: bool = False) -> None:
         self.path = None if home is None else home / FILE_NAME
         self.recovered: Path | None = None
         self._clock = clock or SystemClock()
@@ -45,11 +46,12 @@ class Database:
             self._connection = duckdb.connect(":memory:", config=SETTINGS)
             return
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock, ended_cleanly = own_directory(self.path.parent)
+        self._lock, former = own_directory(self.path.parent)
+        self._leave_behind = former if guest else b""
         try:
-            self._connection = self._open(self.path, verify=not ended_cleanly)
+            self._connection = self._open(self.path, verify=bool(former), guest=guest)
         except BaseException:
-            os.close(self._lock)
+            give_up(self._lock, former)
             raise
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -61,20 +63,34 @@ class Database:
         if self.path is not None:
             _condemned(self.path).touch()
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the last who wrote here stopped because nothing that it read could be applied."""
+        return self.path is not None and _given_up(self.path).exists()
+
+    def mark_given_up(self, given_up: bool) -> None:
+        """Remember it for the next start, or forget it."""
+        if self.path is not None and given_up:
+            _given_up(self.path).touch()
+        elif self.path is not None:
+            _given_up(self.path).unlink(missing_ok=True)
+
     def close(self) -> None:
         """Close the file and give the directory up."""
         self._connection.close()
         if self._lock is not None:
-            give_up(self._lock)
+            give_up(self._lock, self._leave_behind)
             self._lock = None
 
-    def _open(self, path: Path, *, verify: bool) -> duckdb.DuckDBPyConnection:
+    def _open(self, path: Path, *, verify: bool, guest: bool) -> duckdb.DuckDBPyConnection:
         if not _condemned(path).exists():
             try:
                 return _connect(path, verify=verify)
             except duckdb.Error as error:
                 if not is_damage(error):
                     raise StoreError(f"The store {path.name} cannot be opened: {_first_line(error)}") from error
+        if guest:
+            raise StoreError(f"The store {path.name} is damaged: `thalweg up` moves it aside and builds it again from the log.")
         self.recovered = self._move_aside(path)
         return _connect(path, verify=False)
 
@@ -103,6 +119,10 @@ def _condemned(path: Path) -> Path:
     return path.with_name(path.name + ".condemned")
 
 
+def _given_up(path: Path) -> Path:
+    return path.with_name(path.name + ".given-up")
+
+
 def _connect(path: Path, *, verify: bool) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(path, config=SETTINGS)
     try:
@@ -121,8 +141,11 @@ def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f'SELECT bit_xor(hash(t)) FROM "{name}" t').fetchall()
 
 
-def own_directory(home: Path) -> tuple[int, bool]:
-    """The held lock, and whether the previous owner ended cleanly. Raises StoreError naming the owner when there is one."""
+def own_directory(home: Path) -> tuple[int, bytes]:
+    """The held lock, and what the previous owner left in it: nothing when it ended cleanly, else its process id.
+
+    Raises StoreError naming the owner when there is one.
+    """
     handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -134,10 +157,10 @@ def own_directory(home: Path) -> tuple[int, bool]:
             "directory with THALWEG_HOME.",
             owner_pid=owner,
         ) from error
-    ended_cleanly = os.fstat(handle).st_size == 0
+    former = os.pread(handle, 32, 0)
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    return handle, ended_cleanly
+    return handle, former
 
 
 def lock_holder(lock: Path) -> str | None:
@@ -155,9 +178,10 @@ def lock_holder(lock: Path) -> str | None:
         os.close(handle)
 
 
-def give_up(lock: int) -> None:
-    """Release the directory. The lock file stays, empty: the next owner knows that all is well."""
+def give_up(lock: int, left_behind: bytes = b"") -> None:
+    """Release the directory. The lock file stays, empty: the next owner knows that all is well. Unless something is left behind in it."""
     os.ftruncate(lock, 0)
+    os.pwrite(lock, left_behind, 0)
     os.close(lock)
 
 

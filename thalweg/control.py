@@ -87,18 +87,24 @@ FROM dead_letters"""
 
 
 async def _dlq_list(node: Node, request: dict[str, Any]) -> dict[str, Any]:
-    letters = await _letters(node, "ORDER BY first_failed_at DESC, dead_letter_id LIMIT ?", [int(request.get("limit", 100))])
-    [(total,)] = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM dead_letters").fetchall())
+    return await node.reader.run(lambda cursor: newest_letters(cursor, int(request.get("limit", 100))))
+
+
+def newest_letters(cursor: Any, limit: int) -> dict[str, Any]:
+    """{`dead_letters`: the newest so many, `total`: how many there are}."""
+    letters = _select_letters(cursor, "ORDER BY first_failed_at DESC, dead_letter_id LIMIT ?", [limit])
+    [(total,)] = cursor.execute("SELECT count(*) FROM dead_letters").fetchall()
     return {"dead_letters": letters, "total": total}
 
 
-async def _letters(node: Node, tail: str, parameters: list[Any]) -> list[dict[str, Any]]:
-    def query(cursor: Any) -> list[dict[str, Any]]:
-        result = cursor.execute(f"{_LETTERS} {tail}", parameters)
-        names = [column[0] for column in result.description]
-        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+def _select_letters(cursor: Any, tail: str, parameters: list[Any]) -> list[dict[str, Any]]:
+    result = cursor.execute(f"{_LETTERS} {tail}", parameters)
+    names = [column[0] for column in result.description]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
-    return await node.reader.run(query)
+
+async def _letters(node: Node, tail: str, parameters: list[Any]) -> list[dict[str, Any]]:
+    return await node.reader.run(lambda cursor: _select_letters(cursor, tail, parameters))
 
 
 async def _dlq_show(node: Node, request: dict[str, Any]) -> dict[str, Any]:

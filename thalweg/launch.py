@@ -10,8 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from thalweg.paths import socket_path, unusable_home
+from streams.errors import SettingsError
+from thalweg.paths import make_home, socket_path
 
 START_S = 60.0
 ATTEMPTS = 2
@@ -42,10 +44,10 @@ class Launcher:
     def connect(self) -> socket.socket:
         """A connection to a node that answers. Raises NodeError when there is none in time."""
         try:
-            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise NodeError(unusable_home(self.home, error)) from None
-        path = socket_path(self.home)
+            make_home(self.home)
+            path = socket_path(self.home)
+        except SettingsError as error:
+            raise NodeError(error.message) from None
         connection = _try(path)
         if connection is not None:
             return connection
@@ -74,7 +76,7 @@ class Launcher:
         """Start the node and wait until it answers; None when it ended before that, or time is up."""
         if self._child is not None:
             self._child.poll()  # reap the one that died
-        with open(self.log_path, "ab", opener=_private) as log:
+        with _open(self.log_path) as log:
             if log.tell() > MAX_LOG:
                 log.truncate(0)
             self._child = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
@@ -90,7 +92,7 @@ class Launcher:
     @contextmanager
     def _alone(self, deadline: float) -> Iterator[None]:
         """Hold the lock under which a node is started."""
-        with open(self.home / "node.start", "ab", opener=_private) as lock:
+        with _open(self.home / "node.start") as lock:
             while True:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,5 +114,9 @@ def _try(path: Path) -> socket.socket | None:
     return connection
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _open(path: Path) -> BinaryIO:
+    """The file, to append to, for its owner alone. Raises NodeError."""
+    try:
+        return open(path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600))
+    except OSError as error:
+        raise NodeError(f"{path} cannot be used: {error.strerror}. Move it away or mend its rights.") from None

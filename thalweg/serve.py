@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 import duckdb
 import uvloop
@@ -27,7 +28,8 @@ def serve(settings: Settings) -> int:
     logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # Faust's consumers make loops of their own, each in a thread
+    with asyncio.Runner() as runner:
         return runner.run(_serve(settings))
 
 
@@ -37,7 +39,7 @@ async def _serve(settings: Settings) -> int:
     try:
         await node.start()
     except Exception as error:
-        if not isinstance(error, ThalwegError) and not met_full_disk(error, settings):
+        if not isinstance(error, ThalwegError) and not met_full_disk(error, settings) and not is_in_the_way(error, settings):
             raise
         print(f"thalweg: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
         await node.stop()
@@ -62,10 +64,17 @@ def met_full_disk(error: BaseException, settings: Settings) -> bool:
     return is_full(error) or low_sentence(settings.home) is not None
 
 
+def is_in_the_way(error: BaseException, settings: Settings) -> bool:
+    """Whether something of the data directory cannot be used: a file where a folder is needed, no rights to it."""
+    return isinstance(error, OSError) and error.filename is not None and settings.home in Path(os.fsdecode(error.filename)).parents
+
+
 def sentence_of(error: BaseException, settings: Settings) -> str:
     """Why the node does not go on, for whoever runs it."""
     if met_full_disk(error, settings):
         return full_sentence(settings.home)
+    if isinstance(error, OSError) and is_in_the_way(error, settings):
+        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Move it away or mend its rights, then start again."
     return getattr(error, "message", None) or f"{type(error).__name__}: {error}"
 
 

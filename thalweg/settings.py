@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import SettingsError
+
+_ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
 
 def _default_home() -> Path:
@@ -46,6 +50,9 @@ class Settings:
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
     rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
+    index_save_s: float = field(
+        default=300.0, metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"}
+    )
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
     valence_auto_capture: bool = field(
         default=False,
@@ -67,10 +74,12 @@ class Settings:
     @property
     def http_address(self) -> tuple[str, int, str | None]:
         """Host, port and bearer token of the HTTP door. Raises SettingsError."""
-        host, _, port = self.http.rpartition(":")
-        if not port.isdigit() or not 0 < int(port) < 65536:
-            raise SettingsError(f"The setting http is {self.http!r}; accepted: PORT or HOST:PORT.")
-        return host.strip("[]") or "127.0.0.1", int(port), self.token or None
+        match = _ADDRESS.fullmatch(self.http)
+        if match is None or not 0 < int(match["port"]) < 65536:
+            raise SettingsError(
+                f"The setting http is {self.http!r}; accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
+            )
+        return match["v6"] or match["host"] or "127.0.0.1", int(match["port"]), self.token or None
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
@@ -95,10 +104,10 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
 
 def _from_file(home: Path) -> dict[str, Any]:
     path = home / "thalweg.toml"
-    if not path.exists():
-        return {}
     try:
         values = tomllib.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"thalweg.toml cannot be read: {error}") from None
     known = {spec.name for spec in fields(Settings)}
@@ -142,5 +151,7 @@ def _check(settings: Settings) -> None:
         refuse("log_level", "debug, info, warning, error")
     if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
         refuse("namespace", "1 to 128 printable characters")
-    if settings.rate_limit <= 0 or settings.write_wait_s < 0 or settings.idle_exit_s < 0:
-        raise SettingsError("rate_limit must be above 0, write_wait_s and idle_exit_s 0 or above.")
+    for name in ("rate_limit", "write_wait_s", "idle_exit_s", "index_save_s"):
+        value = getattr(settings, name)
+        if not math.isfinite(value) or value < 0 or (name == "rate_limit" and not value):
+            refuse(name, "a number above 0" if name == "rate_limit" else "a number of seconds, 0 or above")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from storage.database import Database
 from storage.migrate import migrate
@@ -12,15 +13,15 @@ from storage.sql.export import export_parquet
 from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
-from thalweg.control import NotRunning, ask
+from thalweg.control import NotRunning, ask, newest_letters
 
 
 @contextmanager
 def own_store(home: Path) -> Iterator[Database]:
-    """The store of this directory, owned while the block runs. Raises StoreError when there is none, or another owns it."""
+    """The store of this directory, owned while the block runs. Raises StoreError when there is none, it is damaged, or another owns it."""
     if not (home / "thalweg.duckdb").exists():
         raise StoreError(f"There is no store in {home}; `thalweg up` or `thalweg import` makes one.")
-    database = Database(home)
+    database = Database(home, guest=True)
     try:
         migrate(database.cursor(), SystemClock().now())
         yield database
@@ -56,3 +57,12 @@ def copy_to(home: Path, file: Path) -> None:
     except NotRunning:
         with own_store(home) as database:
             Snapshots(database).snapshot_to(file)
+
+
+def letters_of(home: Path, limit: int) -> dict[str, Any]:
+    """The newest dead letters: why a node stopped is asked when none runs."""
+    try:
+        return ask(home, "dlq_list", limit=limit)
+    except NotRunning:
+        with own_store(home) as database:
+            return newest_letters(database.cursor(), limit)

@@ -27,7 +27,7 @@ def collision(table: str, number: int) -> Poison:
 
 def blank(name: str) -> Outcome:
     """The refusal of an argument without text."""
-    return Outcome("refused", INVALID, f"The argument '{name}' is blank; it needs some text.")
+    return Outcome("refused", INVALID, f"The argument `{name}` is blank; it needs some text.")
 
 
 def _document_named(logged: LoggedEvent, kind: str, number: int) -> tuple[str, Key]:

@@ -7,7 +7,6 @@ on the log. Texts of a batch that are equal are encoded once.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -26,6 +25,8 @@ from streams.event_types.derived import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
+REMEMBERED = 1000
+"""Events of which it is known how often the model was asked; more are in question only when one batch holds more."""
 PROBE = "The river bends."
 """A text that every working model embeds."""
 
@@ -43,8 +44,8 @@ class Embed(Stage):
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
-        self._failed: dict[uuid.UUID, int] = {}
-        """By event how often the model did not answer; the stage is asked again until it does."""
+        self._failed: dict[str, int] = {}
+        """By event how often the model did not answer; the stage is asked again until it does. Who is diverted meanwhile stays: the oldest go."""
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         embedder = self.embedder
@@ -55,7 +56,7 @@ class Embed(Stage):
             encoded, asked = await self._encoded(embedder, [text for found in texts for _, text in found])
         except EmbedderUnavailable as error:
             if not isinstance(error, KeyMissing):  # without a key nobody was asked
-                self._failed |= {logged.key: self._failed.get(logged.key, 0) + 1 for logged in events}
+                self._count(events)
             raise
         facts: list[Sequence[Event]] = []
         for logged, found in zip(events, texts, strict=True):
@@ -63,6 +64,11 @@ class Embed(Stage):
             again = {"tries": tries} if tries > 1 else {}
             facts.append([self.fact(logged, EMBEDDED, _embedded(embedder.info, found, encoded) | again)])
         return facts
+
+    def _count(self, events: Sequence[LoggedEvent]) -> None:
+        self._failed |= {logged.key: self._failed.pop(logged.key, 0) + 1 for logged in events}
+        for key in list(self._failed)[: -max(len(events), REMEMBERED)]:
+            del self._failed[key]
 
     async def of_texts(self, texts: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
         """The data of an embedded event about these (record id, text) that another stage has made; None without an embedder."""

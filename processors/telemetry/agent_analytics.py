@@ -1,7 +1,7 @@
 """Reads analytics events of an aider-like agent: `{"event", "properties", "user_id", "time"}`, one object a line.
 
-It is neither CloudEvents nor OTLP. What becomes what: `event` the event type, `user_id` the session (the format knows
-no smaller unit), `time` (Unix seconds) the time, `message_send` a model call with tokens and cost. Many events share a
+It is neither CloudEvents nor OTLP. What becomes what: `event` the event type, `user_id` the subject and the session (the format
+knows no smaller unit), `time` (Unix seconds) the time, `message_send` a model call with tokens and cost. Many events share a
 second and even all their bytes, so equal lines of a file are numbered: both count, and a second import adds nothing.
 """
 
@@ -36,7 +36,8 @@ class Mapper:
             return [Unreadable(number, raw, "not an analytics event: `event` or `time` (Unix seconds) is missing")]
         given = entry.get("properties")
         properties: dict[str, Any] = given if isinstance(given, dict) else {}
-        session_id = identifier(entry.get("user_id")) or self._name
+        user = identifier(entry.get("user_id"))
+        session_id = user or self._name
         event_id = derived_id(AGENT, session_id, self._repeats.name(fingerprint(raw)))
         call = None
         if event == "message_send":
@@ -55,6 +56,7 @@ class Mapper:
                 time,
                 session_id,
                 event,
+                subject=user,
                 payload=entry,
                 session=session_fields(AGENT, model=call and call["model"]),
                 model_calls=[call] if call else None,

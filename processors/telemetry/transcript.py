@@ -24,13 +24,15 @@ def session_fields(agent: str, *, project: Any = None, model: Any = None, parent
     return fields
 
 
-def session_event(source: str, namespace: str, event_id: str, time: datetime, session_id: str, event_type: str, **data: Any) -> Event:
+def session_event(
+    source: str, namespace: str, event_id: str, time: datetime, session_id: str, event_type: str, *, subject: str | None = None, **data: Any
+) -> Event:
     """An event of one line. Of `data`, what is None or an empty list is left out."""
     body: dict[str, Any] = {"session_id": session_id, "event_type": event_type}
     for name, value in data.items():
         if value is not None and value != []:
             body[name] = value
-    return Event(event_id, source, SESSION_EVENT, namespace, time, body)
+    return Event(event_id, source, SESSION_EVENT, namespace, time, body, subject)
 
 
 def tool_call(call_id: Any, name: Any, started_at: datetime, given: Any) -> dict[str, Any] | None:

@@ -105,9 +105,16 @@ def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str,
     if late.tokens is None:
         return {}
     weights = late.tokens.weights(tokens)
-    matches = late.matches(tokens, weights, [hit.label for hits in sessions.values() for hit in hits])
-    read = {session_id: [matches[hit.label][0] for hit in hits if hit.label in matches] for session_id, hits in sessions.items()}
-    return {session_id: max(0.0, float(np.max(rows, axis=0) @ weights)) for session_id, rows in read.items() if rows}
+    matches = late.matches(tokens, weights, np.array([hit.label for hits in sessions.values() for hit in hits], np.int64))
+    read: dict[str, float] = {}
+    start = 0
+    for session_id, hits in sessions.items():
+        own = slice(start, start + len(hits))
+        rows = matches.rows[own][matches.is_read[own]]
+        if len(rows):
+            read[session_id] = max(0.0, float(np.max(rows, axis=0) @ weights))
+        start = own.stop
+    return read
 
 
 def score_sessions(engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> dict[str, float]:

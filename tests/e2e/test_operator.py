@@ -66,6 +66,9 @@ def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_ca
     assert report["last"]["waiting"] == (None if kafka else {})
     shown = thalweg("status")
     assert "was killed" in shown.out and "thalweg up" in shown.out and "Traceback" not in shown.err
+    assert thalweg("sql", "SELECT count(*) FROM journal").code == 0
+    assert thalweg("dlq", "list", "--json").json() == {"dead_letters": [], "total": 0}
+    assert json.loads(thalweg("status", "--json").out) == report, "who only reads leaves no trace"
     node.start()
     node.settle()
     assert node.stop() == 0
@@ -95,6 +98,7 @@ def test_a_term_ends_the_node_within_bounds_and_cleanly(thalweg: Program, node: 
         (["--broker", "kafka://127.0.0.1:1"], "127.0.0.1:1"),
         (["--broker", "redis://x"], "The setting broker is 'redis://x'"),
         (["--http", "70000"], "The setting http is '70000'"),
+        (["--http", "[::1:77"], "The setting http is '[::1:77'"),
         (["--http", "0.0.0.0:7733"], "bearer token"),
         (["--toolsets", "talso"], "talso"),
     ],
@@ -110,6 +114,19 @@ def test_a_data_directory_that_is_a_file_is_one_sentence(home: Path, command: li
     refused = Program(home)(*command)
     assert refused.code in (1, 2) and "Traceback" not in refused.err
     assert str(home) in (refused.out if command == ["status"] else refused.sentence)
+
+
+@pytest.mark.parametrize("name", ["spool", "store.lock"])
+def test_what_stands_in_the_way_of_a_file_in_the_data_directory_is_named_with_what_to_do(home: Path, name: str) -> None:
+    (home / name).mkdir(parents=True)
+    refused = Program(home)("up")
+    assert refused.code == 2 and str(home / name) in refused.sentence and "Move it away" in refused.sentence
+
+
+def test_who_starts_a_node_hears_which_file_of_the_data_directory_cannot_be_used(home: Path) -> None:
+    (home / "node.start").mkdir(parents=True)
+    refused = Program(home)("import", "pi", str(home))
+    assert refused.code == 1 and "node.start" in refused.sentence and "Traceback" not in refused.err
 
 
 def test_a_log_file_that_is_none_is_named_with_what_to_do(home: Path) -> None:

@@ -235,9 +235,16 @@ async def test_the_session_opened_last_on_the_connection_is_the_calls_session(de
     assert event.data["attributes"]["talos.session.id"] == SESSION
 
 
+async def test_a_call_that_names_another_toolsets_session_has_it_in_its_record_alone(desk: Desk) -> None:
+    await desk.call("echo", session_id="4cde2a36-d51f-591a-ae4b-aa234dfa0469")
+    assert (await desk.record())["session_id"] == "4cde2a36-d51f-591a-ae4b-aa234dfa0469"
+    assert await desk.events(TELEMETRY.name) == []
+
+
 async def test_a_malformed_session_id_belongs_to_no_session(desk: Desk) -> None:
     desk.visitor.connection.open_session_id = SESSION
     await desk.call("echo", session_id="not one")
+    assert (await desk.record())["session_id"] is None
     assert await desk.events(TELEMETRY.name) == []
 
 

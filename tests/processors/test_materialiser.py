@@ -132,11 +132,16 @@ async def test_when_reducers_fail_on_everything_it_stops_rather_than_divert_ever
         assert store.sql("SELECT count(*) FROM invocations") == [(0,)]
         diverted = await log.end_offsets([INVOCATIONS.dlq.name])
         assert sum(diverted.values()) == CONSECUTIVE_FAILURES
+    async with running(tmp_path / "home", log) as store:  # as a supervisor would start it
+        with pytest.raises(TooManyFailures, match="nothing more is diverted"):
+            await asyncio.wait_for(asyncio.shield(store.task), 20)
+        assert await log.end_offsets([INVOCATIONS.dlq.name]) == diverted
     monkeypatch.undo()  # the code is mended
     async with running(tmp_path / "home", log) as store:
         assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name, INVOCATIONS.dlq.name])), timeout_s=10)
         rows = "SELECT (SELECT count(*) FROM invocations), (SELECT count(*) FROM dead_letters)"
         assert store.sql(rows) == [(count - CONSECUTIVE_FAILURES, CONSECUTIVE_FAILURES)]
+        assert not store.database.is_given_up
         reader = await log.reader(dict.fromkeys(diverted, 0))
         letters = await reader.read(timeout_s=5, max_records=count)
         await reader.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from processors.embedding.hashing import HashingEmbedder
 from processors.stages import stage as frame
+from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.stage import Stage, StageRunner, StageStopped
 from streams.clock import SystemClock
@@ -150,3 +152,19 @@ async def test_while_what_a_stage_needs_is_away_it_waits_and_buries_nothing(log)
     await stage.run(written(*(f"t{number}" for number in range(40))))
     assert (stage.buried, stage.failure, log.records(MEMORY.dlq.name)) == (0, None, [])
     assert sum(len(decode(record)) for record in log.records()) == 40
+
+
+class Away(HashingEmbedder):
+    """A model that answers nobody."""
+
+    def encode(self, texts):
+        raise EmbedderUnavailable("the model is away")
+
+
+async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_batch_can_hold(monkeypatch):
+    monkeypatch.setattr("processors.stages.embed.REMEMBERED", 3)
+    stage = Embed(Away())
+    for number in range(9):
+        with pytest.raises(EmbedderUnavailable):
+            await stage.facts([logged for record in written(f"text {number}", start=number) for logged in decode(record)])
+    assert len(stage._failed) == 3

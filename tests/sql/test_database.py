@@ -111,6 +111,17 @@ def test_after_an_unclean_end_damage_deep_in_the_data_is_found_at_the_start(tmp_
     database.close()
 
 
+def test_a_guest_leaves_a_damaged_file_and_the_sign_of_an_unclean_end_for_the_next_node(tmp_path: Path) -> None:
+    file = fill(tmp_path)
+    (tmp_path / LOCK_NAME).write_text("12345\n")
+    Database(tmp_path, guest=True).close()
+    assert (tmp_path / LOCK_NAME).read_text() == "12345\n"
+    file.write_bytes(flipped(0.5)(file.read_bytes()))
+    with pytest.raises(StoreError, match="thalweg up"):
+        Database(tmp_path, guest=True)
+    assert file.exists() and (tmp_path / LOCK_NAME).read_text() == "12345\n"
+
+
 def test_a_store_condemned_by_its_owner_is_moved_aside_at_the_next_start(tmp_path: Path) -> None:
     file = fill(tmp_path)
     file.write_bytes(flipped(0.5)(file.read_bytes()))

@@ -116,5 +116,6 @@ def test_equal_analytics_events_of_one_second_all_count() -> None:
     }
     mapped = read("agent-analytics", [line, line, sent, {"event": "x"}])
     assert len({event.id for event in events_of(mapped)}) == 3
+    assert {event.subject for event in events_of(mapped)} == {"u"}
     assert parts(mapped, "model_calls")[0]["cost_usd"] == 0.5
     assert len(unreadable_of(mapped)) == 1

@@ -20,14 +20,15 @@ def dlq() -> None:
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @JSON
 def dlq_list(home: Path | None, limit: int, as_json: bool) -> None:
-    """The newest dead letters with their reasons.
+    """The newest dead letters with their reasons, also without a node.
 
     \b
     Example: thalweg dlq list
     """
     from thalweg.show import show_letters
+    from thalweg.store_access import letters_of
 
-    answer = ask(settings_of(home=home).home, "dlq_list", limit=limit)
+    answer = letters_of(settings_of(home=home).home, limit)
     print_json(answer) if as_json else show_letters(answer)
 
 

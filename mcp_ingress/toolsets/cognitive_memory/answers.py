@@ -77,7 +77,7 @@ def checked_texts(arguments: Mapping[str, Any], *names: str) -> None:
     """Refused when one of these texts is blank."""
     for name in names:
         if not arguments[name].strip():
-            raise Refused(f"The argument '{name}' is blank; it needs some text.")
+            raise Refused(f"The argument `{name}` is blank; it needs some text.")
 
 
 def request(call: Call, short_type: str, fields: Mapping[str, Any]) -> Event:

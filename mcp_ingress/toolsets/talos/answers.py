@@ -55,7 +55,7 @@ def checked_text(arguments: Mapping[str, Any], name: str, *, code: str | None = 
     """The text argument of that name. Refused when it is blank or longer than `MAX_TEXT`."""
     text: str = arguments[name]
     if not text.strip():
-        raise Refused(f"The argument {name!r} is blank; it needs some text.", code=code)
+        raise Refused(f"The argument `{name}` is blank; it needs some text.", code=code)
     if len(text) > MAX_TEXT:
         raise Refused(f"The argument {name!r} has {len(text)} characters; at most {MAX_TEXT} are accepted.")
     return text
