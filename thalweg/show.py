@@ -242,6 +242,7 @@ def show_demo(report: dict[str, Any]) -> None:
 
 
 NEXT = (
+    ("thalweg up", "a node of your own, with a log in one file"),
     ("claude mcp add thalweg -- thalweg mcp", "give it to an agent"),
     ("thalweg import claude-code ~/.claude/projects", "what agents did until now"),
     ('thalweg search "…"', "what is remembered, and why it was found"),
