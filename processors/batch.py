@@ -68,11 +68,11 @@ class Overlay:
     def insert(self, table: str, row: Row) -> None:
         self._changes.appended.setdefault(table, []).append(row)
 
-    def put(self, table: str, row: Row) -> None:
-        key = self._writer.key_of(table, row)
-        if self.get(table, key) is None:
+    def put(self, table: str, key: Key, row: Row) -> None:
+        changed = self._changes.state.setdefault(table, {})
+        if key not in changed and self.get(table, key) is None:
             self._changes.fresh.add((table, key))
-        self._changes.state.setdefault(table, {})[key] = row
+        changed[key] = row
 
     def remove_all(self, table: str, column: str, value: Any) -> None:
         self._changes.removed.append((table, column, value))
@@ -107,8 +107,8 @@ class EventState:
         """Make it part of the batch."""
         for table, row in self._inserted:
             self._overlay.insert(table, row)
-        for (table, _), row in self._changed.items():
-            self._overlay.put(table, row)
+        for (table, key), row in self._changed.items():
+            self._overlay.put(table, key, row)
         for removal in self._removed:
             self._overlay.remove_all(*removal)
         indexed.documents.extend(self.indexed.documents)
@@ -205,7 +205,7 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
         reduced.duplicates += 1
         return
     is_request = logged.position.topic == MEMORY.name
-    request = (logged.event.namespace, _request_id(logged))
+    request = (logged.event.namespace, _request_id(logged)) if is_request else ()
     if is_request and overlay.get("outcomes", request) is not None:
         _count_duplicate(logged, overlay, same_body=False)  # the request id was used before: the first stands
         reduced.duplicates += 1
@@ -217,7 +217,7 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
     known[logged.key] = logged.digest
     overlay.insert("events", _event_row(logged))
     if is_request:
-        overlay.put("outcomes", _outcome_row(logged, request, outcome or Outcome()))
+        overlay.put("outcomes", request, _outcome_row(logged, request, outcome or Outcome()))
     if logged.event.type in MIRRORED:
         reduced.mirrored.append(logged)
     reduced.events += 1
@@ -242,7 +242,8 @@ def _origin(logged: LoggedEvent) -> Row:
 
 def _event_row(logged: LoggedEvent) -> Row:
     event = logged.event
-    return _origin(logged) | {
+    return {
+        **_origin(logged),
         "source": event.source,
         "event_type": event.type,
         "subject": event.subject,
@@ -273,10 +274,12 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
         letter = read_letter(record)
     except (KeyError, ValueError):
         return
-    if overlay.get("dead_letters", (letter.id,)) is not None:
+    key = (letter.id,)
+    if overlay.get("dead_letters", key) is not None:
         return
     overlay.put(
         "dead_letters",
+        key,
         {
             "dead_letter_id": letter.id,
             "topic": letter.position.topic,

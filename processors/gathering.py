@@ -91,6 +91,8 @@ class Gathering:
             if not pending.records:
                 pending.since = self._clock.monotonic()
             pending.add(records)
+        if pending.is_enough and not self.is_ended:
+            self._read()  # behind a backlog: while this batch is applied
         return pending.records
 
     def _left(self, pending: _Pending) -> float | None:
@@ -101,15 +103,19 @@ class Gathering:
 
     async def _next(self, timeout_s: float | None) -> Sequence[Record] | None:
         """What was read; None when somebody began to wait first, or time is up: the reading goes on."""
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(self._reader.read(timeout_s=IDLE_S, max_records=MAX_RECORDS))
-        reading = self._reading
+        reading = self._read()
         waited: set[asyncio.Future[Any]] = {reading, self._applied.asked(), self._ended}
         await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if not reading.done():
             return None
         self._reading = None
         return reading.result()
+
+    def _read(self) -> asyncio.Task[Sequence[Record]]:
+        """The reading that is under way, begun if there is none."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._reader.read(timeout_s=IDLE_S, max_records=MAX_RECORDS))
+        return self._reading
 
     async def close(self) -> None:
         """Give the reader back."""

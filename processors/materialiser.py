@@ -253,13 +253,13 @@ def _bugs(reduced: Reduced) -> list[DeadLetter]:
 
 
 def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:
-    """The records in order, at most MAX_BYTES together."""
+    """The records in order; a slice ends with the record that makes it MAX_BYTES or more, which is where a reading ends too."""
     slices: list[list[Record]] = []
     size = MAX_BYTES
     for record in records:
-        size += len(record.value or b"")
-        if size > MAX_BYTES or not slices:
+        if size >= MAX_BYTES:
             slices.append([])
-            size = len(record.value or b"")
+            size = 0
         slices[-1].append(record)
+        size += len(record.value or b"")
     return slices  # type: ignore[return-value]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import duckdb
@@ -23,13 +23,13 @@ MIN_BITS = 1 << 23
 PROBES = 4
 FETCH_ROWS = 100_000
 REMEMBERED = 20_000
-Places = tuple[int, int, int, int]
+MANY = 16
 _HALVES = struct.Struct("<QQ")
 _md5 = functools.partial(hashlib.md5, usedforsecurity=False)
 
 
 class KnownKeys:
-    """`may_hold` is True for every key that was added or stored, and for about one in five hundred others."""
+    """`held` names every key that was added or stored, and about one in five hundred others."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, tables: Iterable[Table]) -> None:
         self._cursor = cursor
@@ -42,11 +42,12 @@ class KnownKeys:
         wanted = 2 * sum(counts.values()) * BITS_PER_KEY
         self._size = max(MIN_BITS, 1 << wanted.bit_length())
         bits = np.zeros(self._size // 8, np.uint8)
-        self._asked: dict[tuple[str, tuple[Any, ...]], Places] = {}
+        self._asked: dict[tuple[str, tuple[Any, ...]], bytes] = {}
         self._count = 0
         for table in self._tables:
             if counts[table.name]:  # in a young store most are empty, and each query costs a millisecond
                 self._fill_from(table, bits)
+        self._bits = bits
         self._bytes = memoryview(bits)  # type: ignore[arg-type]  # a single byte of an array is read and set faster through it
 
     def _fill_from(self, table: Table, bits: np.ndarray) -> None:
@@ -54,39 +55,80 @@ class KnownKeys:
         result = self._cursor.execute(f"SELECT md5_number_lower({key}), md5_number_upper({key}) FROM {table.name}")
         while rows := result.fetchmany(FETCH_ROWS):
             low, high = np.array(rows, np.uint64).T
-            for probe in range(PROBES):
-                at = (low + np.uint64(probe) * high) & np.uint64(self._size - 1)
-                np.bitwise_or.at(bits, at >> np.uint64(3), (1 << (at & np.uint64(7))).astype(np.uint8))
+            _set(bits, _many_places(low, high, self._size))
             self._count += len(rows)
 
-    @staticmethod
-    def _places(table: str, key: tuple[Any, ...], bits: int) -> Places:
-        high, low = _HALVES.unpack(_md5("\x1f".join((table, *map(str, key))).encode()).digest())
-        mask = bits - 1
-        return low & mask, (low + high) & mask, (low + 2 * high) & mask, (low + 3 * high) & mask  # PROBES, written out: it is asked most
-
-    def may_hold(self, table: str, key: tuple[Any, ...]) -> bool:
-        """False: there is surely no such row."""
-        held = self._bytes
-        places = self._places(table, key, self._size)
-        for place in places:
-            if not held[place >> 3] & (1 << (place & 7)):
-                if len(self._asked) >= REMEMBERED:
-                    self._asked.clear()
-                self._asked[table, key] = places  # what is not there is likely to be added next
-                return False
-        return True
+    def held(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Those of the keys that may be there; of the others there is surely no row."""
+        digests = [_digest(table, key) for key in keys]
+        if len(keys) < MANY:
+            there = [_holds(self._bytes, _places(digest, self._size)) for digest in digests]
+        else:
+            there = _hold(self._bits, _many_places(*_halves(digests), self._size)).tolist()
+        if len(self._asked) >= REMEMBERED:
+            self._asked.clear()
+        # what is not there is likely to be added next
+        self._asked.update(((table, key), digest) for key, digest, held in zip(keys, digests, there, strict=True) if not held)
+        return [key for key, held in zip(keys, there, strict=True) if held]
 
     def may_hold_now(self, table: str, key: tuple[Any, ...]) -> bool:
-        """As `may_hold`, for other threads than the writer's: of what is committed so far, and nothing is remembered of the question."""
+        """False: there is surely no such row. For other threads than the writer's: of what is committed so far."""
         held = self._bytes  # replaced when it is filled anew, never emptied
-        return all(held[place >> 3] & (1 << (place & 7)) for place in self._places(table, key, 8 * len(held)))
+        return _holds(held, _places(_digest(table, key), 8 * len(held)))
 
-    def add(self, table: str, keys: Iterable[tuple[Any, ...]]) -> None:
+    def add(self, table: str, keys: Sequence[tuple[Any, ...]]) -> None:
         """Rows that were committed."""
-        for key in keys:
-            self._count += 1
-            for place in self._asked.pop((table, key), None) or self._places(table, key, self._size):
-                self._bytes[place >> 3] |= 1 << (place & 7)
+        digests = [self._asked.pop((table, key), b"") or _digest(table, key) for key in keys]
+        if len(keys) < MANY:
+            for digest in digests:
+                for place in _places(digest, self._size):
+                    self._bytes[place >> 3] |= 1 << (place & 7)
+        else:
+            _set(self._bits, _many_places(*_halves(digests), self._size))
+        self._count += len(keys)
         if self._count * BITS_PER_KEY > self._size:
             self._fill()
+
+
+def _digest(table: str, key: tuple[Any, ...]) -> bytes:
+    return _md5("\x1f".join((table, *map(str, key))).encode()).digest()
+
+
+def _places(digest: bytes, bits: int) -> tuple[int, int, int, int]:
+    high, low = _HALVES.unpack(digest)
+    mask = bits - 1
+    return low & mask, (low + high) & mask, (low + 2 * high) & mask, (low + 3 * high) & mask  # PROBES, written out: it is asked most
+
+
+def _holds(held: memoryview, places: tuple[int, int, int, int]) -> bool:
+    return all(held[place >> 3] & (1 << (place & 7)) for place in places)
+
+
+# --- the same for many keys at once
+
+
+def _halves(digests: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) low and high halves of the digests."""
+    high, low = np.frombuffer(b"".join(digests), "<u8").reshape(-1, 2).T
+    return low, high
+
+
+def _many_places(low: np.ndarray, high: np.ndarray, bits: int) -> np.ndarray:
+    """(n, PROBES) places of n digests."""
+    places: np.ndarray = low[:, None] + np.arange(PROBES, dtype=np.uint64) * high[:, None]
+    return places & np.uint64(bits - 1)
+
+
+def _bits_of(places: np.ndarray) -> np.ndarray:
+    bits: np.ndarray = np.left_shift(1, places & np.uint64(7), dtype=np.uint64)
+    return bits.astype(np.uint8)
+
+
+def _hold(bits: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """(n,) whether all bits of each are set."""
+    there: np.ndarray = (bits[places >> np.uint64(3)] & _bits_of(places)).all(axis=1)
+    return there
+
+
+def _set(bits: np.ndarray, places: np.ndarray) -> None:
+    np.bitwise_or.at(bits, places >> np.uint64(3), _bits_of(places))

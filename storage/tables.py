@@ -29,12 +29,14 @@ class Table:
     def json_columns(self) -> tuple[str, ...]:
         return tuple(name for name, kind in self.columns.items() if kind == "JSON")
 
-    def key_of(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values of the row's primary key."""
-        return self._key(row)
+    @cached_property
+    def uuid_columns(self) -> tuple[str, ...]:
+        """Keys of events; as text they are what the rows of reducers hold."""
+        return tuple(name for name, kind in self.columns.items() if kind == "UUID")
 
     @cached_property
-    def _key(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    def key_of(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+        """The values of a row's primary key."""
         if len(self.key) == 1:
             (name,) = self.key
             return lambda row: (row[name],)
@@ -75,7 +77,10 @@ class Table:
 
     def parameters(self, row: Mapping[str, Any]) -> list[Any]:
         """A row in the order of the columns; what it does not name is NULL."""
-        values = list(map(row.get, self.columns))
+        try:
+            values = list(self._whole_row(row))
+        except KeyError:
+            values = list(map(row.get, self.columns))
         for place in self._json_places:
             if values[place] is not None:
                 values[place] = orjson.dumps(values[place]).decode()
@@ -83,6 +88,11 @@ class Table:
             if (vector := values[place]) is not None:
                 values[place] = stored_vector(vector)
         return values
+
+    @cached_property
+    def _whole_row(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+        """All columns of a row that names all of them, as nearly every row does: a third of the time of asking for each."""
+        return itemgetter(*self.columns)
 
     @cached_property
     def _json_places(self) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ class Writer:
         self._places = self._read_places()
         self._statements: dict[str, duckdb.Statement] = {}
         self._prepared: set[str] = set()
-        self._recent: OrderedDict[tuple[str, Key], Row | None] = OrderedDict()
+        self._recent: OrderedDict[tuple[str, Key], Row] = OrderedDict()
 
     def key_of(self, table: str, row: Mapping[str, Any]) -> Key:
         return self.tables[table].key_of(row)
@@ -60,21 +60,22 @@ class Writer:
         """The stored rows with these primary keys; one query at most."""
         spec = self.tables[table]
         found: dict[Key, Row] = {}
-        missing: list[Key] = []
+        unknown: list[Key] = []
         for key in keys:
-            if (table, key) in self._recent:
-                row = self._recent[table, key]
-                if row is not None:
-                    found[key] = row
-            elif self._known.may_hold(table, key):
-                missing.append(key)
-        if missing:
+            row = self._recent.get((table, key))
+            if row is None:
+                unknown.append(key)
+            else:
+                found[key] = row
+        if unknown and (missing := self._known.held(table, unknown)):
             result = self._query(spec, missing)
             names = [column[0] for column in result.description or ()]
             for values in result.fetchall():
                 row = dict(zip(names, values, strict=True))
                 for name in spec.json_columns:
                     row[name] = None if row[name] is None else orjson.loads(row[name])
+                for name in spec.uuid_columns:
+                    row[name] = str(row[name])
                 found[self.key_of(table, row)] = row
         return found
 
@@ -98,8 +99,10 @@ class Writer:
                 self._insert(self.tables[name], rows)
             hit("txn_half")
             for name, keyed in changes.state.items():
-                fresh = [row for key, row in keyed.items() if (name, key) in changes.fresh]
-                changed = [row for key, row in keyed.items() if (name, key) not in changes.fresh]
+                fresh: list[Row] = []
+                changed: list[Row] = []
+                for key, row in keyed.items():
+                    (fresh if (name, key) in changes.fresh else changed).append(row)
                 self._insert(self.tables[name], fresh)
                 self._insert(self.tables[name], changed, replace=True)
             for name, column, value in changes.removed:
@@ -157,10 +160,9 @@ class Writer:
     def _remember(self, changes: Changes) -> None:
         for name, rows in changes.appended.items():
             if self.tables[name].key:
-                self._known.add(name, (self.key_of(name, row) for row in rows))
-        for name, key in changes.fresh:
-            self._known.add(name, (key,))
+                self._known.add(name, list(map(self.tables[name].key_of, rows)))
         for name, keyed in changes.state.items():
+            self._known.add(name, [key for key in keyed if (name, key) in changes.fresh])
             for key, row in keyed.items():
                 self._recent[name, key] = row
                 self._recent.move_to_end((name, key))

@@ -32,6 +32,8 @@ class SystemClock:
 def parse_time(text: str) -> datetime:
     """An aware UTC datetime from RFC 3339 text; a time without zone is taken as UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text)
+    if moment.tzinfo is UTC:  # as `Z` is read
+        return moment
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

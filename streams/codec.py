@@ -8,6 +8,7 @@ CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from streams.errors import Poison
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import digest
 from streams.log.base import Headers, Outgoing, Record
+from streams.positions import Position
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_NAMESPACE = 128
@@ -80,9 +82,12 @@ def decode(record: Record) -> list[LoggedEvent]:
     if "traceparent" in headers:
         attributes.setdefault("traceparent", headers["traceparent"])
     envelope = _envelope(attributes, namespace, record.timestamp_ms)
+    position = record.position
     if isinstance(body, list):
-        return [_observation(envelope, item, record, index) for index, item in enumerate(body)]
-    return [_checked(envelope, body, record, 0, record.value)]
+        return [_observation(envelope, item, position, index) for index, item in enumerate(body)]
+    validate(envelope.type, body, position.topic)
+    event = replace(envelope, data=body)
+    return [LoggedEvent(event, position, 0, digest(record.value), event.key)]
 
 
 def validate(event_type: str, data: Any, topic: str | None = None) -> None:
@@ -177,7 +182,7 @@ def _subject(value: Any) -> str | None:
     raise Poison(f"The CloudEvents attribute 'subject' is not a text of at most {MAX_ID} characters.")
 
 
-def _observation(envelope: Event, item: Any, record: Record, index: int) -> LoggedEvent:
+def _observation(envelope: Event, item: Any, position: Position, index: int) -> LoggedEvent:
     if not isinstance(item, dict):
         raise Poison(f"Observation {index} of the array is not an object.")
     identifier = item.get("id", f"{envelope.id}/{index}")
@@ -186,31 +191,17 @@ def _observation(envelope: Event, item: Any, record: Record, index: int) -> Logg
     event_type = item.get("type", envelope.type)
     if not isinstance(event_type, str):
         raise Poison(f"Observation {index}: 'type' is not a text.")
-    observed = Event(
-        id=identifier,
-        source=envelope.source,
-        type=event_type,
-        namespace=envelope.namespace,
-        time=parse_or(item.get("time"), envelope.time),
-        data={},
-        subject=_subject(item.get("subject", envelope.subject)),
-        extensions=envelope.extensions,
-    )
-    body = item.get("data")
-    return _checked(observed, body, record, index, orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
+    time = parse_or(item.get("time"), envelope.time)
+    subject = _subject(item.get("subject", envelope.subject))
+    body: Any = item.get("data")
+    validate(event_type, body, position.topic)
+    event = Event(identifier, envelope.source, event_type, envelope.namespace, time, body, subject, envelope.extensions)
+    return LoggedEvent(event, position, index, digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)), event.key)
 
 
 def parse_or(value: Any, otherwise: datetime) -> datetime:
     """The time in `value`, or `otherwise` when there is none. Raises Poison."""
     return otherwise if value is None else _time(value, 0)
-
-
-def _checked(envelope: Event, body: Any, record: Record, index: int, raw: bytes) -> LoggedEvent:
-    validate(envelope.type, body, record.topic)
-    event = Event(
-        envelope.id, envelope.source, envelope.type, envelope.namespace, envelope.time, body, envelope.subject, envelope.extensions
-    )
-    return LoggedEvent(event, record.position, index, digest(raw), event.key)
 
 
 def fits(records: Iterable[Outgoing]) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from typing import Any
-from uuid import UUID
 
 from streams.ids import event_key
 from streams.positions import Position
@@ -29,7 +28,7 @@ class Event:
     extensions: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def key(self) -> UUID:
+    def key(self) -> str:
         """The identity under which it is applied once."""
         return event_key(self.namespace, self.source, self.id)
 
@@ -42,7 +41,7 @@ class LoggedEvent:
     position: Position
     index: int
     digest: int
-    key: UUID
+    key: str
 
 
 @dataclass(frozen=True)

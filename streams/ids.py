@@ -23,9 +23,10 @@ def derived_id(*parts: str) -> str:
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(parts)))
 
 
-def event_key(namespace: str, source: str, event_id: str) -> uuid.UUID:
-    """The 128-bit identity of a CloudEvent (`source` + `id`) in its namespace, under which it is applied once."""
-    return uuid.UUID(bytes=hashlib.blake2b(f"{namespace}\0{source}\0{event_id}".encode(), digest_size=16).digest())
+def event_key(namespace: str, source: str, event_id: str) -> str:
+    """The 128-bit identity of a CloudEvent (`source` + `id`) in its namespace, under which it is applied once; printed as a UUID is."""
+    text = hashlib.blake2b(f"{namespace}\0{source}\0{event_id}".encode(), digest_size=16).hexdigest()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def digest(body: bytes) -> int:

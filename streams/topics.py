@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PARTITIONS = 12
 DLQ_SUFFIX = ".dlq"
@@ -17,6 +17,8 @@ class Topic:
     key: str = "namespace"
     partitions: int = PARTITIONS
     retention: str = "forever"
+    awaited: bool = True
+    """Whether a caller may wait for what lies there. The log may bring the rest less often, where that is cheaper."""
 
     @property
     def dlq(self) -> Topic:
@@ -26,17 +28,19 @@ class Topic:
             carries=f"records of {self.name} that could not be applied: original bytes, `dlq.*` headers",
             key="as received",
             partitions=self.partitions,
+            awaited=False,
         )
 
 
 MEMORY = Topic("thalweg.memory.v1", "requests that change memory; the truth")
 TELEMETRY = Topic("thalweg.telemetry.v1", "session, tool, model and state events; imports and OTLP end here")
-INVOCATIONS = Topic("thalweg.invocations.v1", "one record for each MCP call: tool, duration, outcome, sizes; no bodies")
+INVOCATIONS = Topic("thalweg.invocations.v1", "one record for each MCP call: tool, duration, outcome, sizes; no bodies", awaited=False)
 DERIVED = Topic("thalweg.derived.v1", "facts from processors, and how far each stage has come")
 
 SOURCES = (MEMORY, TELEMETRY, INVOCATIONS, DERIVED)
 DEAD_LETTERS = tuple(topic.dlq for topic in SOURCES)
 TOPICS = SOURCES + DEAD_LETTERS
+UNAWAITED = frozenset(topic.name for topic in TOPICS if not topic.awaited)
 
 OTLP_TOPICS = ("otlp_spans", "otlp_logs", "otlp_metrics")
 """The OpenTelemetry Collector's Kafka exporter writes these; read when `otlp_topics` is set, never created."""
@@ -44,5 +48,5 @@ OTLP_TOPICS = ("otlp_spans", "otlp_logs", "otlp_metrics")
 
 def with_partitions(partitions: int) -> tuple[Topic, ...]:
     """All topics with another number of partitions: chosen once, before the first record."""
-    sources = tuple(Topic(t.name, t.carries, t.key, partitions, t.retention) for t in SOURCES)
+    sources = tuple(replace(t, partitions=partitions) for t in SOURCES)
     return sources + tuple(t.dlq for t in sources)

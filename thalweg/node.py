@@ -149,6 +149,7 @@ class Node(Parts):
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
         self.indexes = SearchIndexes(self.settings.home / "indexes", self.database.cursor, info)
+        self.indexes.save_s = self.settings.index_save_s
         self._closers.append(self._close_indexes)
         await asyncio.to_thread(self.indexes.open, self._covered())
 

@@ -1,29 +1,36 @@
-"""Searches that people ask of a running node: the same engine as the tools', with everything that it knows about each hit."""
+"""Searches that people ask of a running node: the same engine as the tools', with everything that it knows about each hit.
+
+What does not hold any more (superseded, merged, archived, deprecated) is left out, unless a moment is asked for at which it did.
+"""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mcp_ingress.toolsets.inner_voice.facets import ABSENT, union
 from processors.embedding.query import encoded_query
-from storage.search.engine import Hit
+from storage.search.engine import MIN_POOL, Hit, SearchResult
 from storage.search.planner import Filter
 from storage.search.sessions import SessionHit, search_sessions
-from storage.search.why import explain
+from storage.search.why import Explanation, Search, explain
+from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
 
 if TYPE_CHECKING:
     import duckdb
+    import numpy as np
 
     from thalweg.node import Node
 
 LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
+EVERY_HIT = 10_000
+"""More than the pools of all sides hold for what is asked here."""
 ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
 SHOWN_OF_SESSION = 3
 """So many of a session's best records are shown; `records` says how many were looked at."""
@@ -36,8 +43,33 @@ async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     vector, tokens, space = await encoded_query(node.embedder, text)
     if request.get("sessions"):
         return await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
-    found = await node.reader.run(lambda cursor: node.indexes.search(cursor, text, vector, filter, limit, tokens=tokens, space=space))
+    search = search_of(node, tokens=tokens, space=space)
+    found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded}
+
+
+def search_of(node: Node, **model: Any) -> Search:
+    """The engine's search without what does not hold any more. A filter with a moment says itself what held then."""
+
+    def search(
+        cursor: duckdb.DuckDBPyConnection, text: str, vector: np.ndarray | None, filter: Filter, limit: int, *, pool: int | None = None
+    ) -> SearchResult:
+        size = pool or max(3 * limit, MIN_POOL)
+        if filter.valid_at is not None:
+            return node.indexes.search(cursor, text, vector, filter, limit, pool=size, **model)
+        found = node.indexes.search(cursor, text, vector, filter, EVERY_HIT, pool=size, **model)
+        gone = _gone(cursor, filter.namespace, [hit.record_id for hit in found.hits])
+        hits = [hit for hit in found.hits if hit.record_id not in gone]
+        return replace(found, hits=hits[:limit], total=found.total - len(gone))
+
+    return search
+
+
+def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
+    """Those of the records that do not hold any more."""
+    asked = f"SELECT DISTINCT record_id FROM ({union(ABSENT)}) WHERE record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+    rows = cursor.execute(asked, {"namespace": namespace, "record_ids": record_ids}).fetchall()
+    return {record_id for (record_id,) in rows}
 
 
 def _sessions(
@@ -72,13 +104,19 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What `storage.search.why.explain` says about one record."""
+    """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
     text, filter, limit = _asked(node, request)
     vector, tokens, space = await encoded_query(node.embedder, text)
-    search = functools.partial(node.indexes.search, tokens=tokens, space=space)
-    record_id = str(request["record_id"])
-    found = await node.reader.run(lambda cursor: explain(cursor, node.indexes, text, vector, filter, limit, record_id, search))
-    return {**asdict(found), "record_id": record_id, "sides": _sides(found.sides), "parts": _parts(found.parts)}
+    search = search_of(node, tokens=tokens, space=space)
+    identity = str(request["record_id"])
+
+    def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
+        if is_session(cursor, filter.namespace, identity):
+            return explain_session(cursor, node.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space)
+        return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
+
+    found = await node.reader.run(explained)
+    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)}
 
 
 def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
@@ -90,6 +128,8 @@ def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
         raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
+    if "known_at" in chosen:  # what was known then is what held then, as far as was known
+        chosen.setdefault("valid_at", chosen["known_at"])
     filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
     return text, filter, limit
 
@@ -108,6 +148,7 @@ def _shown(hit: Hit) -> dict[str, Any]:
     return {
         **{name: getattr(hit, name) for name in names},
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
+        "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
         "parts": _parts(hit.parts),

@@ -28,7 +28,8 @@ def serve(settings: Settings) -> int:
     logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # Faust's consumers make loops of their own, each in a thread
+    with asyncio.Runner() as runner:
         return runner.run(_serve(settings))
 
 

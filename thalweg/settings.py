@@ -50,6 +50,9 @@ class Settings:
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
     rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
+    index_save_s: float = field(
+        default=300.0, metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"}
+    )
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
     valence_auto_capture: bool = field(
         default=False,
@@ -148,7 +151,7 @@ def _check(settings: Settings) -> None:
         refuse("log_level", "debug, info, warning, error")
     if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
         refuse("namespace", "1 to 128 printable characters")
-    for name in ("rate_limit", "write_wait_s", "idle_exit_s"):
+    for name in ("rate_limit", "write_wait_s", "idle_exit_s", "index_save_s"):
         value = getattr(settings, name)
         if not math.isfinite(value) or value < 0 or (name == "rate_limit" and not value):
             refuse(name, "a number above 0" if name == "rate_limit" else "a number of seconds, 0 or above")

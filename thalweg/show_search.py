@@ -12,18 +12,37 @@ from storage.search.terms import document_terms, query_terms
 from thalweg.show import SIGNS, console, plain
 
 MAX_SHOWN = 400
+LEAD = 60
+"""So many characters before the first word that was asked for."""
 _WORD = re.compile(r"\w+")
 RAW = {"vector": "cosine", "keyword": "BM25", "graph": "place of its parent", "late": "token cosines", "date": "nearness"}
 
 
-def highlighted(text: str, query: str) -> Text:
-    """The text with every word emphasised that has a search term of the query; cut where it is long."""
-    shown = Text(text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…")
-    asked = set(query_terms(query))
-    for word in _WORD.finditer(shown.plain):
-        if asked.intersection(document_terms(word.group())):
-            shown.stylize("bold yellow", word.start(), word.end())
+def highlighted(text: str, query: str, passage: dict[str, int] | None = None) -> Text:
+    """The text with every word emphasised that has a search term of the query; of a long one the part of its best passage with most of them."""
+    start, end = _part(text, query, passage)
+    shown = Text(("…" if start else "") + text[start:end] + ("…" if end < len(text) else ""))
+    for first, last, _ in _asked_words(shown.plain, query):
+        shown.stylize("bold yellow", first, last)
     return shown
+
+
+def _part(text: str, query: str, passage: dict[str, int] | None) -> tuple[int, int]:
+    """The characters that are shown: at most MAX_SHOWN, from a little before a word that was asked for."""
+    if len(text) <= MAX_SHOWN:
+        return 0, len(text)
+    begin, end = (passage["start"], passage["end"]) if passage else (0, len(text))
+    words = [word for word in _asked_words(text, query) if begin <= word[0] < end]
+    starts = [begin, *(max(begin, text.rfind(" ", 0, max(first - LEAD, 0)) + 1) for first, _, _ in words)]
+    start = max(starts, key=lambda at: (len({term for first, last, term in words if at <= first and last <= at + MAX_SHOWN}), -at))
+    return start, min(start + MAX_SHOWN, len(text))
+
+
+def _asked_words(text: str, query: str) -> list[tuple[int, int, str]]:
+    """(start, end, term) of each word that has a search term of the query."""
+    asked = set(query_terms(query))
+    words = ((word, asked.intersection(document_terms(word.group()))) for word in _WORD.finditer(text))
+    return [(word.start(), word.end(), min(terms)) for word, terms in words if terms]
 
 
 def show_hits(query: str, answer: dict[str, Any]) -> None:
@@ -54,7 +73,11 @@ def show_sessions(query: str, answer: dict[str, Any]) -> None:
 def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent: str) -> None:
     where = " · ".join(str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name])
     out.print(f"{before}{hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
-    out.print(Text(indent) + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query), soft_wrap=True)
+    passage = hit["passage"]
+    out.print(Text(indent) + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query, passage), soft_wrap=True)
+    if passage:
+        best = f"best passage: characters {passage['start']} to {passage['end']} of {len(hit['text'])}"
+        out.print(f"{indent}[dim]{best}[/dim]", soft_wrap=True)
     out.print(f"{indent}[dim]{plain(said(hit['sides']))}[/dim]", soft_wrap=True)
     out.print(f"{indent}[dim]{plain(summed(hit['parts']))}[/dim]", soft_wrap=True)
 

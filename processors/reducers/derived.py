@@ -1,4 +1,4 @@
-"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals, what is hidden, how significant a day was."""
+"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals and their end, what is hidden, how significant a day was."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from processors.talos.canonical import canonical_form
 from processors.talos.ontology import searchable_text
 from storage.search.passages import passage_label
 from storage.search.tokens import unpack
+from streams.clock import parse_time
 from streams.event_types.derived import (
     EMBEDDED,
     ENTITIES_EXTRACTED,
     ENTITIES_PRUNED,
+    PATTERN_DEPRECATED,
     PATTERN_DETECTED,
     PATTERN_SIGNALLED,
     SIGNIFICANCE_RATED,
@@ -197,6 +199,23 @@ def _detected(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     return None
 
 
+def _deprecated_key(logged: LoggedEvent) -> Key:
+    return logged.event.data["pattern_id"], at(parse_time(logged.event.data["last_occurred_at"]))
+
+
+def _deprecated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "pattern_deprecations", _deprecated_key(logged)
+
+
+def _deprecated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """Once for each last occurrence: of a pattern that has occurred since, it says nothing (view `patterns`)."""
+    key = _deprecated_key(logged)
+    if rows.get("pattern_deprecations", *key) is None:
+        row = dict(zip(("pattern_id", "last_occurred_at"), key, strict=True))
+        rows.put("pattern_deprecations", row | {"reason": logged.event.data["reason"], "deprecated_at": at(logged.event.time)})
+    return None
+
+
 def _prune_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield from (("prunes", (record_id,)) for record_id in logged.event.data["record_ids"])
 
@@ -228,6 +247,7 @@ REDUCERS = {
     SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
     PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
     PATTERN_DETECTED: Reducer(_detected, _detected_reads),
+    PATTERN_DEPRECATED: Reducer(_deprecated, _deprecated_reads),
     ENTITIES_PRUNED: Reducer(_pruned, _prune_reads),
     SIGNIFICANCE_RATED: Reducer(_rated, _rated_reads),
 }

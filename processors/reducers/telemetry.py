@@ -17,6 +17,7 @@ from streams.event_types.telemetry import OTEL_LOG, OTEL_METRIC, OTEL_SPAN, SESS
 from streams.events import LoggedEvent, wire_type
 
 _SESSION_FIELDS = ("parent_session_id", "source", "project", "agent", "goal", "summary")
+_NEW_SESSION = dict.fromkeys((*_SESSION_FIELDS, "started_at", "ended_at", "model"))
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "cost_usd", "latency_ms")
 _TALOS = "talos."
 
@@ -62,17 +63,15 @@ def _model_of(data: Mapping[str, Any]) -> str | None:
 
 def widen_session(rows: Rows, session_id: str, moment: datetime, known: Mapping[str, Any], model: str | None) -> None:
     """Let the session's row cover this moment; the first value of each field stays, of the model the last."""
-    row = rows.get("telemetry_sessions", session_id)
-    if row is None:
-        row = {"session_id": session_id, "started_at": moment, "ended_at": moment, "model": None, **dict.fromkeys(_SESSION_FIELDS)}
-    widened = {
-        **row,
-        "started_at": min(row["started_at"], moment),
-        "ended_at": max(row["ended_at"], moment),
-        "model": model or row["model"],
-        **{name: row[name] if row[name] is not None else known.get(name) for name in _SESSION_FIELDS},
-    }
-    rows.put("telemetry_sessions", widened)
+    row = dict(rows.get("telemetry_sessions", session_id) or _NEW_SESSION)
+    row["session_id"] = session_id
+    row["started_at"] = _first(row["started_at"], moment)
+    row["ended_at"] = moment if row["ended_at"] is None else max(row["ended_at"], moment)
+    row["model"] = model or row["model"]
+    for name in _SESSION_FIELDS:
+        if row[name] is None:
+            row[name] = known.get(name)
+    rows.put("telemetry_sessions", row)
 
 
 _TOOL_FIELDS = ("tool_name", "duration_ms", "is_error", "error_type", "input", "output_bytes")
@@ -106,8 +105,9 @@ def count_model_call(rows: Rows, session_id: str, call: Mapping[str, Any], momen
         row = {"message_id": call["message_id"], "session_id": session_id, "model": None, "occurred_at": moment, **dict.fromkeys(_TOKENS)}
     counted = {**row, "model": row["model"] or call.get("model"), "occurred_at": min(row["occurred_at"], moment)}
     for name in _TOKENS:
-        values = [value for value in (row[name], call.get(name)) if value is not None]
-        counted[name] = max(values) if values else None
+        value, known = call.get(name), row[name]
+        if value is not None and (known is None or value > known):
+            counted[name] = value
     rows.put("model_calls", counted)
 
 

@@ -1,5 +1,5 @@
 """consolidate: once a day, what has been observed again and again becomes an insight, what hardly anybody believes is hidden,
-and the day before is rated.
+a pattern that does not occur any more is deprecated, and the day before is rated.
 
 The first memory of a UTC day (of a namespace) sets it off, so that it follows from the log and not from a clock. Duplicates
 are merged by `dedup` as they come; here their clusters are read.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import duckdb
@@ -21,8 +21,9 @@ from processors.talos.extraction import EXTRACTED_FROM, IMPLIED
 from processors.talos.significance import rate
 from storage.applied import AppliedPositions
 from storage.reader import Reader
+from streams.clock import format_time
 from streams.errors import Unavailable
-from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, ENTITIES_PRUNED, SIGNIFICANCE_RATED
+from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
@@ -32,7 +33,15 @@ WAIT_S = 10.0
 SETTLED_DAYS = 7
 """Observations younger than this are not yet made into an insight."""
 LEAST_CONFIDENCE = 0.3
+ABSENT_DAYS, ABSENT_SESSIONS = 90, 10
+"""A pattern is deprecated when it has not occurred for so many days and in none of at least so many sessions that closed since:
+where nobody worked, nothing could occur."""
 
+_LAPSED = """
+SELECT p.pattern_id, p.last_occurred_at FROM patterns p
+WHERE p.namespace = $1 AND p.status <> 'deprecated' AND p.last_occurred_at <= $2
+  AND (SELECT count(*) FROM talos_sessions s WHERE s.namespace = p.namespace AND s.ended_at > p.last_occurred_at) >= $3
+ORDER BY p.pattern_id"""
 _SETTLED = """
 WITH members AS (
     SELECT coalesce(m.into_id, e.entity_id) AS canonical_id, e.entity_id,
@@ -47,7 +56,7 @@ ORDER BY c.entity_id"""
 
 
 class Consolidate(Stage):
-    """The first memory of a day -> insights from repeated observations, prunes, the rating of the day before."""
+    """The first memory of a day -> insights from repeated observations, prunes, deprecated patterns, the rating of the day before."""
 
     name = "consolidate"
     source = MEMORY
@@ -103,6 +112,11 @@ def consolidate(cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[
     if doubtful:
         reason = f"confidence below {LEAST_CONFIDENCE}"
         facts.append((ENTITIES_PRUNED, "pruned", {"record_ids": [record_id for (record_id,) in doubtful], "reason": reason}))
+    lapsed = cursor.execute(_LAPSED, [namespace, time - timedelta(days=ABSENT_DAYS), ABSENT_SESSIONS]).fetchall()
+    reason = f"not met for {ABSENT_DAYS} days and {ABSENT_SESSIONS} sessions"
+    for pattern_id, last in lapsed:
+        ended = {"pattern_id": pattern_id, "last_occurred_at": format_time(last.replace(tzinfo=UTC)), "reason": reason}
+        facts.append((PATTERN_DEPRECATED, f"{pattern_id} {ended['last_occurred_at']}", ended))
     counts = count_significance(cursor, namespace)
     rating = rate(counts)
     data = {"day": day.isoformat(), "score": rating.score, "level": rating.level, "counts": counts.to_json()}

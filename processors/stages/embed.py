@@ -7,7 +7,6 @@ on the log. Texts of a batch that are equal are encoded once.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -45,7 +44,7 @@ class Embed(Stage):
     def __init__(self, embedder: Embedder | None) -> None:
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
-        self._failed: dict[uuid.UUID, int] = {}
+        self._failed: dict[str, int] = {}
         """By event how often the model did not answer; the stage is asked again until it does. Who is diverted meanwhile stays: the oldest go."""
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:

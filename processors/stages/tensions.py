@@ -9,7 +9,6 @@ a tension is closed. No table is fed by these two.
 
 from __future__ import annotations
 
-import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -91,9 +90,9 @@ class Tensions(Stage):
         closed = [self._closed(cursor, logged) if logged.event.type in _CLOSING else [] for logged in events]
         return [[*stated.get(logged.key, ()), *facts] for logged, facts in zip(events, closed, strict=True)]
 
-    def _stated(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> dict[uuid.UUID, list[Event]]:
+    def _stated(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> dict[str, list[Event]]:
         """What each stated belief is in conflict with and which of its entities are one; or that it has reinforced another."""
-        facts: dict[uuid.UUID, list[Event]] = {}
+        facts: dict[str, list[Event]] = {}
         for namespace in dict.fromkeys(logged.event.namespace for logged in events):
             own = {belief_id_of(logged.event): logged for logged in events if logged.event.namespace == namespace}
             known = read_stated(cursor, namespace, own)

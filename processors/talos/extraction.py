@@ -11,7 +11,8 @@ from typing import Any
 
 from processors.talos.clauses import Link, cued_labels, is_question, names_inability, split_clauses, split_sentences
 from processors.talos.identifiers import dated_id, entry_id, named_id
-from processors.talos.ontology import CATEGORY_LABELS, LABELS, PRELOADED, domain_id, is_known_domain, is_legal, searchable_text
+from processors.talos.ontology import CATEGORY_LABELS, KNOWLEDGE_LABELS, LABELS, PRELOADED, domain_id, is_known_domain, is_legal, searchable_text
+from processors.talos.temporal import temporal_precision
 from streams.clock import format_time
 from streams.events import Event, wire_type
 
@@ -102,7 +103,7 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
             continue
         identity = named_id(_KINDS.get(label, label.lower()), text)
         confidence = item.get("confidence")
-        properties = {**_EXTRA.get(label, {}), **(item.get("properties") or {})}
+        properties = {**_EXTRA.get(label, {}), **_timed(label, text), **(item.get("properties") or {})}
         entities.setdefault(identity, Entity(identity, label, text, EXPLICIT if confidence is None else float(confidence), properties))
         by_text.setdefault(text, identity)
     relations: dict[tuple[str, str, str], Relation] = {}
@@ -121,6 +122,12 @@ def texts_to_embed(event: Event) -> list[tuple[str, str]]:
     if event.type == JOURNAL_WRITTEN and entities:
         return [(entry_id(event), event.data["content"]), *entities]
     return entities
+
+
+def _timed(label: str, text: str) -> dict[str, str]:
+    """How precisely a knowledge node says when, if not to an instant."""
+    precision = temporal_precision(text) if label in KNOWLEDGE_LABELS else "instant"
+    return {} if precision == "instant" else {"temporal_precision": precision}
 
 
 class _Collector:
@@ -214,7 +221,7 @@ class _Collector:
         given = self._event.data.get("confidence")
         if label == "Insight" and given is not None:
             confidence = float(given)
-        extra = {**_EXTRA.get(label, {}), **(properties or {})}
+        extra = {**_EXTRA.get(label, {}), **_timed(label, text), **(properties or {})}
         if domain := self._event.data.get("domain"):
             extra["domain"] = domain
         entity = self._entities[identity] = Entity(identity, label, text, confidence, extra)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from processors.talos.ontology import LABELS, RELATIONS
+from processors.talos.ontology import KNOWLEDGE_LABELS, LABELS, RELATIONS
 
 _TYPES: Mapping[str, str] = {
     **dict.fromkeys(
@@ -33,10 +33,9 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(["indicators", "corruptions"], "STRING[]"),
 }
 _KNOWLEDGE = {"temporal_precision": "STRING", "is_live": "BOOLEAN"}
-_NO_KNOWLEDGE = frozenset({"Session", "Goal", "Tool", "OperationalState", "Domain", "Human"})
 
 NODES: Mapping[str, Mapping[str, str]] = {
-    label: {**{name: _TYPES.get(name, "STRING") for name in names}, **({} if label in _NO_KNOWLEDGE else _KNOWLEDGE)}
+    label: {**{name: _TYPES.get(name, "STRING") for name in names}, **(_KNOWLEDGE if label in KNOWLEDGE_LABELS else {})}
     for label, names in LABELS.items()
 }
 """Label -> property -> type, besides `id`."""
@@ -94,4 +93,6 @@ def node_of(label: str, node_id: str, text: str | None, created_at: str | None, 
         node[moment] = created_at
     if "temporal_precision" in named and node["temporal_precision"] is None:
         node["temporal_precision"] = "instant"
+    if "is_live" in named and node["is_live"] is None:  # patterns, and the names that sessions bring: nothing merges or prunes those
+        node["is_live"] = node.get("status") != "deprecated"
     return {"id": node_id, **node}

@@ -43,6 +43,9 @@ LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Label -> its properties besides `id`."""
 
+KNOWLEDGE_LABELS = frozenset(LABELS) - {"Session", "Goal", "Tool", "OperationalState", "Domain", "Human"}
+"""The labels of knowledge: their nodes say whether they are live, and how precisely they say when."""
+
 CATEGORY_LABELS: Mapping[str, str] = MappingProxyType(
     {category: category.capitalize() for category in ("insight", "observation", "friction", "reflection", "experience", "decision")}
 )

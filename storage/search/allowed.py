@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 
 from storage.search.grown import NOTHING, Mark, mark, new_rows
+from storage.search.label_map import ABSENT, places_in
 from storage.search.passages import PassageIndex
 from storage.search.planner import ROW_COLUMNS, Filter, is_plain, leaves, resolve
 from streams.ids import document_label
@@ -43,9 +44,7 @@ class Allowed:
 
     def of(self, labels: np.ndarray) -> np.ndarray:
         """Those of some labels that the filter leaves, in their order."""
-        if not len(self.labels):
-            return labels[:0]
-        left: np.ndarray = labels[self.labels[np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)] == labels]
+        left: np.ndarray = labels[places_in(self.labels, labels) != ABSENT]
         return left
 
 

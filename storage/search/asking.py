@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 _SENTENCES = re.compile(r"(?<=[.!?。！？؟])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _ASKS = re.compile(r"[?？؟][\"'”’)]*$")
 
@@ -33,5 +35,7 @@ class AskingIndex:
         for label in labels:
             self._shares.pop(label, None)
 
-    def share(self, label: int) -> float:
-        return self._shares.get(label, 0.0)
+    def shares(self, labels: np.ndarray) -> np.ndarray:
+        """(n,) labels -> their shares."""
+        known = self._shares
+        return np.array([known.get(label, 0.0) for label in labels.tolist()], np.float64)

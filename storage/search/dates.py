@@ -66,10 +66,11 @@ class NamedDate:
 
 def named_dates(text: str) -> list[NamedDate]:
     """The dates in a text, each once."""
-    return list(dict.fromkeys(_found(text)))
+    return list(dict.fromkeys(found for _, found in places_of_dates(text)))
 
 
-def _found(text: str) -> Iterator[NamedDate]:
+def places_of_dates(text: str) -> Iterator[tuple[int, NamedDate]]:
+    """(where it begins, date) of each date in a text, by the form in which it is written."""
     taken: list[tuple[int, int]] = []
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
@@ -81,7 +82,7 @@ def _found(text: str) -> Iterator[NamedDate]:
             found = NamedDate(int(year) if year else None, number, int(day) if day else None)
             if found.span(found.year or 2000) is not None:  # a leap year has every day
                 taken.append(match.span())
-                yield found
+                yield match.start(), found
 
 
 def nearness(dates: Sequence[NamedDate], day: date) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
 from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
+from storage.search.label_map import places_in
 from storage.search.planner import Filter
-from storage.search.ranked import found_by, ranked, seeds_of
+from storage.search.ranked import Scored, found_by, ranked, seeds_of
 from storage.search.relations import FOLLOWED, Relations
 from storage.search.scan import SCANNED_ROWS, scan_documents
 from storage.search.tantivy_parts import TERMS, WORDS, Scores
@@ -218,7 +220,7 @@ class SearchIndexes(HeldIndexes):
                 said, spoken = self.keyword_side(cursor, text, filter, depth, alone=vector is None)
             asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
             if is_ranked:
-                return self._answer(asked, *ranked(self, asked, near, said, sessions), limit)
+                return self._answer(asked, ranked(self, asked, near, said, sessions), limit)
             return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
 
     def vector_side(self, vector: np.ndarray, k: int, allowed: Allowed | None, space: str | None = None) -> tuple[Matches, dict[int, int]]:
@@ -283,38 +285,40 @@ class SearchIndexes(HeldIndexes):
         sides = found_by(asked, near, said)
         sides["graph"] = self._dated(asked, self.graph_side(asked, sides))[: asked.size]
         scores = fuse({side: [label for label, _ in matches] for side, matches in sides.items()}, weights)
-        parts: dict[int, dict[str, float]] = {label: {} for label in scores}
+        labels = np.fromiter(scores, np.int64, len(scores))
+        order = np.argsort(labels)
+        labels, values = labels[order], np.fromiter(scores.values(), np.float64, len(scores))[order]
+        parts = {side: np.full(len(labels), np.nan) for side in sides}
         for side, matches in sides.items():
-            for rank, (label, _) in enumerate(matches, 1):
-                parts[label][side] = (K + 1) * weights.get(side, 0.0) / (K + rank)
-        return self._answer(asked, sides, scores, parts, limit)
+            places = places_in(labels, np.array([label for label, _ in matches], np.int64))
+            parts[side][places] = (K + 1) * weights.get(side, 0.0) / (K + 1 + np.arange(len(matches)))
+        return self._answer(asked, Scored(labels, values, parts, sides), limit)
 
     def ceiling(self, text: str) -> float:
         """The BM25 of a document that consists of nothing but the words of a text; 0 where nobody says any of them."""
         return self._index_of_keywords().ceiling(text)
 
-    def _answer(
-        self,
-        asked: Asked,
-        sides: Mapping[str, Sequence[tuple[int, float]]],
-        scores: Mapping[int, float],
-        parts: Mapping[int, Mapping[str, float]],
-        limit: int,
-    ) -> SearchResult:
-        places = {side: {label: (rank, raw) for rank, (label, raw) in enumerate(matches, 1)} for side, matches in sides.items()}
-        found = read_best(asked, scores, limit)
-        best = ordered({label: scores[label] for label in found}, {label: (hit.created_at, hit.record_id) for label, hit in found.items()})
+    def _answer(self, asked: Asked, scored: Scored, limit: int) -> SearchResult:
+        found = read_best(asked, scored.labels, scored.scores, limit)
+        places = places_in(scored.labels, np.fromiter(found, np.int64, len(found)))
+        scores = dict(zip(found, scored.scores[places].tolist(), strict=True))
+        parts = {side: dict(zip(found, values[places].tolist(), strict=True)) for side, values in scored.parts.items()}
+        sides = {
+            side: {label: (rank, raw) for rank, (label, raw) in enumerate(matches, 1) if label in found}
+            for side, matches in scored.sides.items()
+        }
+        best = ordered(scores, {label: (hit.created_at, hit.record_id) for label, hit in found.items()})
         hits = [
             replace(
                 found[label],
                 score=scores[label],
-                sides={side: ranked[label] for side, ranked in places.items() if label in ranked},
-                parts=parts[label],
+                sides={side: ranks[label] for side, ranks in sides.items() if label in ranks},
+                parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
                 passage=self.late.passages.passage(asked.fits.get(label, label)),
             )
             for label in best[:limit]
         ]
-        return SearchResult(hits, len(scores), self._degraded(asked.vector))
+        return SearchResult(hits, len(scored.labels), self._degraded(asked.vector))
 
     def graph_side(self, asked: Asked, sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[tuple[int, float]]:
         """Neighbours of the best of each side, by their best parent's place among these."""

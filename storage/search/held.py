@@ -46,6 +46,8 @@ class HeldIndexes:
 
     def __init__(self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None) -> None:
         self.model = model
+        self.save_s = SAVE_S
+        """After so many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self.late: LateIndex
         self._directory = directory
         self._connect = connect
@@ -220,7 +222,7 @@ class HeldIndexes:
                 until = time.monotonic() + LINK_S
                 while self._vectors.link(64) and time.monotonic() < until:
                     pass
-        due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= SAVE_S)
+        due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= self.save_s)
         if due and not self._is_rebuilding():
             self.save()
 

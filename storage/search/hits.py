@@ -74,20 +74,20 @@ class Asked:
     fits: dict[int, int]
 
 
-def read_best(asked: Asked, scores: Mapping[int, float], limit: int) -> dict[int, Hit]:
-    """The `limit` best by score, and what is as good as the last of them, by label.
+def read_best(asked: Asked, labels: np.ndarray, scores: np.ndarray, limit: int) -> dict[int, Hit]:
+    """Of (n,) labels the `limit` best by score, and what is as good as the last of them, by label.
 
     For those that are not there any more the next best are read.
     """
-    rounded = {label: round(score, TIE_DIGITS) for label, score in scores.items()}
-    order = sorted(rounded, key=lambda label: -rounded[label])
+    rounded = np.round(scores, TIE_DIGITS)
+    order = np.argsort(-rounded, kind="stable")
     found: dict[int, Hit] = {}
     start, wanted = 0, limit
     while start < len(order) and wanted > 0:
         stop = min(start + wanted, len(order))
         while stop < len(order) and rounded[order[stop]] == rounded[order[stop - 1]]:
             stop += 1
-        found |= _read_hits(asked, order[start:stop])
+        found |= _read_hits(asked, labels[order[start:stop]].tolist())
         start, wanted = stop, limit - len(found)
     return found
 

@@ -11,6 +11,15 @@ MAX_FRESH = 1024
 ABSENT = -1
 
 
+def places_in(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Where each of (n,) labels stands among sorted ones, ABSENT where it does not."""
+    if not len(known):
+        return np.full(len(labels), ABSENT, np.int64)
+    at = np.minimum(np.searchsorted(known, labels), len(known) - 1)
+    found: np.ndarray = np.where(known[at] == labels, at, ABSENT)
+    return found
+
+
 class LabelMap:
     """label (int64) -> a number that is 0 or more. One thread adds and removes; any number look."""
 

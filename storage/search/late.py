@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -15,6 +16,16 @@ from storage.search.table import read_asking, read_passages, read_places
 from storage.search.timeline import Timelines
 from storage.search.token_store import TokenStore
 from storage.search.tokens import Tokens
+
+
+class TokenMatches(NamedTuple):
+    """Of (n,) documents: whether token vectors of them are held; `rows` (n, tokens), the best cosine to each token of the query, 0 where none
+    are held; the label of the text or of its passage that fits best; content tokens, of a long text of all passages."""
+
+    is_read: np.ndarray
+    rows: np.ndarray
+    fits: np.ndarray
+    lengths: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +63,22 @@ class LateIndex:
         self.asking.remove(labels)
         return gone
 
-    def lengths(self, labels: Sequence[int]) -> dict[int, int]:
-        """Content tokens of each text, of a long one of all passages; those without any are left out."""
-        if self.tokens is None:
-            return {}
-        parts = [(part, label) for label in labels for part in (self.passages.parts(label) or (label,))]
-        counts: dict[int, int] = {}
-        for (_, label), count in zip(parts, self.tokens.lengths(np.array([part for part, _ in parts], np.int64)).tolist(), strict=True):
-            counts[label] = counts.get(label, 0) + count
-        return {label: count for label, count in counts.items() if count}
-
-    def matches(self, query: Tokens, weights: np.ndarray, labels: Iterable[int]) -> dict[int, tuple[np.ndarray, int]]:
-        """label -> (best cosine to each token of the query, the label of the text or of its passage that fits best)."""
-        if self.tokens is None:
-            return {}
-        wanted = [part for label in labels for part in (self.passages.parts(label) or (label,))]
-        known, rows = self.tokens.similarities(query, wanted)
-        order = np.argsort(-(rows @ weights), kind="stable")
-        best: dict[int, tuple[np.ndarray, int]] = {}
-        for row in order.tolist():
-            owner = self.passages.owner(known[row])
-            if owner in best:  # a long text says what any of its passages says
-                np.maximum(best[owner][0], rows[row], out=best[owner][0])
-            else:
-                best[owner] = rows[row].copy(), known[row]
-        return best
-
-    def around(self, labels: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
-        """label -> (label, distance) of its neighbours in its session."""
-        return self.timelines.around_each(labels)
+    def matches(self, query: Tokens, weights: np.ndarray, labels: np.ndarray) -> TokenMatches:
+        """What the token vectors of (n,) documents say of a query."""
+        assert self.tokens is not None, "weights are of a model"
+        parts, owners = self.passages.split(labels)
+        known, rows = self.tokens.similarities(query, parts)
+        lengths = np.bincount(owners, self.tokens.lengths(parts), len(labels)).astype(np.int64)
+        is_read, best, fits = np.zeros(len(labels), bool), np.zeros((len(labels), len(weights)), np.float32), labels.copy()
+        if len(rows):
+            owners, parts = owners[known], parts[known]
+            first = np.flatnonzero(np.diff(owners, prepend=-1))  # the passages of one text stand together
+            whose = owners[first]
+            is_read[whose] = True
+            best[whose] = np.maximum.reduceat(rows, first, axis=0)  # a long text says what any of its passages says
+            order = np.lexsort((-(rows @ weights), owners))
+            fits[whose] = parts[order[first]]
+        return TokenMatches(is_read, best, fits, lengths)
 
 
 def entries_of(documents: Iterable[Sequence[object]]) -> Iterator[DocumentEntry]:

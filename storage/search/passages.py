@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -120,6 +121,16 @@ class PassageIndex:
     def parts(self, owner: int) -> tuple[int, ...]:
         """The labels of a document's passages, none for a short one."""
         return self._parts.get(owner, ())
+
+    def split(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(n,) documents -> what their texts are kept as, (m,) labels: of a long one the passages, of a short one its own; and for each
+        the number of its document, in rising order."""
+        if not self._of:
+            return labels, np.arange(len(labels))
+        known = self._parts
+        parts = [known.get(label) or (label,) for label in labels.tolist()]
+        counts = np.fromiter(map(len, parts), np.int64, len(parts))
+        return np.fromiter(chain.from_iterable(parts), np.int64, int(counts.sum())), np.repeat(np.arange(len(labels)), counts)
 
     def labels(self) -> np.ndarray:
         """Every passage's label, sorted, int64."""

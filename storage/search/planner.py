@@ -18,7 +18,10 @@ _NOT_MERGED = (
     "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id) "
     "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id)"
 )
-_NOT_MERGED_BY = "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id AND m.merged_at <= ?)"
+_NOT_MERGED_BY = (
+    "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id AND m.merged_at <= ?) "
+    "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id AND p.pruned_at <= ?)"
+)
 _TAGGED = (
     "(lower(d.domain) IN ({marks}) OR EXISTS (FROM document_tags t WHERE t.namespace = d.namespace AND t.record_id = d.record_id "
     "AND lower(t.tag) IN ({marks})) "
@@ -44,7 +47,7 @@ class Filter:
     `domains` and `tags` (a tag of the record, its domain or category) compare without case; times are aware, `created_from`
     inclusive, `created_before` exclusive. `entities`: the record is one of them, a relation away from it, or was where it was
     found. `valid_at` (valid time) asks for what held then, `known_at` (transaction time) for what had been recorded by then:
-    a merge, or an end of validity, that came later does not count.
+    a merge, a prune, or an end of validity, that came later does not count.
     """
 
     namespace: str
@@ -106,7 +109,7 @@ def _add_times(filter: Filter, clauses: list[str], parameters: list[Any]) -> Non
         parameters += [moment, moment, known, moment]
     elif filter.exclude_merged:
         clauses.append(_NOT_MERGED if known is None else _NOT_MERGED_BY)
-        parameters += [] if known is None else [known]
+        parameters += [] if known is None else [known, known]
 
 
 ROW_COLUMNS = "d.namespace, d.kind, d.toolset, d.session_id, lower(d.domain), d.created_at"

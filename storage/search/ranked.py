@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,10 @@ import numpy as np
 from storage.search.background import background
 from storage.search.dates import NamedDate, named_dates, nearness
 from storage.search.hits import Asked, read_dates
-from storage.search.ranking import Evidence, late_scores, score_parts
+from storage.search.label_map import ABSENT, places_in
+from storage.search.ranking import Evidence, Parts, late_scores, score_parts, totals
 from storage.search.tantivy_parts import Scores
+from storage.search.timeline import Neighbours
 from storage.search.vector import Matches
 
 if TYPE_CHECKING:
@@ -27,52 +29,89 @@ DATED = 20
 Sides = dict[str, Sequence[tuple[int, float]]]
 
 
-def ranked(
-    engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, sessions: int
-) -> tuple[Sides, dict[int, float], dict[int, dict[str, float]]]:
-    """The sides, and of the candidates of every side and their neighbours in their sessions the scores, and the parts of these."""
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What was found: (n,) labels, sorted, with their scores, and what each side adds to these. `sides`: best first, with raw scores."""
+
+    labels: np.ndarray
+    scores: np.ndarray
+    parts: Parts
+    sides: Sides
+
+
+def ranked(engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, sessions: int) -> Scored:
+    """The candidates of every side and their neighbours in their sessions."""
     assert asked.tokens is not None and asked.vector is not None
     late = engine.late
     assert late.tokens is not None
     sides: Sides = found_by(asked, near, said[: asked.size])
+    seeds = seeds_of(sides)
     sides["graph"] = engine.graph_side(asked, sides)[: asked.size]
-    chosen = dict.fromkeys(label for label, _ in (*near, *said[: asked.size]))
-    around = late.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED])))
-    chosen |= dict.fromkeys(other for others in around.values() for other, _ in others)
-    chosen |= dict.fromkeys(label for label, _ in sides["graph"])
     dates = named_dates(asked.text)
-    dated = _nearest_at(engine, asked, dates)
-    chosen |= dict.fromkeys(dated)
+    labels = _candidates(engine, asked, near, said, [label for label, _ in sides["graph"]], _nearest_at(engine, asked, dates), sessions)
+    weights = late.tokens.weights(asked.tokens)
+    matches = late.matches(asked.tokens, weights, labels)
+    evidence = Evidence(
+        len(labels),
+        rows=matches.rows,
+        is_read=matches.is_read,
+        weights=weights,
+        keyword=_placed(labels, said, 0.0) / (engine.ceiling(asked.text) or 1.0),
+        vector=_cosines(engine, asked.vector, labels),
+        background=background(engine.cosines, asked.vector, asked.allowed.labels),
+        lengths=matches.lengths,
+        near=_among(labels, late.timelines.around(labels.tolist())),
+        asking=late.asking.shares(labels),
+    )
+    if sides["graph"]:
+        parents = places_in(labels, np.array(seeds, np.int64))
+        places = _placed(labels, sides["graph"], ABSENT).astype(np.int64)
+        evidence.parents = np.where(places == ABSENT, ABSENT, parents[places])
+    if dates:
+        moments = read_dates(asked.cursor, labels.tolist())
+        evidence.dates = np.array([nearness(dates, moments[label][0].date()) if label in moments else 0.0 for label in labels.tolist()])
+        sides["date"] = _best_first(labels, evidence.dates, evidence.dates > 0)
+    asked.fits.update(zip(labels[matches.is_read].tolist(), matches.fits[matches.is_read].tolist(), strict=True))
+    lates = late_scores(evidence)
+    parts = score_parts(evidence, lates)
+    sides["late"] = _best_first(labels, lates, matches.is_read)
+    return Scored(labels, totals(parts), parts, sides)
+
+
+def _candidates(
+    engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, related: Sequence[int], dated: Sequence[int], sessions: int
+) -> np.ndarray:
+    """(n,) labels that the filter leaves, sorted: the best of each side, the neighbours of some of these, whole sessions."""
+    around = engine.late.timelines.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED])))
+    chosen = [*(label for label, _ in (*near, *said[: asked.size])), *related, *dated]
     if sessions:
         best = (label for pair in zip_longest(near, said) for label, _ in filter(None, pair))
-        chosen |= dict.fromkeys(late.timelines.together([*dated, *best], sessions))
-    found = dict.fromkeys(asked.allowed.of(np.fromiter(chosen, np.int64, len(chosen))).tolist())
-    weights = late.tokens.weights(asked.tokens)
-    matches = late.matches(asked.tokens, weights, found)
-    ceiling = engine.ceiling(asked.text) or 1.0
-    seeds = seeds_of({side: sides[side] for side in ("vector", "keyword")})
-    around |= late.around(label for label in found if label not in around)
-    evidence = Evidence(
-        matches={label: row for label, (row, _) in matches.items()},
-        weights=weights,
-        keyword={label: score / ceiling for label, score in said if label in found},
-        vector=_cosines(engine, asked.vector, found),
-        background=background(engine.cosines, asked.vector, asked.allowed.labels),
-        lengths=late.lengths(list(found)),
-        near={label: [one for one in around.get(label, ()) if one[0] in found] for label in found},
-        asking={label: share for label in found if (share := late.asking.share(label))},
-        parents={label: seeds[int(place)] for label, place in sides["graph"]},
-    )
-    if dates:
-        moments = read_dates(asked.cursor, list(found))
-        evidence.dates = {label: close for label, (moment, _) in moments.items() if (close := nearness(dates, moment.date()))}
-        sides["date"] = sorted(evidence.dates.items(), key=_by_score)
-    asked.fits.update({label: part for label, (_, part) in matches.items()})
-    lates = late_scores(evidence)
-    parts = score_parts(evidence, found, lates)
-    sides["late"] = sorted(lates.items(), key=_by_score)
-    scores = {label: sum(given.values()) for label, given in parts.items()}
-    return sides, scores, parts
+        chosen += engine.late.timelines.together([*dated, *best], sessions)
+    return asked.allowed.of(np.unique(np.concatenate([np.array(chosen, np.int64), around.labels])))
+
+
+def _placed(labels: np.ndarray, matches: Sequence[tuple[int, float]], nothing: float) -> np.ndarray:
+    """(n,) the score of each of the sorted labels, `nothing` where there is none."""
+    values = np.full(len(labels), nothing)
+    if matches:
+        places = places_in(labels, np.array([label for label, _ in matches], np.int64))
+        is_there = places != ABSENT
+        values[places[is_there]] = np.array([score for _, score in matches])[is_there]
+    return values
+
+
+def _among(labels: np.ndarray, around: Neighbours) -> Neighbours:
+    """Those neighbours that are among the sorted labels themselves, by number."""
+    places = places_in(labels, around.labels)
+    is_there = places != ABSENT
+    return Neighbours(around.rows[is_there], places[is_there], around.far[is_there])
+
+
+def _best_first(labels: np.ndarray, scores: np.ndarray, chosen: np.ndarray) -> list[tuple[int, float]]:
+    """(label, score) of the chosen, best first."""
+    labels, scores = labels[chosen], scores[chosen]
+    order = np.lexsort((labels, -scores))
+    return list(zip(labels[order].tolist(), scores[order].tolist(), strict=True))
 
 
 def _nearest_at(engine: SearchIndexes, asked: Asked, dates: Sequence[NamedDate]) -> list[int]:
@@ -87,20 +126,19 @@ def _nearest_at(engine: SearchIndexes, asked: Asked, dates: Sequence[NamedDate])
     return found
 
 
-def _cosines(engine: SearchIndexes, vector: np.ndarray, labels: Iterable[int]) -> dict[int, float]:
-    """The cosine of each document; of a long one the mean of its whole vector's and its best passage's."""
-    wanted = list(labels)
-    parts = {label: some for label in wanted if (some := engine.late.passages.parts(label))}
-    every = [*wanted, *(part for some in parts.values() for part in some)]
-    cosines = engine.cosines(vector, np.array(every, np.int64))
-    known = {label: cosine for label, cosine in zip(every, cosines.tolist(), strict=True) if cosine == cosine}
-    if not parts:
-        return known
-    whole = {label: known[label] for label in wanted if label in known}
-    best = {
-        label: max(known[part] for part in some if part in known) for label, some in parts.items() if any(part in known for part in some)
-    }
-    return {label: (cosine + best.get(label, cosine)) / 2 for label, cosine in whole.items()}
+def _cosines(engine: SearchIndexes, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """(n,) the cosine of each document, NaN without a vector; of a long one the mean of its whole vector's and its best passage's."""
+    parts, owners = engine.late.passages.split(labels)
+    is_part = parts != labels[owners]
+    parts, owners = parts[is_part], owners[is_part]
+    cosines = engine.cosines(vector, np.concatenate([labels, parts])).astype(np.float64)
+    whole, some = cosines[: len(labels)], cosines[len(labels) :]
+    if len(parts):
+        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        best = np.fmax.reduceat(some, first)
+        long = owners[first]
+        whole[long] = np.where(np.isnan(best), whole[long], (whole[long] + best) / 2)
+    return whole
 
 
 def found_by(asked: Asked, near: Matches, said: Scores) -> dict[str, Sequence[tuple[int, float]]]:
@@ -108,10 +146,6 @@ def found_by(asked: Asked, near: Matches, said: Scores) -> dict[str, Sequence[tu
     labels = np.array([label for label, _ in (*near, *said)], np.int64)
     found = set(asked.allowed.of(labels).tolist())
     return {"vector": [match for match in near if match[0] in found], "keyword": [match for match in said if match[0] in found]}
-
-
-def _by_score(match: tuple[int, float]) -> tuple[float, int]:
-    return -match[1], match[0]
 
 
 def seeds_of(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:

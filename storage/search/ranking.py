@@ -23,10 +23,12 @@ since the cosines of one lie close together, and those of another far apart. doc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from storage.search.timeline import Neighbours
 
 SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
 WHOLE = 2.0
@@ -42,55 +44,70 @@ MOST_DEVIATIONS = 6.0
 ASKING_SHARE = 0.15
 GRAPH_SHARE = 0.5
 
-Near = Sequence[tuple[int, int]]
-"""(label, distance in turns) of a record's neighbours."""
+Parts = Mapping[str, np.ndarray]
+"""side -> (n,) what it adds to each candidate's score, NaN where it says nothing."""
+ALONE = Neighbours(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def _nothing() -> np.ndarray:
+    return np.empty(0)
 
 
 @dataclass
 class Evidence:
-    """What is known of the candidates, by label. `matches` (n, tokens): the best cosine to each token of the query."""
+    """What is known of n candidates, by number. (n,) each where nothing else is said; whatever is left out is nowhere."""
 
-    matches: Mapping[int, np.ndarray] = field(default_factory=dict)
-    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
-    keyword: Mapping[int, float] = field(default_factory=dict)
-    vector: Mapping[int, float] = field(default_factory=dict)
+    count: int
+    rows: np.ndarray = field(default_factory=_nothing)
+    """(n, tokens): the best cosine to each token of the query."""
+    is_read: np.ndarray = field(default_factory=_nothing)
+    """Whether the token vectors of a record are held; `rows` says nothing where they are not."""
+    weights: np.ndarray = field(default_factory=_nothing)
+    """(tokens,) what each counts."""
+    keyword: np.ndarray = field(default_factory=_nothing)
+    """Shares of the most that the query can score, 0 where no word is said."""
+    vector: np.ndarray = field(default_factory=_nothing)
+    """Cosines, NaN where there is no vector."""
     background: tuple[float, float] = (CROWDED, 1.0)
     """Mean and standard deviation of the cosines of all that might have been found."""
-    lengths: Mapping[int, int] = field(default_factory=dict)
-    near: Mapping[int, Near] = field(default_factory=dict)
-    dates: Mapping[int, float] = field(default_factory=dict)
-    asking: Mapping[int, float] = field(default_factory=dict)
-    parents: Mapping[int, int] = field(default_factory=dict)
-    """The best of the records that this one is related to."""
+    lengths: np.ndarray = field(default_factory=_nothing)
+    """Content tokens, 0 where that is not known."""
+    near: Neighbours = ALONE
+    """What stands next to whom, both by number."""
+    dates: np.ndarray = field(default_factory=_nothing)
+    """How near to a date that is named, 0 for nowhere near."""
+    asking: np.ndarray = field(default_factory=_nothing)
+    parents: np.ndarray = field(default_factory=_nothing)
+    """The number of the best of the records that this one is related to, -1 for none."""
+
+    def __post_init__(self) -> None:
+        nowhere = {"is_read": False, "keyword": 0.0, "vector": np.nan, "lengths": 0, "dates": 0.0, "asking": 0.0, "parents": -1}
+        for name, value in nowhere.items():
+            if not len(getattr(self, name)):
+                setattr(self, name, np.full(self.count, value))
 
 
-def late_scores(evidence: Evidence) -> dict[int, float]:
-    """Of each record whose token vectors are held."""
-    if not evidence.matches:
-        return {}
-    at = {label: row for row, label in enumerate(evidence.matches)}
-    own = np.stack(list(evidence.matches.values()))
+def late_scores(evidence: Evidence) -> np.ndarray:
+    """(n,) of each record whose token vectors are held, NaN of the others."""
+    if not evidence.is_read.any():
+        return np.full(evidence.count, np.nan)
+    rows, others, far = evidence.near
+    lending = (far > 0) & (far < len(TOKEN_DECAY)) & evidence.is_read[rows] & evidence.is_read[others]
+    rows, others, far = rows[lending], others[lending], far[lending]
+    own = evidence.rows
     best = own.copy()
-    pairs = [
-        (row, at[other], far)
-        for label, row in at.items()
-        for other, far in evidence.near.get(label, ())
-        if 0 < far < len(TOKEN_DECAY) and other in at
-    ]
-    if pairs:
-        rows, others, far = np.array(pairs).T
-        first = np.flatnonzero(np.diff(rows, prepend=-1))  # a record's pairs stand together
+    if len(rows):
+        first = np.flatnonzero(np.diff(rows, prepend=-1))  # a record's neighbours stand together
         lent = own[others] * np.array(TOKEN_DECAY, own.dtype)[far][:, None]
         best[rows[first]] = np.maximum(best[rows[first]], np.maximum.reduceat(lent, first, axis=0))
-    values = np.maximum(best @ evidence.weights, 0.0).tolist()
-    return dict(zip(at, values, strict=True))
+    return np.where(evidence.is_read, np.maximum(best @ evidence.weights, 0.0), np.nan)
 
 
 def words_found(evidence: Evidence) -> float:
     """How surely the query's words are said somewhere, 0 to 1: by the record that alone matches them best."""
-    if not evidence.matches:
+    if not evidence.is_read.any():
         return 1.0
-    best = float(np.max(np.stack(list(evidence.matches.values())) @ evidence.weights))
+    best = float(np.max((evidence.rows @ evidence.weights)[evidence.is_read]))
     return min(1.0, max(0.0, (best - WORDS_FROM) / (WORDS_FULL - WORDS_FROM)))
 
 
@@ -101,48 +118,50 @@ def vector_trust(evidence: Evidence, words: float) -> float:
     return nowhere + (said - nowhere) * words
 
 
-def keyword_score(evidence: Evidence, label: int) -> float:
-    around = (KEYWORD_DECAY[distance] * evidence.keyword.get(other, 0.0) for other, distance in evidence.near.get(label, ()) if distance)
-    return min(1.0, max(evidence.keyword.get(label, 0.0), *around, 0.0))
+def keyword_scores(evidence: Evidence) -> np.ndarray:
+    rows, others, far = evidence.near
+    found = evidence.keyword.copy()
+    np.maximum.at(found, rows, np.where(far > 0, np.array(KEYWORD_DECAY)[far], 0.0) * evidence.keyword[others])
+    return np.clip(found, 0.0, 1.0)
 
 
-def deviations(evidence: Evidence, label: int) -> float:
+def deviations(evidence: Evidence) -> np.ndarray:
     """By how many standard deviations a record's cosine exceeds the mean, 0 to MOST_DEVIATIONS."""
-    if label not in evidence.vector:
-        return 0.0
     mean, deviation = evidence.background
-    return min(MOST_DEVIATIONS, max(0.0, (evidence.vector[label] - mean) / deviation))
+    return np.clip(np.nan_to_num((evidence.vector - mean) / deviation), 0.0, MOST_DEVIATIONS)
 
 
-def brevity(evidence: Evidence, label: int) -> float:
-    length = evidence.lengths.get(label, FULL_LENGTH) if evidence.near.get(label) else FULL_LENGTH
-    return float(min(1.0, length / FULL_LENGTH) ** 0.5)
+def brevity(evidence: Evidence) -> np.ndarray:
+    lengths = np.full(evidence.count, FULL_LENGTH)
+    beside = np.unique(evidence.near.rows)
+    lengths[beside] = np.where(evidence.lengths[beside] > 0, evidence.lengths[beside], FULL_LENGTH)
+    return np.sqrt(np.minimum(1.0, lengths / FULL_LENGTH))
 
 
-def score_parts(evidence: Evidence, labels: Iterable[int], late: Mapping[int, float]) -> dict[int, dict[str, float]]:
-    """label -> what each side adds to its score: the parts' sum is the score, between 0 and 1. `late`: from `late_scores`.
+def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
+    """What each side adds to the scores: the parts' sum is the score, between 0 and 1. `late`: from `late_scores`.
 
     `asking` takes away, every other part adds.
     """
-    words = words_found(evidence)
-    shares = dict(SHARES) | {"vector": SHARES["vector"] * vector_trust(evidence, words)}
-    parts: dict[int, dict[str, float]] = {}
-    for label in labels:
-        short = brevity(evidence, label)
-        # without token vectors (not embedded yet, or by an embedder that gives none) the whole text's vector stands for
-        # them, and words count in full: nothing else can tell
-        shares["keyword"] = SHARES["keyword"] * (words if label in evidence.matches else 1.0)
-        instead = short * max(0.0, evidence.vector.get(label, 0.0))
-        found = {"late": min(1.0, late.get(label, instead)), "keyword": keyword_score(evidence, label)}
-        found |= {"vector": short * deviations(evidence, label)} | ({"date": evidence.dates[label]} if label in evidence.dates else {})
-        parts[label] = {side: shares[side] * value / WHOLE for side, value in found.items()}
-        if asking := evidence.asking.get(label):
-            parts[label]["asking"] = -ASKING_SHARE * asking * sum(parts[label].values())
-    lifts = {
-        label: GRAPH_SHARE * sum(parts[parent].values()) - sum(parts[label].values())
-        for label, parent in evidence.parents.items()
-        if label in parts and parent in parts and label != parent
+    words, short = words_found(evidence), brevity(evidence)
+    # without token vectors (not embedded yet, or by an embedder that gives none) the whole text's vector stands for
+    # them, and words count in full: nothing else can tell
+    instead = short * np.maximum(np.nan_to_num(evidence.vector), 0.0)
+    keyword_share = SHARES["keyword"] * np.where(evidence.is_read, words, 1.0)
+    vector_share = SHARES["vector"] * vector_trust(evidence, words)
+    parts = {
+        "late": SHARES["late"] * np.minimum(1.0, np.where(np.isnan(late), instead, late)) / WHOLE,
+        "keyword": keyword_share * keyword_scores(evidence) / WHOLE,
+        "vector": vector_share * (short * deviations(evidence)) / WHOLE,
+        "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
     }
-    for label, lift in lifts.items():
-        parts[label]["graph"] = max(0.0, lift)
+    parts["asking"] = np.where(evidence.asking > 0, -ASKING_SHARE * evidence.asking * totals(parts), np.nan)
+    before = totals(parts)
+    is_related = (evidence.parents >= 0) & (evidence.parents != np.arange(evidence.count))
+    parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)
     return parts
+
+
+def totals(parts: Parts) -> np.ndarray:
+    """(n,) the parts' sums."""
+    return np.sum([np.nan_to_num(values) for values in parts.values()], axis=0)

@@ -61,6 +61,22 @@ def search_sessions(
     space: str | None = None,
 ) -> SessionResult:
     """The sessions, best first. Records without a session are passed over; arguments are those of `SearchIndexes.search`."""
+    found, degraded = rank_sessions(engine, cursor, text, vector, filter, limit, tokens=tokens, space=space)
+    return SessionResult(found[:limit], len(found), degraded)
+
+
+def rank_sessions(
+    engine: SearchIndexes,
+    cursor: duckdb.DuckDBPyConnection,
+    text: str,
+    vector: np.ndarray | None,
+    filter: Filter,
+    limit: int,
+    *,
+    tokens: Tokens | None = None,
+    space: str | None = None,
+) -> tuple[list[SessionHit], str | None]:
+    """All sessions that a search for `limit` of them compares, best first, and what was missing."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
     most = max(limit, SESSIONS)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
@@ -75,8 +91,7 @@ def search_sessions(
         hits = grouped.get(session_id, [])
         parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
-    best = sorted(found, key=lambda hit: (-hit.score, hit.session_id))
-    return SessionResult(best[:limit], len(found), records.degraded)
+    return sorted(found, key=lambda hit: (-hit.score, hit.session_id)), records.degraded
 
 
 def _told(hits: Iterable[Hit]) -> float:
@@ -90,9 +105,16 @@ def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str,
     if late.tokens is None:
         return {}
     weights = late.tokens.weights(tokens)
-    matches = late.matches(tokens, weights, [hit.label for hits in sessions.values() for hit in hits])
-    read = {session_id: [matches[hit.label][0] for hit in hits if hit.label in matches] for session_id, hits in sessions.items()}
-    return {session_id: max(0.0, float(np.max(rows, axis=0) @ weights)) for session_id, rows in read.items() if rows}
+    matches = late.matches(tokens, weights, np.array([hit.label for hits in sessions.values() for hit in hits], np.int64))
+    read: dict[str, float] = {}
+    start = 0
+    for session_id, hits in sessions.items():
+        own = slice(start, start + len(hits))
+        rows = matches.rows[own][matches.is_read[own]]
+        if len(rows):
+            read[session_id] = max(0.0, float(np.max(rows, axis=0) @ weights))
+        start = own.stop
+    return read
 
 
 def score_sessions(engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> dict[str, float]:

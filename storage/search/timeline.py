@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
 
 from storage.search.entries import DocumentEntry
 
@@ -15,12 +19,49 @@ MAX_AT_ONCE = 4
 """So many records of one moment are looked at: an entry and what was found in it share theirs."""
 
 
+class Neighbours(NamedTuple):
+    """(pairs,) each: the number of the record that was asked about, in rising order; the label of one next to it; how many moments
+    lie from the one to the other."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    far: np.ndarray
+
+
+@dataclass(slots=True)
+class _Session:
+    """Moments and the labels that stand there, in the order of both."""
+
+    moments: list[int] = field(default_factory=list)
+    labels: list[int] = field(default_factory=list)
+
+    def place(self, moment: int, label: int) -> int:
+        """Where the label stands, or would."""
+        start = bisect_left(self.moments, moment)
+        return bisect_left(self.labels, label, start, bisect_right(self.moments, moment, start))
+
+    def around(self, moment: int) -> Iterable[tuple[int, Sequence[int]]]:
+        """(distance, labels) of up to REACH moments before and after, and of each moment those nearest to the one asked about."""
+        moments, labels = self.moments, self.labels
+        stop = bisect_left(moments, moment)
+        start = bisect_right(moments, moment, stop)
+        for far in range(1, REACH + 1):
+            if stop:
+                first = bisect_left(moments, moments[stop - 1], 0, stop)
+                yield far, labels[max(first, stop - MAX_AT_ONCE) : stop]
+                stop = first
+            if start < len(moments):
+                last = bisect_right(moments, moments[start], start)
+                yield far, labels[start : min(last, start + MAX_AT_ONCE)]
+                start = last
+
+
 class Timelines:
     """Labels by session and moment, in memory. One thread adds and removes; any number look."""
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[str, int]] = {}
-        self._sessions: dict[str, list[tuple[int, int]]] = {}
+        self._sessions: dict[str, _Session] = {}
         self._changing = threading.Lock()
 
     def add(self, entries: Iterable[DocumentEntry]) -> None:
@@ -31,14 +72,19 @@ class Timelines:
                 key = f"{entry.namespace}\0{entry.session_id}"
                 with self._changing:
                     self._places[entry.label] = key, moment
-                    insort(self._sessions.setdefault(key, []), (moment, entry.label))
+                    session = self._sessions.setdefault(key, _Session())
+                    place = session.place(moment, entry.label)
+                    session.moments.insert(place, moment)
+                    session.labels.insert(place, entry.label)
 
     def remove(self, labels: Sequence[int]) -> None:
         """Take the labels out of their sessions."""
         with self._changing:
             for label in labels:
-                if (place := self._places.pop(label, None)) is not None:
-                    self._sessions[place[0]].remove((place[1], label))
+                if (found := self._places.pop(label, None)) is not None:
+                    session = self._sessions[found[0]]
+                    place = session.place(found[1], label)
+                    del session.moments[place], session.labels[place]
 
     def session(self, label: int) -> str | None:
         """The session of a record, without its namespace."""
@@ -51,45 +97,23 @@ class Timelines:
         found: list[int] = []
         for key in islice(keys, most):
             with self._changing:
-                session = self._sessions[key]
-                found += [label for _, label in session[:: -(-len(session) // MAX_OF_SESSION) or 1]]
+                session = self._sessions[key].labels
+                found += session[:: -(-len(session) // MAX_OF_SESSION) or 1]
         return found
 
-    def around(self, label: int) -> list[tuple[int, int]]:
-        """(label, distance) of the records up to REACH moments away, before and after; the same moment is none."""
-        return self.around_each([label]).get(label, [])
-
-    def around_each(self, labels: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
-        """`around` of each label that has neighbours."""
-        found: dict[int, list[tuple[int, int]]] = {}
+    def around(self, labels: Iterable[int]) -> Neighbours:
+        """The records up to REACH moments away from each of these labels, before and after; those of the same moment are none."""
+        rows: list[int] = []
+        others: list[int] = []
+        distances: list[int] = []
         with self._changing:
-            for label in labels:
+            for row, label in enumerate(labels):
                 if (place := self._places.get(label)) is not None:
-                    session, moment = self._sessions[place[0]], place[1]
-                    before = bisect_left(session, (moment, -1))
-                    after = before + 1
-                    if after < len(session) and session[after][0] == moment:
-                        after = bisect_left(session, (moment + 1, -1), after)
-                    if near := [*_walk(session, before - 1, -1), *_walk(session, after, 1)]:
-                        found[label] = near
-        return found
-
-
-def _walk(session: Sequence[tuple[int, int]], at: int, step: int) -> list[tuple[int, int]]:
-    """From `at`, which is another moment, in one direction, until REACH moments are passed."""
-    found: list[tuple[int, int]] = []
-    distance, here, count, end = 0, -1, 0, len(session) if step > 0 else -1
-    while at != end:
-        when, label = session[at]
-        if when != here:
-            if distance == REACH:
-                break
-            distance, here, count = distance + 1, when, 0
-        if count < MAX_AT_ONCE:
-            found.append((label, distance))
-            count += 1
-        at += step
-    return found
+                    for far, some in self._sessions[place[0]].around(place[1]):
+                        others += some
+                        distances += [far] * len(some)
+                    rows += [row] * (len(others) - len(rows))
+        return Neighbours(np.array(rows, np.int64), np.array(others, np.int64), np.array(distances, np.int64))
 
 
 def _microseconds(entry: DocumentEntry) -> int:

@@ -180,17 +180,16 @@ class TokenStore:
         total = float(weights.sum())
         return weights / total if total > 0 else np.full(len(weights), 1 / max(1, len(weights)))
 
-    def similarities(self, query: Tokens, labels: Sequence[int]) -> tuple[list[int], np.ndarray]:
-        """The labels that are held, and for each (rows) the best cosine to each token of the query (columns)."""
-        wanted = np.asarray(labels, np.int64)
-        places = self._places.find(wanted)
+    def similarities(self, query: Tokens, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which of (n,) labels are held, (n,) bool; and for each of these (rows) the best cosine to each token of the query (columns)."""
+        places = self._places.find(labels)
         known = places != ABSENT
         if not known.any() or not len(query.ids):
-            return [], np.empty((0, len(query.ids)), np.float32)
+            return np.zeros(len(labels), bool), np.empty((0, len(query.ids)), np.float32)
         counts = places[known] & _MAX_COUNT
         codes = self._read(places[known] >> _COUNT_BITS, counts)
         cosines = _products(codes, query.vectors.T * np.float32(STEP))
-        return wanted[known].tolist(), np.maximum.reduceat(cosines, np.cumsum(counts) - counts, axis=0)
+        return known, np.maximum.reduceat(cosines, np.cumsum(counts) - counts, axis=0)
 
     def _read(self, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """(sum of counts, WIDTH) int8 rows. The file is mapped for this query alone: what was mapped counts as ours for its time only,

@@ -81,8 +81,8 @@ def explain(
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
 
 
-def failed_filters(cursor: duckdb.DuckDBPyConnection, filter: Filter, record_id: str) -> tuple[str, ...]:
-    """Names of the filter's conditions that the record does not meet, each asked alone."""
+def failed_filters(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, column: str = "record_id") -> tuple[str, ...]:
+    """Names of the filter's conditions that the record (no record of the session, when `column` is `session_id`) meets, each asked alone."""
     bare = Filter(filter.namespace, exclude_merged=False)
     names = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities", "created_from", "created_before", "known_at", "valid_at")
     alone = {name: replace(bare, **{name: getattr(filter, name)}) for name in names if getattr(filter, name)}
@@ -90,15 +90,15 @@ def failed_filters(cursor: duckdb.DuckDBPyConnection, filter: Filter, record_id:
         alone["exclude_merged"] = replace(bare, exclude_merged=True, known_at=filter.known_at)
     if filter.valid_at is not None:
         alone["valid_at"] = replace(bare, valid_at=filter.valid_at, known_at=filter.known_at)
-    failed = tuple(name for name, one in alone.items() if not _meets(cursor, one, record_id))
+    failed = tuple(name for name, one in alone.items() if not _meets(cursor, one, identity, column))
     # what was not known yet is not also said to be merged or invalid
     return tuple(name for name in failed if name not in ("exclude_merged", "valid_at")) if "known_at" in failed else failed
 
 
-def _meets(cursor: duckdb.DuckDBPyConnection, filter: Filter, record_id: str) -> bool:
+def _meets(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, column: str) -> bool:
     condition = predicate(filter)
     row = cursor.execute(
-        f"SELECT count(*) FROM documents d WHERE d.record_id = ? AND {condition.sql}", [record_id, *condition.parameters]
+        f"SELECT count(*) FROM documents d WHERE d.{column} = ? AND {condition.sql}", [identity, *condition.parameters]
     ).fetchone()
     return row is not None and row[0] > 0
 
@@ -128,7 +128,13 @@ def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str,
         row = cursor.execute(
             "SELECT into_id, how FROM merges WHERE namespace = ? AND record_id = ?", [filter.namespace, record_id]
         ).fetchone()
-        return f"It was merged into {row[0]} ({row[1]}), which stands for it." if row else "It was merged."
+        return f"It was merged into {row[0]} ({row[1]}), which stands for it." if row else "It is hidden: hardly anybody believed it."
+    ended = _superseded(cursor, filter.namespace, record_id) if name == "valid_at" else None
+    return f"{filter_reason(filter, name)} {ended or ''}".strip()
+
+
+def filter_reason(filter: Filter, name: str) -> str:
+    """What a condition that is not met asks for, as a sentence."""
     asked: Any = getattr(filter, name)
     shown = ", ".join(asked) if isinstance(asked, tuple) else asked
     return f"The filter `{name}` ({shown}) leaves it out."

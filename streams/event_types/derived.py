@@ -10,6 +10,7 @@ EMBEDDED = wire_type("memory.embedded")
 SIMILAR_FOUND = wire_type("memory.similar_found")
 PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
 PATTERN_DETECTED = wire_type("talos.pattern.detected")
+PATTERN_DEPRECATED = wire_type("talos.pattern.deprecated")
 ENTITIES_PRUNED = wire_type("talos.entities.pruned")
 SIGNIFICANCE_RATED = wire_type("talos.significance")
 
@@ -84,6 +85,12 @@ EVENT_TYPES = (
         DERIVED.name,
         "The third session has shown a signal: it is a pattern from now on, and can be searched for by its name.",
         obj({"pattern_id": FILLED, "name": FILLED, "session_id": FILLED}),
+    ),
+    EventType(
+        PATTERN_DEPRECATED,
+        DERIVED.name,
+        "A pattern has not occurred for long, though there were sessions in which it could have: it matches no more until it does.",
+        obj({"pattern_id": FILLED, "last_occurred_at": FILLED, "reason": FILLED}),
     ),
     EventType(
         ENTITIES_PRUNED,

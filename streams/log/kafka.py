@@ -23,9 +23,10 @@ from streams.log.base import Log, LogReader, Outgoing, Record
 from streams.log.kafka_probe import why_refused
 from streams.log.kafka_security import KafkaSecurity
 from streams.log.kafka_writer import MAX_RECORD_BYTES, Writer, record_bytes, settle
+from streams.log.two_readers import TwoReaders
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
-from streams.topics import DLQ_SUFFIX, Topic
+from streams.topics import DLQ_SUFFIX, UNAWAITED, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,9 @@ QUERY_S = 5.0
 STOP_S = 5.0
 FETCH_WAIT_MS = 50
 """A fetch names the partitions that nothing waits in; until it ends, no other is asked for. What a quiet partition may hold up a busy one."""
+SELDOM_WAIT_MS = 500
+SELDOM_BYTES = 64 * 1024
+"""What no caller waits for is fetched when so much lies there, or twice a second: most partitions, and each costs in every fetch."""
 RETRY_AFTER_MS = 1000
 AWAY_S = 60.0
 MAX_MESSAGE_BYTES = 9 * 1024 * 1024
@@ -195,15 +199,27 @@ class KafkaLog(Log):
         missing = [at for at in start if at.partition >= self._counts.get(at.topic, 0)]
         if missing:
             raise SettingsError(f"The topic {missing[0].topic} has no partition {missing[0].partition}.")
+        from_where = {at: first.get(at, 0) if offset == 0 else offset for at, offset in start.items()}
+        seldom = {at: offset for at, offset in from_where.items() if at.topic in UNAWAITED}
+        if len(seldom) in (0, len(from_where)):
+            return await self._reading(from_where)
+        prompt = await self._reading({at: offset for at, offset in from_where.items() if at not in seldom})
+        try:
+            return TwoReaders(prompt, await self._reading(seldom, fetch_max_wait_ms=SELDOM_WAIT_MS, fetch_min_bytes=SELDOM_BYTES))
+        except BaseException:
+            await prompt.close()
+            raise
+
+    async def _reading(self, start: Mapping[Partition, int], **options: int) -> KafkaLogReader:
         consumer = AIOKafkaConsumer(
             **self._options(),
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="none",
             isolation_level="read_committed",
-            fetch_max_wait_ms=FETCH_WAIT_MS,
             max_partition_fetch_bytes=1024 * 1024,  # a larger record comes alone
             request_timeout_ms=10_000,
+            **{"fetch_max_wait_ms": FETCH_WAIT_MS, **options},
         )
         try:
             async with asyncio.timeout(QUERY_S):
@@ -211,7 +227,7 @@ class KafkaLog(Log):
         except ABSENT as error:
             await settle(consumer.stop())
             raise _away("does not accept a reader") from error
-        return KafkaLogReader(consumer, {at: first.get(at, 0) if offset == 0 else offset for at, offset in start.items()})
+        return KafkaLogReader(consumer, start)
 
     async def end_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
         return await self._offsets(topics, "end_offsets")

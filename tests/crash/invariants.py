@@ -38,6 +38,7 @@ KEYED = {
     "talos_names": "(namespace, label, name)",
     "telemetry_names": "(namespace, label, name)",
     "prunes": "(namespace, record_id)",
+    "pattern_deprecations": "(namespace, pattern_id, last_occurred_at)",
     "significance": "(namespace, day)",
     "pattern_signals": "(namespace, signal_id, session_id)",
     "signal_evidence": "(namespace, signal_id, session_id, relation_type, node_id)",

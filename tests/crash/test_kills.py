@@ -97,8 +97,24 @@ def test_a_kill_while_partitions_are_given_up_loses_nothing(broker_url, tmp_path
     node.stop()
 
 
-@pytest.mark.parametrize("failpoint", ["mid_index_save", "after_rename"])
-def test_a_kill_while_an_index_is_saved_leaves_an_index_that_is_rebuilt_or_whole(failpoint, broker_url, tmp_path):
+SAVING = ["mid_index_save", "after_rename"]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 17])
+@pytest.mark.parametrize("failpoint", SAVING)
+def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebuilt_or_whole(failpoint, nth, broker_url, tmp_path):
+    """A save is rare; here one follows another a second later, which is how often the node looks whether one is due."""
+    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill", THALWEG_INDEX_SAVE_S="0.1")
+    with Load(node.home, callers=2, seed=nth) as load:
+        assert node.died() == -9, node.log_tail()
+        node.start()
+        load.wait_for(10)
+    check_all(node, load.ledger)
+    node.stop()
+
+
+@pytest.mark.parametrize("failpoint", SAVING)
+def test_a_kill_while_a_stopping_node_saves_its_indexes_leaves_an_index_that_is_rebuilt_or_whole(failpoint, broker_url, tmp_path):
     node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:1:kill")
     with Load(node.home, callers=2, seed=3) as load:
         load.wait_for(20)

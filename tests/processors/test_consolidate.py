@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from mcp_ingress.toolsets.talos.queries import read_about
 from processors.significance_counts import count_significance
 from processors.stages.consolidate import consolidate
 from processors.talos.significance import Counts
-from streams.event_types.derived import ENTITIES_EXTRACTED, ENTITIES_PRUNED, SIGNIFICANCE_RATED
+from streams.event_types.derived import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import LoggedEvent
 from streams.positions import Position
 from streams.topics import DERIVED, MEMORY
-from tests.processors.harness import NOW, Store, event
+from tests.processors.harness import NOW, Store, event, opened
 
 
 def extracted(number: int, label: str, text: str, *, days_ago: int = 10, confidence: float = 0.9) -> Any:
@@ -68,6 +69,56 @@ def test_what_hardly_anybody_believes_is_hidden_but_kept() -> None:
     assert store.sql("SELECT entity_id FROM entities_live") == [("Insight-2",)]
     assert store.sql("SELECT count(*) FROM entities") == [(2,)]
     assert store.sql("SELECT properties->>'is_live' FROM graph_nodes WHERE node_id = 'Insight-1'") == [("false",)]
+    assert store.sql("SELECT memory_id FROM memories WHERE is_live") == [("Insight-2",)]
+
+
+def shown(store: Store, session_id: str, days: int) -> None:
+    """A session of that day shows the pattern."""
+    data = {"signal_id": "pattern-leak", "session_id": session_id, "description": "The leak"}
+    store.publish(event("talos.pattern.signalled", data, id=f"s-{session_id}", time=NOW + timedelta(days=days)), topic=DERIVED.name)
+
+
+def worked(store: Store, session_id: str, days: int) -> None:
+    """A session of that day that does not."""
+    time = NOW + timedelta(days=days)
+    store.publish(opened(session_id, time=time))
+    store.publish(event("talos.session.closed", {"session_id": session_id}, id=f"c-{session_id}", time=time + timedelta(hours=1)))
+
+
+def status_and_heirs(store: Store) -> tuple[str, list[str]]:
+    """The pattern's status, and the sessions that inherited it."""
+    [(status,)] = store.sql("SELECT status FROM patterns")
+    return status, [name for (name,) in store.sql("SELECT session_id FROM session_inherited WHERE label = 'Pattern' ORDER BY session_id")]
+
+
+def test_a_pattern_that_does_not_occur_for_90_days_and_10_sessions_is_deprecated_until_it_does() -> None:
+    store = Store()
+    for number in range(3):
+        shown(store, f"2025-01-0{number + 1}-a", number - 91)
+    for number in range(9):
+        worked(store, f"2026-01-0{number + 1}-b", -20 + number)
+    assert PATTERN_DEPRECATED not in run(store), "too few sessions in which it could have occurred"
+    assert status_and_heirs(store)[0] == "emerging"
+    worked(store, "2026-02-01-c", 0)
+    assert run(store, 1)[PATTERN_DEPRECATED]["pattern_id"] == "pattern-leak"
+    assert PATTERN_DEPRECATED not in run(store, 2), "it is told once"
+    worked(store, "2026-02-02-d", 3)
+    status, heirs = status_and_heirs(store)
+    assert status == "deprecated" and "2026-02-01-c" in heirs and "2026-02-02-d" not in heirs
+    assert store.sql("SELECT properties->>'status' FROM graph_nodes WHERE label = 'Pattern'") == [("deprecated",)]
+    about = read_about(store.database.cursor(), "default", "2026-02-02-d")
+    assert about is not None and about.patterns == [], "it never matches"
+    shown(store, "2026-02-02-d", 4)
+    worked(store, "2026-02-05-e", 5)
+    status, heirs = status_and_heirs(store)
+    assert status == "emerging" and "2026-02-05-e" in heirs and "2026-02-02-d" not in heirs
+
+
+def test_a_pattern_is_kept_where_nobody_worked() -> None:
+    store = Store()
+    for number in range(3):
+        shown(store, f"2025-01-0{number + 1}-a", number - 400)
+    assert PATTERN_DEPRECATED not in run(store)
 
 
 def test_a_day_is_rated_once() -> None:

@@ -55,12 +55,18 @@ def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(in
     assert ids(indexes, store, Filter("a", entities=("unknown",))) == []
 
 
-def test_as_it_was_known_on_a_day_later_records_and_later_merges_are_not_there(indexes: SearchIndexes, store: Store) -> None:
+def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(indexes: SearchIndexes, store: Store) -> None:
     store.write("old", "the river bends", created_at=START, to=indexes)
     store.write("head", "the river bends", created_at=START, to=indexes)
     store.write("new", "the river bends", created_at=START + timedelta(days=9), to=indexes)
     store.merge("old", "head")
     store.connection.execute("UPDATE merges SET merged_at = ?", [START + timedelta(days=5)])
+    store.write("doubted", "the river bends", created_at=START, to=indexes)
+    believe(store, "doubted", 0)
+    store.connection.execute("INSERT INTO prunes VALUES ('doubted', '', ?, 'a', ?, 0, 0, '')", [START + timedelta(days=3), DERIVED])
+    for moment in ("known_at", "valid_at"):
+        assert "doubted" in ids(indexes, store, Filter("a", **{moment: MOMENT + timedelta(days=2)}))
+        assert "doubted" not in ids(indexes, store, Filter("a", **{moment: MOMENT + timedelta(days=3)}))
     assert ids(indexes, store, Filter("a", known_at=MOMENT + timedelta(days=4))) == ["head", "old"]
     assert ids(indexes, store, Filter("a", known_at=MOMENT + timedelta(days=5))) == ["head"]
     assert ids(indexes, store, Filter("a", known_at=MOMENT - timedelta(days=1))) == []

@@ -16,9 +16,9 @@ from storage.search.background import background
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.planner import Filter
-from storage.search.ranking import Evidence, late_scores, score_parts
+from storage.search.ranking import Evidence, late_scores, score_parts, totals
 from storage.search.sessions import search_sessions
-from storage.search.timeline import Timelines
+from storage.search.timeline import Neighbours, Timelines
 from storage.search.token_store import TokenStore
 from storage.search.tokens import WIDTH, Tokens, pack, reduce_tokens, unpack
 from tests.search.store import START, Store, label_of, unit_rows
@@ -53,36 +53,38 @@ def test_rare_tokens_weigh_more_and_what_was_removed_counts_no_more(tmp_path: Pa
     common, rare = store.weights(tokens(5, 6)).tolist()
     assert common < rare
     assert common + rare == pytest.approx(1.0)
-    known, rows = store.similarities(tokens(5, 6), [1, 2, 9])
-    assert known == [1, 2]
+    known, rows = store.similarities(tokens(5, 6), np.array([1, 2, 9]))
+    assert known.tolist() == [True, True, False]
     assert rows.shape == (2, 2)
     assert rows[0, 1] > rows[1, 1]
     store.remove([1])
-    assert store.similarities(tokens(6), [1])[0] == []
+    assert not store.similarities(tokens(6), np.array([1]))[0].any()
     assert (len(store), store.lengths(np.array([1, 2])).tolist()) == (2, [0, 1])
 
 
 def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_moment_nothing() -> None:
-    matches = {1: np.array([1.0, 0.0]), 2: np.array([0.0, 1.0]), 3: np.array([0.0, 0.0])}
-    near = {1: [(2, 1)], 3: [(1, 2), (2, 0)]}
-    scores = late_scores(Evidence(matches=matches, weights=np.array([0.5, 0.5]), near=near))
-    assert scores == pytest.approx({1: 0.5 + 0.425, 2: 0.5, 3: 0.375})
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    near = Neighbours(np.array([0, 2, 2, 3]), np.array([1, 0, 1, 0]), np.array([1, 2, 0, 1]))
+    is_read = np.array([True, True, True, False])
+    scores = late_scores(Evidence(4, rows, is_read, weights=np.array([0.5, 0.5]), near=near))
+    assert scores == pytest.approx([0.5 + 0.425, 0.5, 0.375, np.nan], nan_ok=True)
 
 
 def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:
-    full = Evidence(keyword={1: 1.0}, vector={1: 9.0, 2: 0.1}, dates={1: 1.0}, parents={2: 1})
-    parts = score_parts(full, [1, 2], {1: 1.0, 2: 0.0})
-    assert parts[1] == pytest.approx({"late": 0.5, "keyword": 0.15, "vector": 0.135, "date": 0.1})
-    assert sum(parts[2].values()) == pytest.approx(sum(parts[1].values()) / 2)
-    assert parts[2]["graph"] > 0
+    full = Evidence(2, keyword=np.array([1.0, 0.0]), vector=np.array([9.0, 0.1]), dates=np.array([1.0, 0.0]), parents=np.array([-1, 0]))
+    parts = score_parts(full, np.array([1.0, 0.0]))
+    first = {side: values[0] for side, values in parts.items() if not np.isnan(values[0])}
+    assert first == pytest.approx({"late": 0.5, "keyword": 0.15, "vector": 0.135, "date": 0.1})
+    whole, related = totals(parts)
+    assert related == pytest.approx(whole / 2)
+    assert parts["graph"][1] > 0
 
 
 def test_a_cosine_counts_by_how_far_it_stands_out_from_the_others() -> None:
-    close = Evidence(vector={1: 0.5}, background=(0.4, 0.05))
-    wide = Evidence(vector={1: 0.5, 2: 0.1}, background=(0.3, 0.1))
-    assert score_parts(close, [1], {1: 0.0})[1]["vector"] == pytest.approx(2 * 0.045 / 2)
-    assert score_parts(wide, [1], {1: 0.0})[1]["vector"] == pytest.approx(2 * 0.045 / 2)
-    assert score_parts(wide, [2], {2: 0.0})[2]["vector"] == 0
+    close = Evidence(1, vector=np.array([0.5]), background=(0.4, 0.05))
+    wide = Evidence(3, vector=np.array([0.5, 0.1, np.nan]), background=(0.3, 0.1))
+    assert score_parts(close, np.zeros(1))["vector"] == pytest.approx([2 * 0.045 / 2])
+    assert score_parts(wide, np.zeros(3))["vector"] == pytest.approx([2 * 0.045 / 2, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -92,18 +94,19 @@ def test_a_cosine_counts_by_how_far_it_stands_out_from_the_others() -> None:
 def test_keywords_fade_and_the_vector_is_trusted_where_words_are_nowhere_and_where_texts_lie_apart_from_the_query(
     best: float, mean: float, keyword: float, trust: float
 ) -> None:
-    matches = {1: np.array([best]), 2: np.array([0.1])}
-    evidence = Evidence(matches, np.array([1.0]), keyword={2: 1.0, 3: 1.0}, vector={2: mean + 0.1}, background=(mean, 0.1))
-    parts = score_parts(evidence, [2, 3], {2: 0.0})
-    assert parts[2]["keyword"] == pytest.approx(keyword / 2)
-    assert parts[2]["vector"] == pytest.approx(trust * 0.045 / 2)
-    assert parts[3]["keyword"] == pytest.approx(0.15), "a record that is not embedded yet is found by its words"
+    rows, is_read = np.array([[best], [0.1], [0.0]]), np.array([True, True, False])
+    evidence = Evidence(3, rows, is_read, np.array([1.0]), background=(mean, 0.1))
+    evidence.keyword, evidence.vector = np.array([0.0, 1.0, 1.0]), np.array([np.nan, mean + 0.1, np.nan])
+    parts = score_parts(evidence, np.array([best, 0.0, np.nan]))
+    assert parts["keyword"][1] == pytest.approx(keyword / 2)
+    assert parts["vector"][1] == pytest.approx(trust * 0.045 / 2)
+    assert parts["keyword"][2] == pytest.approx(0.15), "a record that is not embedded yet is found by its words"
 
 
 def test_a_record_that_only_asks_loses_a_part_and_says_so() -> None:
-    parts = score_parts(Evidence(asking={1: 1.0, 2: 0.5}), [1, 2, 3], {1: 0.8, 2: 0.8, 3: 0.8})
-    assert [sum(parts[label].values()) for label in (1, 2, 3)] == pytest.approx([0.4 * 0.85, 0.4 * 0.925, 0.4])
-    assert "asking" not in parts[3]
+    parts = score_parts(Evidence(3, asking=np.array([1.0, 0.5, 0.0])), np.full(3, 0.8))
+    assert totals(parts) == pytest.approx([0.4 * 0.85, 0.4 * 0.925, 0.4])
+    assert np.isnan(parts["asking"][2])
 
 
 def test_the_share_that_asks_is_counted_in_characters_of_sentences() -> None:
@@ -126,11 +129,13 @@ def test_neighbours_are_those_of_the_session_by_moments() -> None:
     for label, (session, minute) in enumerate([("s", 0), ("s", 1), ("s", 1), ("s", 2), ("s", 3), ("t", 1)]):
         timelines.add([DocumentEntry(label, "a", "", session, START + timedelta(minutes=minute))])
     timelines.add([DocumentEntry(9, "a", "", None, START)])
-    assert sorted(timelines.around(0)) == [(1, 1), (2, 1), (3, 2)]
-    assert sorted(timelines.around(4)) == [(1, 2), (2, 2), (3, 1)]
-    assert timelines.around(5) == timelines.around(9) == []
+    rows, labels, far = timelines.around([0, 5, 9, 4])
+    assert rows.tolist() == [0, 0, 0, 3, 3, 3], "nothing is next to what stands alone"
+    assert sorted(zip(labels[:3].tolist(), far[:3].tolist(), strict=True)) == [(1, 1), (2, 1), (3, 2)]
+    assert sorted(zip(labels[3:].tolist(), far[3:].tolist(), strict=True)) == [(1, 2), (2, 2), (3, 1)]
     timelines.remove([1, 2])
-    assert sorted(timelines.around(0)) == [(3, 1), (4, 2)]
+    _, labels, far = timelines.around([0])
+    assert sorted(zip(labels.tolist(), far.tolist(), strict=True)) == [(3, 1), (4, 2)]
 
 
 SAID = {

@@ -15,7 +15,7 @@ from streams.errors import LogUnavailable, SettingsError
 from streams.log import Log, LogReader, Outgoing, Record, open_log
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
-from streams.topics import Topic
+from streams.topics import INVOCATIONS, TELEMETRY, Topic
 from tests.kafka.rig.shared import require_rig, shared_broker
 
 ENOUGH_S = 15.0
@@ -316,3 +316,17 @@ async def test_what_was_in_flight_when_the_log_stops_is_either_answered_and_ther
     finally:
         await other.stop()
     assert {str(number).encode() for number in answered} <= {record.value for record in records}
+
+
+async def test_what_no_caller_waits_for_is_read_beside_the_rest(log: Log) -> None:
+    topics = [TELEMETRY, INVOCATIONS]
+    await log.create_topics(topics)
+    reader = await log.reader(await log.end_offsets([topic.name for topic in topics]))
+    try:
+        await log.publish([Outgoing(topic.name, b"north", b"1") for topic in topics])
+        await log.publish([Outgoing(topic.name, b"north", b"2") for topic in topics])
+        found = await read(reader, 4)
+    finally:
+        await reader.close()
+    for topic in topics:
+        assert [record.value for record in found if record.topic == topic.name] == [b"1", b"2"]

@@ -109,6 +109,32 @@ def test_pairs_that_the_ontology_does_not_have_are_dropped() -> None:
     assert labels(extract(entry("The profile revealed three hot loops.", "insight"))) == ["Insight"]
 
 
+@pytest.mark.parametrize(
+    ("content", "precision"),
+    [
+        ("The gauge fell over on 3 June 2023, two weeks ago.", None),
+        ("I may march on with around 3 parsers, since the cache is cold.", None),
+        ("Last week the gauge fell over.", "period"),
+        ("The gauge fell over in March.", "period"),
+        ("The gauge has drifted since 2019.", "period"),
+        ("It has drifted since 3 June 2023.", "period"),
+        ("Nobody looked for three weeks.", "period"),
+        ("The gauge fell over around March.", "approximate"),
+        ("The gauge fell over about 3 June 2023.", "approximate"),
+        ("Circa 2019 nobody looked.", "approximate"),
+        ("Late June was wet.", "approximate"),
+        ("Two years ago, or a few days ago?", "approximate"),
+        ("Recently, in March, it drifted.", "approximate"),
+    ],
+)
+def test_what_is_known_says_how_precisely_it_says_when(content: str, precision: str | None) -> None:
+    main = extract(entry(content, category="experience", domain="technical")).entities[0]
+    assert main.properties.get("temporal_precision") == precision
+    named = {"label": "Goal", "text": content}, {"label": "Limitation", "text": content}
+    imported = extract(make_event("talos.knowledge.imported", {"entities": [*named]})).entities
+    assert [one.properties.get("temporal_precision") for one in imported] == [None, precision], "a goal is no knowledge"
+
+
 def test_a_purpose_is_no_consequence() -> None:
     assert edges(extract(entry("I wait, so that the principle of order holds.", "insight"))) == set()
 

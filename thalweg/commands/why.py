@@ -1,4 +1,4 @@
-"""`thalweg why`: why a known record is, or is not, among the results of a search."""
+"""`thalweg why`: why a known record, or session, is, or is not, among the results of a search."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from thalweg.control import ask
 @JSON
 def why(record_id: str, query: str, home: Path | None, as_json: bool, **asked: Any) -> None:
     """Say why a search returns a record or does not: filters, merges, ranks on each side, floors, what is not embedded yet.
+    Of a session: why it is, or is not, among what `thalweg search --sessions` finds.
 
     \b
     Example: thalweg why 0b7c… --query "sign of an offset"
+             thalweg why 2026-01-05-parser --query "sign of an offset"
     """
     from thalweg.show_search import show_why
 

@@ -53,11 +53,12 @@ ABSENT = (
     "SELECT belief_id FROM valence_beliefs WHERE namespace = $namespace AND closed_at IS NOT NULL",
     f"SELECT i.insight_id {_INSIGHTS} WHERE i.namespace = $namespace AND b.closed_at IS NOT NULL",
     "SELECT pattern_id FROM vkb_patterns_aged WHERE namespace = $namespace AND status = 'archived'",
+    "SELECT pattern_id FROM patterns WHERE namespace = $namespace AND status = 'deprecated'",
     "SELECT entity_id FROM entity_resolutions WHERE namespace = $namespace AND entity_id <> canonical_id",
     "SELECT 'wm-' || s.item_id FROM stale_memory s WHERE s.namespace = $namespace "
     "AND NOT EXISTS (FROM working_memory w WHERE w.namespace = s.namespace AND w.id = s.item_id)",
 )
-"""(record_id) of merged, pruned, superseded and archived rows."""
+"""(record_id) of merged, pruned, superseded, archived and deprecated rows."""
 
 
 def union(selects: tuple[str, ...]) -> str:

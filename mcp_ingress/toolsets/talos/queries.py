@@ -67,7 +67,9 @@ def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: st
     if not texts or not session_exists(cursor, namespace, session_id):
         return None
     patterns = cursor.execute(
-        "SELECT pattern_id, name, status, last_occurred_at, total_occurrences, indicators FROM patterns WHERE namespace = ?", [namespace]
+        "SELECT pattern_id, name, status, last_occurred_at, total_occurrences, indicators FROM patterns "
+        "WHERE namespace = ? AND status <> 'deprecated'",
+        [namespace],
     ).fetchall()
     return About(
         [text for (text,) in texts],

@@ -1,0 +1,52 @@
+"""Why a session is, or is not, among the sessions that answer a question: decided by the very search for sessions."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+
+from storage.search.engine import SearchIndexes
+from storage.search.planner import Filter
+from storage.search.sessions import rank_sessions
+from storage.search.tokens import Tokens
+from storage.search.why import Explanation, failed_filters, filter_reason
+
+
+def is_session(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str) -> bool:
+    """Whether something is known of a session of this id."""
+    row = cursor.execute(
+        "SELECT EXISTS (FROM sessions WHERE namespace = $1 AND session_id = $2) OR EXISTS (FROM documents WHERE namespace = $1 AND session_id = $2)",
+        [namespace, identity],
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def explain_session(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: SearchIndexes,
+    text: str,
+    vector: np.ndarray | None,
+    filter: Filter,
+    limit: int,
+    session_id: str,
+    *,
+    tokens: Tokens | None = None,
+    space: str | None = None,
+) -> Explanation:
+    """Why `search_sessions` with these arguments returns the session, or does not. `parts` are those of its score."""
+    row = cursor.execute("SELECT count(*) FROM documents WHERE namespace = ? AND session_id = ?", [filter.namespace, session_id]).fetchone()
+    records = row[0] if row is not None else 0
+    if not records:
+        return Explanation("unmatched", reasons=("It is a session, but no record of it can be searched.",))
+    failed = failed_filters(cursor, filter, session_id, "session_id")
+    if failed:
+        reasons = tuple(f"None of its {records} records: {filter_reason(filter, name)}" for name in failed)
+        return Explanation("filtered", filtered_by=failed, reasons=reasons)
+    ranked, _ = rank_sessions(indexes, cursor, text, vector, filter, limit, tokens=tokens, space=space)
+    place, found = next(((place, hit) for place, hit in enumerate(ranked, 1) if hit.session_id == session_id), (None, None))
+    if place is None or found is None:
+        return Explanation("unmatched", reasons=(f"None of its {records} records is among those compared, and none holds a word of the query.",))
+    where = f"of {limit} that were asked for" if place <= limit else f"of {len(ranked)}, below the limit of {limit}"
+    best = found.hits[0].record_id if found.hits else None
+    said = (f"Its best record is {best}.",) if best else ("No record of it is near; its words are what counts.",)
+    return Explanation("returned" if place <= limit else "outranked", place, parts=found.parts, reasons=(f"It is session {place} {where}.", *said))

@@ -1,0 +1,123 @@
+"""R14, exhausted: every order in which the topics of a small log can be read, for each family of reducers that meets others across topics.
+
+What is drawn at random from larger logs, in batches of any size, is in `test_interleavings.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+
+from processors.batch import reduce_batch
+from processors.reducers.frame import reducers
+from streams.events import event_types, wire_type
+from streams.log.base import Record
+from tests.processors.harness import NOW, Store
+from tests.properties.all_types import every_type
+from tests.properties.test_interleavings import Partitions, _append, apply, contents
+
+STORIES: dict[str, tuple[str, ...]] = {
+    # a session that telemetry tells of too; what is found in its entries, and what is pruned of it
+    "talos": (
+        *("talos.session.opened", "talos.journal.written", "talos.session.closed"),
+        *("session.event", "knowledge.friction"),
+        *("talos.entities.extracted", "talos.pattern.signalled", "talos.entities.pruned"),
+    ),
+    # a belief is superseded and a tension resolved while others tell what they found between them
+    "valence": (
+        *("valence.belief.created", "valence.belief.superseded", "valence.tension.resolved"),
+        *("valence.tension.detected", "valence.tension.closed", "valence.belief.reinforced"),
+        *("tool.invoked",),
+    ),
+    # a chat's insights and patterns, and how a pattern faded meanwhile
+    "valence_kb": (
+        *("valence.session.started", "valence.insight.extracted", "valence.pattern.recorded"),
+        *("valence.pattern.status_changed", "valence.entity.resolved"),
+        *("session.event",),
+        *("tool.invoked",),
+    ),
+    # memories and what judges say of them, while their vectors come and the space changes
+    "cognitive": (
+        *("cm.l0.stored", "cm.wm.updated", "cm.judge.scored"),
+        *("space.registered", "memory.embedded", "space.switched"),
+        *("gen_ai.request",),
+    ),
+}
+
+
+def lying(story: str) -> Partitions:
+    """A partition for each topic, its events in the order told."""
+    told = {dict(outgoing.headers)["ce_type"].decode(): outgoing for outgoing in reversed(every_type("north"))}
+    partitions: Partitions = {}
+    for short in STORIES[story]:
+        outgoing = told[wire_type(short)]
+        _append(partitions, outgoing, 0)
+    return partitions
+
+
+def interleavings(queues: list[list[Record]]) -> Iterator[list[Record]]:
+    """Every merge of the queues that keeps the order of each."""
+    if not any(queues):
+        yield []
+    for number, queue in enumerate(queues):
+        if queue:
+            rest = [*queues[:number], queue[1:], *queues[number + 1 :]]
+            for tail in interleavings(rest):
+                yield [queue[0], *tail]
+
+
+def decided(store: Store, order: list[Record]) -> dict[str, Any]:
+    """What one batch in this order changes in an empty store: every row, and what enters the indexes."""
+    reduced = reduce_batch(store.writer, order, NOW)
+    changes = reduced.changes
+    rows = {table: sorted(map(repr, appended)) for table, appended in changes.appended.items()}
+    states = {table: sorted(map(repr, by_key.items())) for table, by_key in changes.state.items()}
+    indexed = sorted(map(repr, [*reduced.indexed.documents, *reduced.indexed.vectors]))
+    return {"rows": rows, "states": states, "removed": sorted(changes.removed), "indexed": indexed, "buried": reduced.buried}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_every_interleaving_of_a_small_log_decides_the_same(story: str) -> None:
+    store = Store()
+    queues = list(lying(story).values())
+    expected = decided(store, [record for queue in queues for record in queue])
+    count = 0
+    for order in interleavings(queues):
+        assert decided(store, order) == expected
+        count += 1
+    assert count >= 140 and not expected["buried"]
+    store.database.close()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("story", STORIES)
+def test_each_record_committed_alone_leads_from_every_state_to_the_one_state_that_follows(story: str) -> None:
+    """With each record a transaction of its own. A state is how much of each topic was read: when every record leads from it to the
+    same state as any other way there, all interleavings end in one."""
+    queues = list(lying(story).values())
+    states = {read: after(queues, read) for read in product(*(range(len(queue) + 1) for queue in queues))}
+    for read in states:
+        for number, queue in enumerate(queues):
+            if read[number] < len(queue):
+                further = (*read[:number], read[number] + 1, *read[number + 1 :])
+                assert after(queues, read, queue[read[number]]) == states[further], (read, number)
+
+
+def after(queues: list[list[Record]], read: tuple[int, ...], *more: Record) -> dict[str, list[Any]]:
+    """The store when so much of each topic was read, one topic after the other, and then these."""
+    store = Store()
+    for record in [*(record for queue, count in zip(queues, read, strict=True) for record in queue[:count]), *more]:
+        apply(store, [record], {})
+    found = contents(store)
+    store.database.close()
+    return found
+
+
+def test_the_stories_hold_every_topic_and_every_family_of_reducers() -> None:
+    told = {wire_type(short) for story in STORIES.values() for short in story}
+    assert {event_types()[kind].topic for kind in told} == {kind.topic for kind in event_types().values()}
+    families = {reducer.apply.__module__ for reducer in reducers().values()}
+    assert families == {reducer.apply.__module__ for kind, reducer in reducers().items() if kind in told}
