@@ -11,7 +11,16 @@ from typing import Any
 
 from processors.talos.clauses import Link, cued_labels, is_question, names_inability, split_clauses, split_sentences
 from processors.talos.identifiers import dated_id, entry_id, named_id
-from processors.talos.ontology import CATEGORY_LABELS, KNOWLEDGE_LABELS, LABELS, PRELOADED, domain_id, is_known_domain, is_legal, searchable_text
+from processors.talos.ontology import (
+    CATEGORY_LABELS,
+    KNOWLEDGE_LABELS,
+    LABELS,
+    PRELOADED,
+    domain_id,
+    is_known_domain,
+    is_legal,
+    searchable_text,
+)
 from processors.talos.temporal import temporal_precision
 from streams.clock import format_time
 from streams.events import Event, wire_type

@@ -32,6 +32,7 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
             "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
             "domain": hit.domain,
             "related": related[hit.record_id],
+            **({} if hit.passage is None else {"passage": {"start": hit.passage.start, "end": hit.passage.end}}),
         }
         for hit in found.hits
     ]
@@ -44,6 +45,7 @@ def _notes(is_fresh: bool, lacking: str | None) -> dict[str, Any]:
     return notes if lacking is None else notes | {"degraded": True, "message": lacking}
 
 
+_PLACE = {"type": "integer", "minimum": 0}
 _DAY = {"type": "string", "format": "date"}
 
 TOOL = Tool(
@@ -89,6 +91,12 @@ TOOL = Tool(
                         "created_at": {"type": "string"},
                         "domain": {"type": ["string", "null"]},
                         "related": answers.IDS_SCHEMA,
+                        "passage": {
+                            "type": "object",
+                            "description": "Of a long content the part that fits best: characters from start (inclusive) to end (exclusive)",
+                            "properties": {"start": _PLACE, "end": _PLACE},
+                            "required": ["start", "end"],
+                        },
                     },
                     "required": ["entity_type", "id", "content", "score", "created_at", "domain", "related"],
                 },
