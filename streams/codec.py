@@ -58,7 +58,9 @@ def _headers(event: Event) -> Headers:
     ]
     if event.subject is not None:
         headers.append(("ce_subject", event.subject.encode()))
-    headers.extend(("traceparent" if name == "traceparent" else f"ce_{name}", value.encode()) for name, value in event.extensions.items())
+    headers.extend((f"ce_{name}", value.encode()) for name, value in event.extensions.items())
+    if "traceparent" in event.extensions:  # `ce_` is that of the origin and stays; who passes the record on replaces the other by its own
+        headers.append(("traceparent", event.extensions["traceparent"].encode()))
     return tuple(headers)
 
 

@@ -33,8 +33,10 @@ def console() -> Console:
     return Console(soft_wrap=False)
 
 
-def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str, *, as_records: bool | None = None) -> None:
-    """Rows as a table, numbers to the right, or where that would be too narrow to read as records; with a line under it."""
+def show_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str, *, as_records: bool | None = None, count: bool = True
+) -> None:
+    """Rows as a table, numbers to the right, or where that would be too narrow to read as records; under it how many (`count`) and the caption."""
     out = console()
     cells = [[cell(value) for value in row] for row in rows]
     if as_records or (as_records is None and rows and not _fits(columns, cells, out.width)):
@@ -47,7 +49,8 @@ def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: st
         for line in cells:
             table.add_row(*line)
         out.print(table)
-    out.print(f"[dim]{len(rows)} {'row' if len(rows) == 1 else 'rows'}{', ' + caption if caption else ''}[/dim]")
+    counted = [f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}"] if count else []
+    out.print(f"[dim]{', '.join(counted + [caption] * bool(caption))}[/dim]")
 
 
 def _fits(columns: Sequence[str], cells: Sequence[Sequence[Text]], width: int) -> bool:
@@ -184,7 +187,7 @@ def show_import(report: dict[str, Any]) -> None:
     rate = report["events"] / report["seconds"] if report["seconds"] else 0.0
     rows = [[report[name] for name in ("files", "lines", "events", "unreadable", "records")] + [round(report["seconds"], 2), round(rate)]]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
-    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption)
+    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
     if report["unreadable"]:
         console().print("[yellow]Unreadable lines are dead letters: `thalweg dlq list` says why.[/yellow]")
 
