@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ import duckdb
 import orjson
 
 from storage.database import Database
+from storage.statements import execute
 from streams.errors import Unavailable
 from streams.positions import Position
 
@@ -75,7 +76,8 @@ def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> Outcome | None:
     """The outcome of a request, or None while none is decided."""
-    row = cursor.execute(
+    row = execute(
+        cursor,
         'SELECT status, code, message, result, topic, partition, "offset" FROM outcomes WHERE namespace = ? AND request_id = ?',
         [namespace, request_id],
     ).fetchone()
@@ -83,3 +85,10 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
         return None
     status, code, message, result, topic, partition, offset = row
     return Outcome(request_id, status, code, message, orjson.loads(result or "{}"), Position(topic, partition, offset))
+
+
+def outcome_of(row: Mapping[str, Any]) -> Outcome:
+    """The outcome in a row as a reducer's batch made it: what `find_outcome` reads from the table."""
+    result = orjson.loads(orjson.dumps(row["result"] or {}))  # as it lies in the table: its own, and plain JSON
+    position = Position(row["topic"], row["partition"], row["offset"])
+    return Outcome(row["request_id"], row["status"], row["code"], row["message"], result, position)
