@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from storage.search.compare import close_pairs, error_of, products, quantise_rows
+from storage.search.compare import close_pairs, error_of, largest_places, products, quantise_rows
 from storage.search.label_map import ABSENT, LabelMap
 from storage.search.row_file import RowFile
 from storage.search.sealed import open_sealed, seal
@@ -37,8 +37,6 @@ GATHERED_SHARE = 8
 """Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
 MAX_CLOSE = 5_000
 """No more rows than so many besides those asked for are compared exactly: where more are as near, they are alike."""
-SAMPLED = 16
-"""Every so many-th score tells how high the largest are, about."""
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
@@ -370,20 +368,6 @@ def _membership(allowed: np.ndarray) -> Any:
     return inside
 
 
-def _top(scores: np.ndarray, depth: int) -> np.ndarray:
-    """Places of the `depth` largest of (n,) scores, all of them where there are no more."""
-    if depth >= len(scores):
-        return np.arange(len(scores))
-    sample = scores[::SAMPLED]
-    likely = 2 * depth // SAMPLED + SAMPLED
-    if likely < len(sample):  # what lies below a bound that some few exceed need not be put in order: a tenth of the time
-        near = np.flatnonzero(scores >= np.partition(sample, -likely)[-likely])
-        if len(near) >= depth:
-            found: np.ndarray = near[np.argpartition(scores[near], -depth)[-depth:]]
-            return found
-    return np.argpartition(scores, -depth)[-depth:]
-
-
 def _largest(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float) -> np.ndarray:
     """Places of the k largest of (n,) scores and of those at most `margin` below them, of labels that may be found; at most
     MAX_CLOSE more than k.
@@ -393,7 +377,7 @@ def _largest(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray
     share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
     depth = int(2 * k / min(share, 1.0)) + 2 * k
     while True:
-        top = _top(scores, depth)
+        top = largest_places(scores, depth)
         least = scores[top].min() if len(top) else 0.0
         usable = labels[top] != _REMOVED
         if allowed is not None:
