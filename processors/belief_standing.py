@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from processors.valence.beliefs import label_of_record
+from processors.belief_rows import read_beliefs
 from processors.valence.confidence import Confidence, under_tension
 from processors.valence.tensions import CONSISTENT
+from storage.statements import execute, marks
 
 if TYPE_CHECKING:
     import duckdb
 
 GRAVE = ("high", "critical")
+_FINDINGS = """
+SELECT tension_id, belief_a_id, belief_b_id, severity, consistency_a, consistency_b FROM tension_findings
+WHERE namespace = ? AND (belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"""
 
 
 class Standing(NamedTuple):
@@ -26,15 +30,11 @@ def read_standing(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequen
     """Those of these beliefs that were ever in a tension, by id."""
     if not ids:
         return {}
-    marks = ", ".join("?" * len(ids))
-    findings = cursor.execute(
-        f"""SELECT tension_id, belief_a_id, belief_b_id, severity, consistency_a, consistency_b FROM tension_findings
-        WHERE namespace = ? AND (belief_a_id IN ({marks}) OR belief_b_id IN ({marks}))""",
-        [namespace, *ids, *ids],
-    ).fetchall()
+    findings = execute(cursor, _FINDINGS, [namespace, list(ids), list(ids)]).fetchall()
     if not findings:
         return {}
-    closed = _closed(cursor, namespace, {belief_id for row in findings for belief_id in row[1:3]})
+    known = {belief_id for row in findings for belief_id in row[1:3]}
+    closed = dict(read_beliefs(cursor, "belief_id, closed_at IS NOT NULL", namespace, known))
     resolved = _resolved(cursor, namespace, [row[0] for row in findings])
     found: dict[str, Standing] = {}
     wanted = set(ids)
@@ -54,20 +54,9 @@ def _worse(known: Standing | None, is_open: bool, severity: str, consistency: fl
     return Standing(min(left, consistency), grave or severity in GRAVE) if is_open else Standing(left, grave)
 
 
-def _closed(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: set[str]) -> Mapping[str, bool]:
-    labels = [label_of_record(namespace, belief_id) for belief_id in ids]
-    rows = cursor.execute(
-        f"SELECT belief_id, closed_at IS NOT NULL FROM valence_beliefs WHERE label IN ({', '.join('?' * len(labels))}) AND namespace = ?",
-        [*labels, namespace],
-    ).fetchall()
-    return dict(rows)
-
-
 def _resolved(cursor: duckdb.DuckDBPyConnection, namespace: str, tensions: Sequence[str]) -> set[str]:
-    rows = cursor.execute(
-        f"SELECT tension_id FROM tension_resolutions WHERE namespace = ? AND action IS NOT NULL AND tension_id IN ({', '.join('?' * len(tensions))})",
-        [namespace, *tensions],
-    ).fetchall()
+    where = f"WHERE namespace = ? AND action IS NOT NULL AND tension_id IN ({marks(tensions)})"
+    rows = execute(cursor, f"SELECT tension_id FROM tension_resolutions {where}", [namespace, *tensions]).fetchall()
     return {tension for (tension,) in rows}
 
 

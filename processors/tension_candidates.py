@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from processors.belief_rows import read_beliefs, read_labelled
 from processors.belief_standing import read_standing, stands
 from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import WEIGHTS, Confidence
 from processors.valence.tensions import CANDIDATES, Finding, Held, judge
 from storage.search.engine import SearchIndexes
+from storage.statements import execute, marks
 
 if TYPE_CHECKING:
     import duckdb
 
 READ_AT_ONCE = CANDIDATES + 4
-_HELD = f"""
-SELECT belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall, overall_origin,
-       {", ".join(WEIGHTS)}
-FROM valence_beliefs WHERE namespace = ? AND label IN """
-"""A condition on another column would read the whole table and not its index: what is active is picked afterwards."""
+_HELD = f"""belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall,
+overall_origin, {", ".join(WEIGHTS)}"""
 _OLD_PARTNERS = """
 SELECT CASE WHEN t.belief_a_id = b.supersedes_id THEN t.belief_b_id ELSE t.belief_a_id END
 FROM valence_beliefs b JOIN tension_findings t ON t.namespace = b.namespace AND b.supersedes_id IN (t.belief_a_id, t.belief_b_id)
@@ -41,11 +40,7 @@ class Stated:
 
 def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]) -> dict[str, Stated]:
     """Those of these beliefs that there are, by id."""
-    labels = [label_of_record(namespace, belief_id) for belief_id in ids]
-    rows = cursor.execute(
-        f"SELECT belief_id, links, supersedes_id, status FROM valence_beliefs WHERE label IN ({_marks(labels)}) AND namespace = ?",
-        [*labels, namespace],
-    ).fetchall()
+    rows = read_beliefs(cursor, "belief_id, links, supersedes_id, status", namespace, ids)
     return {
         belief_id: Stated(status == "active", frozenset(link["entity_id"] for link in orjson.loads(links)), supersedes_id)
         for belief_id, links, supersedes_id, status in rows
@@ -71,7 +66,7 @@ def find_tensions(
         return []
     others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, stated.linked).values()))
     if stated.supersedes_id is not None:
-        others.update(other for (other,) in cursor.execute(_OLD_PARTNERS, [label_of_record(namespace, belief_id), namespace]).fetchall())
+        others.update(other for (other,) in execute(cursor, _OLD_PARTNERS, [label_of_record(namespace, belief_id), namespace]).fetchall())
     others = (others | near.keys()) - {belief_id}
     if not others:
         return []
@@ -111,11 +106,7 @@ def nearest_held(
 
 def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, str]:
     """Those of these labels that are active beliefs', with their ids."""
-    if not labels:
-        return {}
-    rows = cursor.execute(
-        f"SELECT belief_id, label, status FROM valence_beliefs WHERE namespace = ? AND label IN ({_marks(labels)})", [namespace, *labels]
-    ).fetchall()
+    rows = read_labelled(cursor, "belief_id, label, status", namespace, labels)
     return {label: belief_id for belief_id, label, status in rows if status == "active"}
 
 
@@ -123,26 +114,25 @@ def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: C
     """Every belief, whatever has become of it, that is linked to one of these canonical entities or to what was merged into it."""
     if not entities:
         return set()
-    merged = cursor.execute(
-        f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({_marks(entities)})", [namespace, *entities]
+    merged = execute(
+        cursor,
+        f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
+        [namespace, *entities],
     ).fetchall()
     group = [*entities, *(entity_id for (entity_id,) in merged)]
-    rows = cursor.execute(
-        f"SELECT belief_id FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({_marks(group)})", [namespace, *group]
+    rows = execute(
+        cursor, f"SELECT belief_id FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)})", [namespace, *group]
     ).fetchall()
     return {belief_id for (belief_id,) in rows}
-
-
-def _marks(values: Collection[Any]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, str]:
     """What each of these entities goes by: itself, unless it was merged."""
     if not entities:
         return {}
-    merged = cursor.execute(
-        f"SELECT entity_id, canonical_id FROM entity_resolutions WHERE namespace = ? AND entity_id IN ({_marks(entities)})",
+    merged = execute(
+        cursor,
+        f"SELECT entity_id, canonical_id FROM entity_resolutions WHERE namespace = ? AND entity_id IN ({marks(entities)})",
         [namespace, *entities],
     ).fetchall()
     return {entity: entity for entity in entities} | dict(merged)
@@ -160,9 +150,7 @@ def _first_held(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Held]:
-    labels = [label_of_record(namespace, belief_id) for belief_id in ids]
-    found = cursor.execute(f"{_HELD} ({_marks(labels)})", [namespace, *labels]).fetchall()
-    rows = [row for row in found if row[6] == "active"]
+    rows = [row for row in read_beliefs(cursor, _HELD, namespace, ids) if row[6] == "active"]
     standing = read_standing(cursor, namespace, [row[0] for row in rows if row[10] == "computed"])  # the others keep their overall
     subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[7]) if link["role"] == "subject"] for row in rows}
     canonical = _canonical(cursor, namespace, {entity for named in subjects.values() for entity in named})

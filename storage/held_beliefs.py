@@ -15,6 +15,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.search.members import Members
+from storage.statements import execute, marks
 from streams.ids import record_label
 
 _COLUMNS = (
@@ -28,13 +30,13 @@ MANY = 2000
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Every belief of a namespace as it was at one moment; arrays of equal length, in the order of `labels` (sorted).
+    """Every belief of a namespace as it was at one moment; arrays of equal length, in the order of the members' labels (sorted).
 
     Times are microseconds since 1970; a belief without a `valid_from` or `valid_until` holds for ever on that side.
     `overall` does not count tensions in, which only concern those that are `is_computed`.
     """
 
-    labels: np.ndarray
+    members: Members
     is_active: np.ndarray
     is_superseded: np.ndarray
     overall: np.ndarray
@@ -51,12 +53,9 @@ class Beliefs:
             return begun & (self.is_active | self.is_superseded)
         return begun & self.is_active & (self.until_us > now)
 
-    def places(self, labels: np.ndarray) -> np.ndarray:
-        """Where each of these labels is; those that are no belief's are left out."""
-        if not len(self.labels):
-            return np.empty(0, np.int64)
-        found: np.ndarray = np.minimum(np.searchsorted(self.labels, labels), len(self.labels) - 1)
-        return found[self.labels[found] == labels]
+    @property
+    def labels(self) -> np.ndarray:
+        return self.members.labels
 
     def created_at(self, place: int) -> datetime:
         return datetime.fromtimestamp(int(self.created_us[place]) / 1_000_000, UTC)
@@ -72,10 +71,10 @@ class Beliefs:
             column, new = getattr(self, name).copy(), getattr(other, name)
             column[at[is_known]] = new[is_known]
             columns[name] = np.insert(column, at[~is_known], new[~is_known])
-        return Beliefs(**columns)
+        return Beliefs(self.members.joined(at[~is_known], other.labels[~is_known]), **columns)
 
 
-_NAMES = tuple(Beliefs.__dataclass_fields__)
+_NAMES = tuple(name for name in Beliefs.__dataclass_fields__ if name != "members")
 
 
 class HeldBeliefs:
@@ -89,7 +88,7 @@ class HeldBeliefs:
     def of(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> Beliefs:
         """Every belief that is committed now."""
         with self._reading:
-            [(count,)] = cursor.execute("SELECT count(*) FROM valence_belief_changes").fetchall()
+            [(count,)] = execute(cursor, "SELECT count(*) FROM valence_belief_changes", []).fetchall()
             seen, beliefs = self._known.get(namespace, (0, None))
             if beliefs is None or count < seen or count - seen > MANY:
                 beliefs = _read(cursor, "namespace = ?", [namespace])
@@ -100,22 +99,22 @@ class HeldBeliefs:
 
 
 def _follow(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, seen: int, count: int) -> Beliefs:
-    rows = cursor.execute(
-        "SELECT namespace, belief_id FROM valence_belief_changes WHERE rowid >= ? AND rowid < ?", [seen, count]
+    rows = execute(
+        cursor, "SELECT namespace, belief_id FROM valence_belief_changes WHERE rowid >= ? AND rowid < ?", [seen, count]
     ).fetchall()
     if len(rows) != count - seen:  # row numbers that are not dense would hide a change
         return _read(cursor, "namespace = ?", [namespace])
     labels = list({record_label(f"{namespace}\0{belief_id}") for place, belief_id in rows if place == namespace})
     if not labels:
         return beliefs
-    return beliefs.changed(_read(cursor, f"namespace = ? AND label IN ({', '.join('?' * len(labels))})", [namespace, *labels]))
+    return beliefs.changed(_read(cursor, f"namespace = ? AND label IN ({marks(labels)})", [namespace, *labels]))
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, where: str, parameters: Sequence[Any]) -> Beliefs:
-    return _sorted(cursor.execute(f"SELECT {_COLUMNS} FROM valence_beliefs WHERE {where}", list(parameters)).fetchnumpy())
+    return _sorted(execute(cursor, f"SELECT {_COLUMNS} FROM valence_beliefs WHERE {where}", parameters).fetchnumpy())
 
 
 def _sorted(columns: Any) -> Beliefs:
-    named = dict(zip(_NAMES, columns.values(), strict=True))
-    order = np.argsort(named["labels"], kind="stable")
-    return Beliefs(**{name: np.asarray(column)[order] for name, column in named.items()})
+    labels, *others = columns.values()
+    order = np.argsort(labels, kind="stable")
+    return Beliefs(Members(np.asarray(labels)[order]), *(np.asarray(column)[order] for column in others))

@@ -16,6 +16,7 @@ import duckdb
 import orjson
 
 from storage.database import Database
+from storage.statements import execute
 from streams.errors import Unavailable
 from streams.positions import Position
 
@@ -75,7 +76,8 @@ def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
 
 def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> Outcome | None:
     """The outcome of a request, or None while none is decided."""
-    row = cursor.execute(
+    row = execute(
+        cursor,
         'SELECT status, code, message, result, topic, partition, "offset" FROM outcomes WHERE namespace = ? AND request_id = ?',
         [namespace, request_id],
     ).fetchone()

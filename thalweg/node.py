@@ -8,6 +8,7 @@ import logging
 import os
 from pathlib import Path
 
+from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.http import HttpServer
@@ -233,7 +234,8 @@ class Node(Parts):
             host, port, token = settings.http_address
             hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
             served = build_server(self.door, __version__)
-            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts)
+            analysts = SqlEndpoint(lambda age_s: self.snapshots.get(age_s).path, self.door.limits) if settings.http_sql else None
+            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
             await http.start()
             self._closers.append(http.stop)
         await self.socket.start()  # last: who connects finds everything ready

@@ -17,7 +17,8 @@ from storage.search.fusion import WEIGHTS, K, fuse, ordered
 from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
 from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
-from storage.search.label_map import places_in
+from storage.search.label_map import ABSENT, places_in
+from storage.search.members import Members
 from storage.search.planner import Filter
 from storage.search.ranked import Scored, found_by, ranked, seeds_of
 from storage.search.relations import FOLLOWED, Relations
@@ -110,13 +111,13 @@ class SearchIndexes(HeldIndexes):
         return np.full(len(labels), np.nan, np.float32) if index is None else index.cosines(vector, labels)
 
     def within(
-        self, vector: np.ndarray, least: float, allowed: np.ndarray, k: int, *, space: str | None = None
+        self, vector: np.ndarray, least: float, members: Members, allowed: np.ndarray, k: int, *, space: str | None = None
     ) -> tuple[np.ndarray, Matches]:
-        """Every one of the (n,) sorted labels whose cosine is at least this, in no order; and the k nearest, as (label, cosine), best first."""
+        """(n,) whether each member is (n,) allowed and its cosine at least this; and the k nearest of these, as (label, cosine), best first."""
         index = self._index_of(space)
-        if index is None or len(allowed) == 0:
-            return np.empty(0, np.int64), []
-        return index.within(vector, least, allowed, k)
+        if index is None:
+            return np.zeros(len(allowed), bool), []
+        return index.within(vector, least, np.where(allowed, members.numbers_in(index), ABSENT), k)
 
     def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
         """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""
@@ -128,18 +129,14 @@ class SearchIndexes(HeldIndexes):
             return [match for match in said if match[0] in inside][:k]
         return self._index_of_keywords().search(text, namespace, k, allowed)
 
-    def count_matches(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, allowed: np.ndarray, near: np.ndarray) -> int:
-        """How many of the (n,) sorted labels hold a word of the text or are among `near`, which are some of them."""
-        if not self._keywords_ready:
-            said = self.words(cursor, text, namespace, len(allowed), allowed)
-            return len(np.union1d(near, np.array([label for label, _ in said], np.int64)))
-        if len(allowed) == 0:
-            return 0
-        matches = np.zeros(len(allowed), bool)
-        for labels in (near, *self._index_of_keywords().holding(text)):
-            places = np.minimum(np.searchsorted(allowed, labels), len(allowed) - 1)
-            matches[places[allowed[places] == labels]] = True
-        return int(matches.sum())
+    def holding(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, members: Members) -> np.ndarray:
+        """(n,) whether each member, of this namespace, holds a word of the text."""
+        if self._keywords_ready:
+            return self._index_of_keywords().holding(text, members)
+        said = self.words(cursor, text, namespace, len(members.labels), members.labels)
+        marked = np.zeros(len(members.labels), bool)
+        marked[members.find(np.array([label for label, _ in said], np.int64))] = True
+        return marked
 
     def said(self, cursor: duckdb.DuckDBPyConnection, text: str, k: int, filter: Filter) -> Scores:
         """The k records that say the words of a text as they are spelled, as (label, BM25), best first: no language's rules."""

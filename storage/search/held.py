@@ -20,8 +20,8 @@ import numpy as np
 
 from storage.memory import give_back
 from storage.search.entries import DocumentEntry, VectorEntry
-from storage.search.grown import mark
-from storage.search.keyword import KeywordIndex
+from storage.search.grown import counts, mark
+from storage.search.keyword import FREQUENT, KeywordIndex
 from storage.search.late import LateIndex, entries_of
 from storage.search.pace import Pace
 from storage.search.spaces import Space, delete_others
@@ -212,7 +212,7 @@ class HeldIndexes:
             self._generation += 1
 
     def maintain(self) -> None:
-        """Commit the keyword overlay, link vectors, save now and then. Call every second, from one thread, off the
+        """Commit the keyword overlay, link vectors, remember frequent words, save now and then. Call every second, from one thread, off the
         waited path. Raises what stopped a rebuild."""
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()
@@ -222,9 +222,18 @@ class HeldIndexes:
                 until = time.monotonic() + LINK_S
                 while self._vectors.link(64) and time.monotonic() < until:
                     pass
+        if self._keywords_ready:
+            self._index_of_keywords().remember_frequent(self._are_counted, self._closing.is_set, self._pace.pause)
         due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= self.save_s)
         if due and not self._is_rebuilding():
             self.save()
+
+    def _are_counted(self) -> bool:
+        """Whether there are so many beliefs that counting those which hold a word takes time: of nothing else all matches are counted."""
+        cursor = self._connect()
+        (beliefs,) = counts(cursor, "valence_beliefs")
+        cursor.close()
+        return beliefs >= FREQUENT
 
     def save(self, covered: Mapping[str, int] | None = None) -> None:
         """Seal the indexes with what they cover: `covered`, or what `open` and `apply` were told last."""

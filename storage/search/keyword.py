@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import orjson
 
-from storage.search.holders import Holders
+from storage.search.holders import MAX_NUMBERS, Holders
 from storage.search.links import copier, link, linker
+from storage.search.members import Members
 from storage.search.sealed import open_sealed, seal
 from storage.search.tantivy_parts import TERMS, WORDS, Scores, document_of, hits_of, labels_of, query_of, schema_of_documents
 from storage.search.terms import document_terms, document_words, query_terms, query_words
@@ -40,6 +41,8 @@ _HELD = {TERMS: document_terms, WORDS: document_words}
 _HEAP_BYTES = 20_000_000
 _LIVE = "live"
 _SNAPSHOT_TRIES = 5
+FREQUENT, FREQUENT_WORDS, GROWN = 2_000, 500, 1.25
+"""Words that so many documents hold are remembered beforehand, so many of them; again when there are so many times as many documents."""
 _RESTING = ("meta.json", ".managed.json")
 
 
@@ -77,6 +80,7 @@ class KeywordIndex:
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
         self._holders = Holders()
+        self._remembered_at = 0
         self._alone: dict[str, bool] = {}
 
     def __len__(self) -> int:
@@ -195,10 +199,28 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
-    def holding(self, text: str) -> Iterator[np.ndarray]:
-        """For each word of the text the documents of all namespaces that hold it, sorted, int64."""
-        for term in query_terms(text)[:MAX_QUERY_TERMS]:
-            yield self._holders.of(term, self._find)
+    def holding(self, text: str, members: Members) -> np.ndarray:
+        """(n,) whether each of the members holds a word of the text."""
+        places = members.numbers_in(self._holders)  # before the words: every number is among those that are marked
+        marked: np.ndarray = self._holders.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
+        return marked
+
+    def remember_frequent(self, is_wanted: Callable[[], bool], stopped: Callable[[], bool], pause: Callable[[], None]) -> None:
+        """Look for the documents of the words that many hold, before somebody counts them: 4 ms for 25,000 documents.
+
+        Looks once, and again when there are a good deal more documents; is asked then whether that `is_wanted`. `pause` is called
+        after each word.
+        """
+        searcher, left = self._index.searcher(), MAX_NUMBERS
+        if searcher.num_docs < max(FREQUENT, self._remembered_at * GROWN) or not is_wanted():
+            return
+        self._remembered_at = searcher.num_docs
+        for term, count in searcher.terms_with_prefix(TERMS, "", limit=FREQUENT_WORDS):
+            left -= count
+            if count < FREQUENT or left < 0 or stopped():
+                break
+            self._holders.of(term, self._find)
+            pause()
 
     def _find(self, term: str) -> np.ndarray:
         from tantivy import Query

@@ -14,6 +14,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.statements import marks
+
 _NOT_MERGED = (
     "NOT EXISTS (FROM merges m WHERE m.namespace = d.namespace AND m.record_id = d.record_id) "
     "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id)"
@@ -78,17 +80,17 @@ def predicate(filter: Filter) -> Predicate:
     lists = (("d.kind", filter.kinds), ("d.toolset", filter.toolsets), ("d.session_id", filter.session_ids))
     for column, values in lists:
         if values:
-            clauses.append(f"{column} IN ({_marks(values)})")
+            clauses.append(f"{column} IN ({marks(values)})")
             parameters += values
     if filter.domains:
-        clauses.append(f"lower(d.domain) IN ({_marks(filter.domains)})")
+        clauses.append(f"lower(d.domain) IN ({marks(filter.domains)})")
         parameters += [domain.lower() for domain in filter.domains]
     for condition, moment in (("d.created_at >= ?", filter.created_from), ("d.created_at < ?", filter.created_before)):
         if moment is not None:
             clauses.append(condition)
             parameters.append(_utc(moment))
     if filter.tags:
-        clauses.append(_TAGGED.format(marks=_marks(filter.tags)))
+        clauses.append(_TAGGED.format(marks=marks(filter.tags)))
         parameters += [tag.lower() for tag in filter.tags] * 4
     if filter.entities:
         clauses.append("(" + " OR ".join([_ABOUT] * len(filter.entities)) + ")")
@@ -145,7 +147,3 @@ def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray:
     condition = predicate(filter)
     labels = cursor.execute(f"SELECT label FROM documents d WHERE {condition.sql}", condition.parameters).fetchnumpy()["label"]
     return np.sort(np.asarray(labels, np.int64))
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))

@@ -16,6 +16,7 @@ from storage.search.keyword import KeywordIndex
 from storage.search.passages import MIN_LONG_CHARS, Passage, PassageIndex, split_passages
 from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
+from storage.statements import marks
 from storage.vectors import read_vectors
 from streams.failpoints import hit
 
@@ -84,13 +85,12 @@ def read_tokens(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: n
 
 def read_token_samples(cursor: duckdb.DuckDBPyConnection, model: VectorModel, labels: np.ndarray) -> list[tuple[int, bytes]]:
     """(label, token vectors as they are stored) of a few labels."""
-    marks = ", ".join("?" * len(labels))
     rows = [
         row
         for table in _VECTORS
         if len(labels)
         for row in cursor.execute(
-            f"SELECT label, tokens FROM {table} {_OF_MODEL} AND label IN ({marks})", [*_parameters(model), *labels.tolist()]
+            f"SELECT label, tokens FROM {table} {_OF_MODEL} AND label IN ({marks(labels)})", [*_parameters(model), *labels.tolist()]
         ).fetchall()
     ]
     return [(label, base64.b64decode(packed)) for label, packed in rows if packed is not None]

@@ -204,21 +204,35 @@ class VectorIndex:
         found[known] = self._rows.read(places[known]) @ np.asarray(vector, np.float32).reshape(-1)
         return found
 
-    def within(self, vector: np.ndarray, least: float, allowed: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
-        """Every label with at least this cosine among the sorted, non-empty `allowed`, in no order; and the k nearest of them, best first.
+    def places(self, labels: np.ndarray) -> np.ndarray:
+        """(n,) labels -> the (n,) rows that they are, ABSENT where a label has no vector."""
+        return self._at.find(labels)
 
-        Compares all rows; only where the codes leave it open, or for the order of the nearest, the rows themselves.
+    def within(self, vector: np.ndarray, least: float, rows: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
+        """(n,) whether each of these rows (from `places`) has at least this cosine, and the k nearest of those that have, best first.
+
+        Only where the codes leave it open, or for the order of the nearest, the rows themselves are compared.
         """
         count, error = self._count, error_of(self._widest)
         query = np.asarray(vector, np.float32).reshape(-1)
-        rough = products(self._codes[:count], self._scales[:count], query)
-        near = np.flatnonzero(rough >= least - error)
-        found = self._labels[near]
-        near = near[allowed[np.minimum(np.searchsorted(allowed, found), len(allowed) - 1)] == found]
-        is_near = rough[near] >= least + error
-        is_near[~is_near] = self._rows.read(near[~is_near]) @ query >= least
-        near = near[is_near]
-        return self._labels[near], self._exact(query, k, near, rough[near], None)
+        there = np.flatnonzero((rows != ABSENT) & (rows < count))  # a row may have been placed and not counted yet
+        rows, asked = rows[there], len(rows)
+        if GATHERED_SHARE * len(rows) < count:
+            rough = products(self._codes[rows], self._scales[rows], query)
+        else:
+            rough = products(self._codes[:count], self._scales[:count], query)[rows]
+        close = np.flatnonzero(rough >= least - error)
+        rough, rows = rough[close], rows[close]
+        is_near = rough >= least + error
+        left = np.flatnonzero(~is_near)
+        off = rough[left] - least, error_of(1.0) * self._scales[rows[left]]  # a row's own scale leaves fewer open than the widest
+        is_near[left] = off[0] >= off[1]
+        left = left[np.abs(off[0]) < off[1]]
+        is_near[left] = self._rows.read(rows[left]) @ query >= least
+        is_near &= self._labels[rows] != _REMOVED
+        marked = np.zeros(asked, bool)
+        marked[there[close[is_near]]] = True
+        return marked, self._exact(query, k, rows[is_near], rough[is_near], None)
 
     def link(self, limit: int = LINK_CHUNK) -> int:
         """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.

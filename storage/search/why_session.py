@@ -45,8 +45,12 @@ def explain_session(
     ranked, _ = rank_sessions(indexes, cursor, text, vector, filter, limit, tokens=tokens, space=space)
     place, found = next(((place, hit) for place, hit in enumerate(ranked, 1) if hit.session_id == session_id), (None, None))
     if place is None or found is None:
-        return Explanation("unmatched", reasons=(f"None of its {records} records is among those compared, and none holds a word of the query.",))
+        return Explanation(
+            "unmatched", reasons=(f"None of its {records} records is among those compared, and none holds a word of the query.",)
+        )
     where = f"of {limit} that were asked for" if place <= limit else f"of {len(ranked)}, below the limit of {limit}"
     best = found.hits[0].record_id if found.hits else None
     said = (f"Its best record is {best}.",) if best else ("No record of it is near; its words are what counts.",)
-    return Explanation("returned" if place <= limit else "outranked", place, parts=found.parts, reasons=(f"It is session {place} {where}.", *said))
+    return Explanation(
+        "returned" if place <= limit else "outranked", place, parts=found.parts, reasons=(f"It is session {place} {where}.", *said)
+    )

@@ -9,6 +9,7 @@ import pytest
 
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import VectorEntry
+from storage.search.members import Members
 from storage.search.planner import Filter
 from tests.search.store import EMBEDDER, MODEL, START, Store, label_of, unit_rows
 
@@ -264,4 +265,5 @@ def test_a_vector_of_another_space_is_compared_with_nothing(indexes: SearchIndex
     assert np.isnan(indexes.cosines(other, labels, space="text/other-7")).all()
     assert indexes.nearest(store.connection.cursor(), other, 3, Filter("a"), space="text/other-7") == []
     assert indexes.nearest_of(other, 3, [labels], space="text/other-7") == [[]]
-    assert [len(found) for found in indexes.within(other, 0.0, labels, 5, space="text/other-7")] == [0, 0]
+    near, best = indexes.within(other, 0.0, Members(labels), np.ones(1, bool), 5, space="text/other-7")
+    assert (near.tolist(), best) == ([False], [])

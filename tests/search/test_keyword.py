@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search import holders
+from storage.search import holders, keyword
 from storage.search.keyword import KeywordIndex
+from storage.search.members import Members
 from storage.search.tantivy_parts import WORDS
 from storage.search.terms import document_terms, query_terms
 from tests.examples import examples
@@ -210,22 +211,26 @@ def test_a_saved_index_is_loaded_with_everything_in_it(index: KeywordIndex, tmp_
 
 def test_which_documents_hold_a_word_is_remembered_and_stays_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is added, committed and removed in between, and however little is remembered."""
-    monkeypatch.setattr(holders, "MAX_LABELS", 12)
+    monkeypatch.setattr(holders, "MAX_NUMBERS", 12)
+    monkeypatch.setattr(keyword, "FREQUENT", 5)
     index, chance = KeywordIndex(tmp_path), random.Random(4)
-    words, there = ["river", "bends", "oak", "falls", "stone"], dict[int, set[str]]()
+    words, there, members = ["river", "bends", "oak", "falls", "stone"], dict[int, set[str]](), Members(np.arange(0, 120, 2))
     for number in range(120):
         held = set(chance.sample(words, 2))
         there[number] = held
         index.add([(number, "default", " ".join(held))])
         if number % 7 == 0:
             index.commit()
+            index.remember_frequent(lambda: True, lambda: False, lambda: None)
         if number % 31 == 30:
             gone = chance.sample(sorted(there), 3)
             index.remove(gone)
             there = {label: held for label, held in there.items() if label not in gone}
-        word = chance.choice(words)
-        assert [labels.tolist() for labels in index.holding(word)] == [sorted(label for label, held in there.items() if word in held)]
-    assert [len(labels) for labels in index.holding("river unheard")] == [sum("river" in held for held in there.values()), 0]
+        if number % 10 == 9:  # the members grow too
+            members = members.joined(np.searchsorted(members.labels, [number]), np.array([number]))
+        asked = set(chance.sample(words, 2))
+        expected = [bool(there.get(label, set()) & asked) for label in members.labels.tolist()]
+        assert index.holding(" ".join(asked), members).tolist() == expected
     index.close()
 
 

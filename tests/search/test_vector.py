@@ -211,3 +211,15 @@ def test_many_vectors_at_once_find_what_each_finds_alone() -> None:
         assert [index.search_many(query[None], k, least)[0] for query in queries] == found
     assert any(wanted for wanted in index.search_many(queries, 10, 0.05))
     assert index.search_many(ROWS[:1], 1, 0.99) == [[]] and set(index.vectors(LABELS[3:7])) == set(LABELS[5:7].tolist())
+
+
+def test_which_of_some_rows_are_within_a_cosine_is_what_comparing_all_of_them_says() -> None:
+    index, query = VectorIndex(MODEL), unit_rows(3001)[-1]
+    index.add(LABELS, ROWS)
+    index.remove([int(LABELS[20])])
+    for asked in (LABELS[:100], np.append(LABELS[::2], 7)):  # gathered, and by comparing all
+        near, best = index.within(query, 0.02, index.places(asked), 5)
+        cosines = {label: float(cosine) for label, cosine in zip(LABELS.tolist(), ROWS @ query, strict=True) if label != LABELS[20]}
+        expected = {label: cosines[label] for label in asked.tolist() if cosines.get(label, -1.0) >= 0.02}
+        assert asked[near].tolist() == list(expected) and len(expected) > 2
+        assert [label for label, _ in best] == sorted(expected, key=lambda label: -expected[label])[:5]

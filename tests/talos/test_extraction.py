@@ -217,7 +217,7 @@ def test_extraction_is_total_and_deterministic_and_every_edge_is_legal(
 ) -> None:
     event = entry(content, category, session_id=session_id, domain=domain)
     found = extract(event)
-    assert found == extract(replace(event, data=dict(event.data)))
+    assert found == extract(event.changed(data=dict(event.data)))
     assert bool(found.entities) == bool(content.strip())
     assert len({entity.id for entity in found.entities}) == len(found.entities)
     assert all(entity.text and 0 <= entity.confidence <= 1 for entity in found.entities)

@@ -75,6 +75,7 @@ def test_corroboration_freshness_recency_and_the_ladder() -> None:
     assert [round(corroboration([0.6] * count), 5) for count in (1, 2, 3, 5, 10)] == [0.4, 0.64, 0.784, 0.92224, 0.99395]
     assert [temporal_freshness([], age) for age in (30, 60)] == [0.5, 0.25]
     assert temporal_freshness(["tech", "timeless"], 9999) == 1.0 and temporal_freshness(["current"], 7) == 0.5
+    assert {temporal_freshness([name], days) for name, days in (("stable", 365), ("professional", 90), ("ephemeral", 1 / 24))} == {0.5}
     assert [round(recency(age), 4) for age in (0, 30)] == [1, 0.7408] and round(recency(69.3), 2) == 0.5
     assert [ladder(count) for count in (1, 2, 3, 9)] == [0.5, 0.65, 0.8, 0.8]
 

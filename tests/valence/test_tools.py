@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 
-from tests.valence.conftest import Believer
+from streams.codec import encode
+from streams.topics import MEMORY
+from tests.valence.conftest import BeliefNode, Believer
 
 
 async def test_a_belief_is_returned_in_full_and_found_again(agent: Believer) -> None:
@@ -80,7 +82,7 @@ async def test_supersede_a_takes_a_out_of_the_answers_and_makes_no_third_belief(
     assert again["error_code"] == "TENSION_ALREADY_RESOLVED" and again["details"]["action"] == "supersede_a"
 
 
-async def test_keeping_both_accepts_the_tension_and_archiving_both_takes_them_away(agent: Believer) -> None:
+async def test_keeping_both_accepts_the_tension_for_good(agent: Believer, node: BeliefNode) -> None:
     await agent.hold("We should use tabs", "tabs", confidence={"overall": 0.9})
     await agent.hold("We should not use tabs", "tabs", confidence={"overall": 0.9})
     tension = await agent.one_tension()
@@ -92,6 +94,9 @@ async def test_keeping_both_accepts_the_tension_and_archiving_both_takes_them_aw
     assert kept["beliefs"][0]["confidence"]["internal_consistency"] == 0.7
     after = await agent.call("belief_get", belief_id=tension["belief_a_id"], include_tensions=True)
     assert after["tensions"] == []
+    node.process([node.store.record(encode(MEMORY.name, event)) for event in node.published])  # the detector comes round again
+    listed = await agent.call("tension_list")
+    assert [(row["id"], row["status"]) for row in listed["tensions"]] == [(tension["id"], "accepted")]
 
 
 async def test_severity_is_the_least_that_is_listed(agent: Believer) -> None:

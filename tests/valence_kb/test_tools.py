@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mcp_ingress.toolsets.valence.kb_answers import MAX_EXCHANGES, checked_limit
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 
@@ -269,6 +270,7 @@ async def test_reinforcing_with_an_unknown_session_is_refused(agent: Agent) -> N
 
 
 async def test_limits_beyond_the_greatest_are_lowered(agent: Agent) -> None:
+    assert (checked_limit({"limit": 10**6}), checked_limit({"limit": 10**6}, most=MAX_EXCHANGES)) == (100, 1000)
     assert (await agent.call("session_list", limit=10**6))["success"]
     session_id = await agent.session()
     assert (await agent.call("exchange_list", session_id=session_id, limit=10**6))["success"]

@@ -9,20 +9,20 @@ from typing import Any
 import duckdb
 import orjson
 
+from processors.belief_rows import read_beliefs, read_labelled
 from processors.belief_standing import Standing, read_standing, stands
 from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.entities import name_key
 from processors.valence.tensions import SEVERITIES
+from storage.statements import execute, marks
 from streams.clock import format_time
 
 Cursor = duckdb.DuckDBPyConnection
 Row = dict[str, Any]
 
-_BELIEF = f"""
-SELECT belief_id, content, domain_path, status, valid_from, valid_until, created_at, modified_at, extraction_method, supersedes_id,
-       superseded_by_id, corroboration_count, source_id, links, overall, overall_origin, {", ".join(WEIGHTS)}
-FROM valence_beliefs"""
+_BELIEF = f"""belief_id, content, domain_path, status, valid_from, valid_until, created_at, modified_at, extraction_method, supersedes_id,
+superseded_by_id, corroboration_count, source_id, links, overall, overall_origin, {", ".join(WEIGHTS)}"""
 _PLAIN = (
     "id",
     "content",
@@ -68,9 +68,7 @@ def find_beliefs(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[str
 
 def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[str, Row]:
     """The beliefs with these labels, by id, as the view `beliefs` has them, which reads all there are to show a few."""
-    if not labels:
-        return {}
-    rows = cursor.execute(f"{_BELIEF} WHERE label IN ({_marks(labels)}) AND namespace = ?", [*labels, namespace]).fetchall()
+    rows = read_labelled(cursor, _BELIEF, namespace, labels)
     links = {row[0]: orjson.loads(row[13]) for row in rows}
     entities = _named(cursor, namespace, {link["entity_id"] for given in links.values() for link in given})
     sources = _sources(cursor, namespace, {row[12] for row in rows} - {None})
@@ -78,15 +76,12 @@ def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[st
     return {row[0]: _belief(row, sources.get(row[12]), _linked(links[row[0]], entities), standing.get(row[0])) for row in rows}
 
 
-def _marks(values: Collection[Any]) -> str:
-    return ", ".join("?" * len(values))
-
-
 def _named(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Row]:
     """The entities that stand for these, by the ids that are asked for."""
     if not ids:
         return {}
-    rows = cursor.execute(
+    rows = execute(
+        cursor,
         """SELECT e.entity_id, c.entity_id, c.name, c.type
         FROM (SELECT entity_id, coalesce((SELECT r.canonical_id FROM entity_resolutions r WHERE r.namespace = ? AND r.entity_id = i.entity_id),
                                          entity_id) AS canonical_id
@@ -109,8 +104,9 @@ def _linked(links: Sequence[Row], entities: Mapping[str, Row]) -> list[Row]:
 def _sources(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Row]:
     if not ids:
         return {}
-    rows = cursor.execute(
-        f"SELECT source_id, type, title, url, session_id FROM valence_sources WHERE namespace = ? AND source_id IN ({_marks(ids)})",
+    rows = execute(
+        cursor,
+        f"SELECT source_id, type, title, url, session_id FROM valence_sources WHERE namespace = ? AND source_id IN ({marks(ids)})",
         [namespace, *ids],
     ).fetchall()
     return {row[0]: dict(zip(("id", "type", "title", "url", "session_id"), row, strict=True)) for row in rows}
@@ -179,19 +175,13 @@ def find_recorded(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[st
     """Those of these tensions that are recorded, by id, each with its `action`."""
     if not ids:
         return {}
-    rows = cursor.execute(f"{_TENSION} FROM tensions WHERE namespace = ? AND tension_id IN ({_marks(ids)})", [namespace, *ids]).fetchall()
+    rows = cursor.execute(f"{_TENSION} FROM tensions WHERE namespace = ? AND tension_id IN ({marks(ids)})", [namespace, *ids]).fetchall()
     return {row["id"]: row for row in _with_contents(cursor, namespace, [_shown(_TENSION_FIELDS, row) for row in rows])}
 
 
 def contents_of(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, str]:
     """What these beliefs say, by id."""
-    if not ids:
-        return {}
-    labels = [label_of_record(namespace, identity) for identity in ids]
-    rows = cursor.execute(
-        f"SELECT belief_id, content FROM valence_beliefs WHERE label IN ({_marks(labels)}) AND namespace = ?", [*labels, namespace]
-    ).fetchall()
-    return dict(rows)
+    return dict(read_beliefs(cursor, "belief_id, content", namespace, ids))
 
 
 def _with_contents(cursor: Cursor, namespace: str, tensions: Sequence[Row]) -> list[Row]:

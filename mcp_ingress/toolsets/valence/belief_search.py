@@ -17,6 +17,7 @@ from processors.valence.confidence import age_days, recency
 from processors.valence.wording import without_grammar
 from storage.held_beliefs import Beliefs, HeldBeliefs
 from storage.search.engine import SearchIndexes
+from storage.search.vector import Matches
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
 MIN_COSINE = 0.30
@@ -57,18 +58,20 @@ def search_beliefs(
     """The best of all matches, and how many matches there are. Filters first; a match shares a word or has cosine >= .30."""
     beliefs = held.of(cursor, conditions.namespace)
     allowed = _allowed(cursor, beliefs, conditions, now)
-    labels = beliefs.labels[allowed]
-    if not len(labels):
+    if not allowed.any():
         return [], 0
-    asked, pool = without_grammar(text), max(3 * limit, MIN_POOL)
-    near, best = (np.empty(0, np.int64), []) if vector is None else indexes.within(vector, MIN_COSINE, labels, pool, space=space)
-    said = dict(indexes.words(cursor, asked, conditions.namespace, pool, labels))
-    total = indexes.count_matches(cursor, asked, conditions.namespace, labels, near)
+    asked, pool, members = without_grammar(text), max(3 * limit, MIN_POOL), beliefs.members
+    matches = indexes.holding(cursor, asked, conditions.namespace, members) & allowed
+    said = dict(indexes.words(cursor, asked, conditions.namespace, pool, beliefs.labels[allowed]))
+    best: Matches = []
+    if vector is not None:
+        near, best = indexes.within(vector, MIN_COSINE, members, allowed, pool, space=space)
+        matches |= near
     chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
     meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
     most = max(said.values(), default=0.0)
     semantic = {label: _semantic(float(cosine), said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning, strict=True)}
-    return _ranked(cursor, conditions.namespace, beliefs, semantic, limit, now), total
+    return _ranked(cursor, conditions.namespace, beliefs, semantic, limit, now), int(matches.sum())
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:
@@ -84,7 +87,7 @@ def _ranked(
     """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
     if not semantic:
         return []
-    places = beliefs.places(np.array(list(semantic), np.int64))
+    places = beliefs.members.find(np.array(list(semantic), np.int64))
     rank = []
     overall = _overall(cursor, namespace, beliefs, places)
     for label, place in zip(beliefs.labels[places].tolist(), places.tolist(), strict=True):
@@ -126,5 +129,5 @@ def _allowed(cursor: duckdb.DuckDBPyConnection, beliefs: Beliefs, conditions: Co
 
 def _among(beliefs: Beliefs, labels: np.ndarray) -> np.ndarray:
     among = np.zeros(len(beliefs.labels), bool)
-    among[beliefs.places(np.asarray(labels, np.int64))] = True
+    among[beliefs.members.find(np.asarray(labels, np.int64))] = True
     return among

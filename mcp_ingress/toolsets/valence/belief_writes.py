@@ -12,7 +12,7 @@ import numpy as np
 from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, contents_of, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
-from processors.tension_candidates import find_tensions, nearest_held, read_stated
+from processors.tension_candidates import Stated, find_tensions, nearest_held
 from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
@@ -58,7 +58,12 @@ async def belief_after(call: Call, belief_id: str) -> Row:
 async def stated(call: Call, belief_id: str, near: Near) -> tuple[Row, list[Row]]:
     """A belief that was just made, and its tensions, worst first: recorded ones as they are, the others as the detector will
     record them by the same rules over the same store."""
-    return await call.read(lambda cursor: (_belief_after(cursor, call.namespace, belief_id), _tensions(cursor, call, belief_id, near)))
+
+    def read(cursor: duckdb.DuckDBPyConnection) -> tuple[Row, list[Row]]:
+        belief = _belief_after(cursor, call.namespace, belief_id)
+        return belief, _tensions(cursor, call, belief, near)
+
+    return await call.read(read)
 
 
 def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str) -> Row:
@@ -68,14 +73,13 @@ def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: 
     return belief
 
 
-def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief_id: str, near: Near) -> list[Row]:
-    stated = read_stated(cursor, call.namespace, [belief_id]).get(belief_id)
-    if stated is None:
-        return []
+def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: Near) -> list[Row]:
+    linked = frozenset(link["entity"]["id"] for link in belief["entities"])
+    stated = Stated(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
     indexes, cosines = call.gateway.indexes, near.cosines
     if cosines is None and near.vector is not None:
         [cosines] = nearest_held(cursor, indexes, call.namespace, near.vector[None], CANDIDATE_COSINE, CANDIDATES, space=near.space)
-    findings = find_tensions(cursor, indexes, call.namespace, belief_id, stated, near.vector, cosines or {}, space=near.space)
+    findings = find_tensions(cursor, indexes, call.namespace, belief["id"], stated, near.vector, cosines or {}, space=near.space)
     if not findings:
         return []
     recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding in findings])

@@ -1,0 +1,28 @@
+"""Statements that come again and again: parsed once, which is a fifth to a half of what a small query takes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import duckdb
+
+KEPT = 256
+_parsed: OrderedDict[str, duckdb.Statement] = OrderedDict()
+
+
+def execute(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
+    """One statement, run as `cursor.execute` runs it. Any number of threads, each with its cursor."""
+    statement = _parsed.get(sql)
+    if statement is None:
+        (statement,) = cursor.extract_statements(sql)
+        _parsed[sql] = statement
+        while len(_parsed) > KEPT:
+            _parsed.popitem(last=False)
+    return cursor.execute(statement, parameters)
+
+
+def marks(values: Collection[Any]) -> str:
+    """A placeholder for each of the values."""
+    return ", ".join("?" * len(values))
