@@ -87,7 +87,7 @@ def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
     if isinstance(value, str):
         if "\0" in value:
             raise Refused(f"{where} holds a NUL character (\\u0000); leave it out.")
-        if _SURROGATE.search(value):
+        if not value.isascii() and _SURROGATE.search(value):
             raise Refused(f"{where} holds half of a surrogate pair, which is no character; leave it out.")
     elif isinstance(value, float):
         if not math.isfinite(value):

@@ -27,7 +27,7 @@ from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.held_beliefs import HeldBeliefs
-from storage.reader import Outcome, Reader, find_outcome
+from storage.reader import Outcome, Reader, find_outcome, outcome_of
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
 from streams.clock import Clock
@@ -79,6 +79,10 @@ class Gateway:
     """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
+    may_hold: Callable[[str, tuple[Any, ...]], bool] = lambda table, key: True
+    """False of a table and a primary key that the store surely has no row for: then it is not asked for one."""
+    recent: Callable[[str, tuple[Any, ...]], Mapping[str, Any] | None] = lambda table, key: None
+    """A table's row under a primary key, if it was committed lately: then the store is not asked for it."""
 
     async def first_asked(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
@@ -161,6 +165,9 @@ class Call:
         limit = min(self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S))
         if published.spooled or not await self.applied(published.freshness, timeout_s=limit):
             return None
+        lately = self.gateway.recent("outcomes", (self.namespace, self.request_id))
+        if lately is not None:
+            return outcome_of(lately)
         return await self.read(functools.partial(find_outcome, namespace=self.namespace, request_id=self.request_id))
 
     async def applied(self, freshness: Freshness, *, timeout_s: float, stages: Sequence[str] = ()) -> bool:

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Principal
 from streams.errors import SettingsError
 
@@ -41,18 +42,20 @@ class HttpServer:
         port: int = 0,
         token: str | None = None,
         allowed_hosts: Sequence[str] = (),
+        analysts: SqlEndpoint | None = None,
     ) -> None:
-        """`allowed_hosts`: further names under which callers may reach this host. Raises SettingsError without a needed token."""
+        """`allowed_hosts`: further names under which callers may reach this host. `analysts`: answers SQL beside MCP. Raises SettingsError without a needed token."""
         if host not in LOOPBACK and not token:
             raise SettingsError(f"HTTP on {host} needs a bearer token: set `token`, or bind to 127.0.0.1.")
         self.host, self.port = host, port
+        security = _security([*LOOPBACK, host, *allowed_hosts])
         app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,
             max_request_body_size=MAX_BODY,
-            transport_security=_security([*LOOPBACK, host, *allowed_hosts]),
-            custom_starlette_routes=[Route(HEALTH_PATH, _healthy)],
+            transport_security=security,
+            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), *([analysts.route(security)] if analysts else [])],
         )
         config = uvicorn.Config(
             _Authenticated(app, principal, token),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -85,3 +85,10 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
         return None
     status, code, message, result, topic, partition, offset = row
     return Outcome(request_id, status, code, message, orjson.loads(result or "{}"), Position(topic, partition, offset))
+
+
+def outcome_of(row: Mapping[str, Any]) -> Outcome:
+    """The outcome in a row as a reducer's batch made it: what `find_outcome` reads from the table."""
+    result = orjson.loads(orjson.dumps(row["result"] or {}))  # as it lies in the table: its own, and plain JSON
+    position = Position(row["topic"], row["partition"], row["offset"])
+    return Outcome(row["request_id"], row["status"], row["code"], row["message"], result, position)

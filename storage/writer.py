@@ -83,6 +83,10 @@ class Writer:
         """False: no row with this primary key is committed. For any thread, without asking DuckDB."""
         return self._known.may_hold_now(table, key)
 
+    def recent(self, table: str, key: Key) -> Row | None:
+        """The committed row with this primary key, if it was written lately; None says nothing. For any thread, without asking DuckDB."""
+        return self._recent.get((table, key))
+
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
         if len(keys) == 1:
             return self._execute(spec.find_one, list(keys[0]))

@@ -23,7 +23,8 @@ _KEY = {"type": "string", "minLength": 1, "maxLength": 128, "description": "The 
 _OPTIONAL_HEADERS = {
     "ce_time": {"type": "string", "format": "date-time", "description": "When it happened; without it, when it was appended."},
     "ce_subject": {"type": "string", "maxLength": 512},
-    "traceparent": {"type": "string", "description": "W3C trace context of the hop."},
+    "ce_traceparent": {"type": "string", "description": "W3C trace context of the origin; `events.traceparent`."},
+    "traceparent": {"type": "string", "description": "W3C trace context of the hop; that of the origin where there is no other."},
 }
 _DLQ_HEADERS = {
     "dlq.topic": "topic of the record",

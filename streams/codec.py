@@ -8,7 +8,6 @@ CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -59,7 +58,9 @@ def _headers(event: Event) -> Headers:
     ]
     if event.subject is not None:
         headers.append(("ce_subject", event.subject.encode()))
-    headers.extend(("traceparent" if name == "traceparent" else f"ce_{name}", value.encode()) for name, value in event.extensions.items())
+    headers.extend((f"ce_{name}", value.encode()) for name, value in event.extensions.items())
+    if "traceparent" in event.extensions:  # `ce_` is that of the origin and stays; who passes the record on replaces the other by its own
+        headers.append(("traceparent", event.extensions["traceparent"].encode()))
     return tuple(headers)
 
 
@@ -86,7 +87,7 @@ def decode(record: Record) -> list[LoggedEvent]:
     if isinstance(body, list):
         return [_observation(envelope, item, position, index) for index, item in enumerate(body)]
     validate(envelope.type, body, position.topic)
-    event = replace(envelope, data=body)
+    event = envelope.changed(data=body)
     return [LoggedEvent(event, position, 0, digest(record.value), event.key)]
 
 
@@ -133,7 +134,7 @@ def _parse(value: bytes) -> Any:
         body = orjson.loads(value)  # refuses NaN, infinity, lone surrogates, invalid UTF-8 and deep nesting
     except (orjson.JSONDecodeError, RecursionError) as error:
         raise Poison(f"The value is not JSON: {error}") from None
-    if b"\\u0000" in value and _holds_nul(body):
+    if value.rfind(b"\\u0000") >= 0 and _holds_nul(body):  # from its end bytes are searched in less than half the time
         raise Poison("A text holds a NUL character (\\u0000).")
     return body
 

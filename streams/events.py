@@ -5,18 +5,22 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from streams.ids import event_key
 from streams.positions import Position
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A CloudEvent. `namespace` is the record's key; `data` is plain JSON; `time` is UTC."""
+class Event(msgspec.Struct, frozen=True):
+    """A CloudEvent. `namespace` is the record's key; `data` is plain JSON; `time` is UTC.
+
+    A struct and no dataclass, because a replay makes millions: a tenth of the time.
+    """
 
     id: str
     source: str
@@ -25,16 +29,19 @@ class Event:
     time: datetime
     data: Mapping[str, Any]
     subject: str | None = None
-    extensions: Mapping[str, str] = field(default_factory=dict)
+    extensions: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """The identity under which it is applied once."""
         return event_key(self.namespace, self.source, self.id)
 
+    def changed(self, **values: Any) -> Event:
+        """The same event with other values in these fields."""
+        return msgspec.structs.replace(self, **values)
 
-@dataclass(frozen=True, slots=True)
-class LoggedEvent:
+
+class LoggedEvent(msgspec.Struct, frozen=True):
     """An event and where it lies: `index` counts the observations of one record, `key` is the event's identity."""
 
     event: Event

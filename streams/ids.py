@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import time
 import uuid
 
 NAMESPACE = uuid.UUID("6f1c9a52-0d3e-5b7a-9f0e-7468616c7765")
+_chance = random.Random()  # seeded by the system; asking the system each time gives up the interpreter, which others then hold
+os.register_at_fork(after_in_child=_chance.seed)
 
 
 def uuid7(now_ms: int | None = None, entropy: bytes | None = None) -> uuid.UUID:
     """A time-ordered UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits."""
     milliseconds = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    random = int.from_bytes(entropy or os.urandom(10), "big")
-    value = (milliseconds & (2**48 - 1)) << 80 | 0x7 << 76 | (random >> 68 & 0xFFF) << 64 | 0b10 << 62
-    return uuid.UUID(int=value | random & (2**62 - 1))
+    drawn = _chance.getrandbits(80) if entropy is None else int.from_bytes(entropy, "big")
+    value = (milliseconds & (2**48 - 1)) << 80 | 0x7 << 76 | (drawn >> 68 & 0xFFF) << 64 | 0b10 << 62
+    return uuid.UUID(int=value | drawn & (2**62 - 1))
 
 
 def derived_id(*parts: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from storage.disk import is_full
 from streams.errors import Refused, SettingsError, ThalwegError
 from thalweg.commands import find_commands
 
@@ -19,6 +20,11 @@ class Program(click.Group):
             return super().invoke(context)
         except ThalwegError as error:
             fail(error)
+        except Exception as error:
+            if not is_full(error):
+                raise
+            click.echo(f"thalweg: The disk is full ({str(error).splitlines()[0]}). Make room, then try again.", err=True)
+            sys.exit(1)
 
 
 def fail(error: ThalwegError) -> NoReturn:

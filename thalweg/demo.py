@@ -48,7 +48,7 @@ QUERY = "Which part of an offset does the sign belong to?"
 QUESTIONS = (
     (
         "What did each session cost, sub-agents apart?",
-        "SELECT s.source, coalesce(s.parent_session_id IS NOT NULL, false) AS is_sub_agent, left(coalesce(s.summary, s.goal), 48) AS about, "
+        "SELECT s.source, coalesce(s.parent_session_id IS NOT NULL, false) AS is_sub_agent, left(coalesce(s.summary, s.goal), 38) AS about, "
         "round(s.duration_s) AS seconds, count(m.message_id) AS answers, coalesce(sum(m.output_tokens), 0)::BIGINT AS output_tokens "
         "FROM sessions s LEFT JOIN model_calls m ON m.namespace = s.namespace AND m.session_id = s.session_id "
         "GROUP BY ALL ORDER BY output_tokens DESC, source",
@@ -218,12 +218,12 @@ class _Demo:
                 client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test."
             )
             self._mark("pending" not in closed, f"{closed['tool_calls']} tool calls, {closed['duration_seconds']} s")
-        with self._step("wait until every stage has caught up") as step:
+        with self._step("wait for every stage") as step:
             token = {MEMORY.name: closed["freshness"][MEMORY.name]}
             stages = list(ask(self._settings.home, "status")["stages"])
             waited = ask(self._settings.home, "wait", freshness=token, stages=stages, timeout_s=CATCH_UP_S)
             _expect(waited["applied"], f"all of {', '.join(stages)} within {CATCH_UP_S:g} s")
-            step.detail = ", ".join(stages)
+            step.detail = f"all {len(stages)} have caught up"
 
     async def _retrieve(self, client: Client) -> None:
         """Snippets of what the session has stored, as an agent takes them to write from."""
@@ -253,14 +253,14 @@ class _Demo:
             self._found["answers"] = [self._answer(question, sql) for question, sql in QUESTIONS]
             self._found["moments"] = [moment for [moment] in self._rows(MOMENTS)]
             _expect(all(answer["rows"] for answer in self._found["answers"]), "rows for each question")
-            step.detail = "read-only, in a process of its own, over a snapshot"
+            step.detail = "read-only, over a snapshot"
         with self._step("find the line that was cut off") as step:
             letters = ask(self._settings.home, "dlq_list")["dead_letters"]
             [letter] = [letter for letter in letters if session_path().name in letter["error_message"]]
             shown = ask(self._settings.home, "dlq_show", id=letter["dead_letter_id"])
             _expect(shown["value"].encode() in session_path().read_bytes(), "the bytes of the file")
             self._found["dead_letter"] = {"reason": letter["error_message"], "value": shown["value"], "bytes": letter["value_bytes"]}
-            step.detail = f"a dead letter of {letter['value_bytes']} bytes, as they were"
+            step.detail = f"a dead letter, all {letter['value_bytes']} bytes"
         with self._step("ask how far each part is") as step:
             status = ask(self._settings.home, "status")
             _expect(status["status"] == "green", f"green; {'; '.join(status['problems'])}")

@@ -27,6 +27,7 @@ from streams.ids import derived_id
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Position
 from streams.topics import TELEMETRY
+from thalweg.collector import calmed
 from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, read_units
 
 BATCH_EVENTS = 500
@@ -86,12 +87,13 @@ async def import_files(
     form = format_of(kind)
     files = find_files(form, paths)
     run = _Import(log, form, files, namespace, clock, on_progress)
-    try:
-        for path in files:
-            await run.read_file(path)
-        await run.finish()
-    finally:
-        await run.abandon()
+    with calmed():
+        try:
+            for path in files:
+                await run.read_file(path)
+            await run.finish()
+        finally:
+            await run.abandon()
     return run.report()
 
 
@@ -193,7 +195,7 @@ class _Import:
     def _records_of(self, events: list[Event]) -> Iterator[Outgoing]:
         """One record, or two halves as often as one would be too large."""
         first = events[0]
-        envelope = replace(first, id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
+        envelope = first.changed(id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
         record = encode_batch(event_types()[first.type].topic, envelope, events)
         if len(events) == 1 or len(record.value or b"") <= MAX_BYTES:
             yield record

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
+from storage.disk import low_sentence
 from thalweg.paths import unusable_home
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
@@ -45,12 +46,14 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
             problems.append(_how_far(last))
         if (home / "spool").exists() and (home / "spool").stat().st_size:
             problems.append("Writes lie in the spool, because the log was down: they follow when a node runs and the log is back.")
+    if low := low_sentence(home):
+        problems.append(low[0].upper() + low[1:] + ".")
     return {"status": "red", "problems": problems, "remedy": None if holder else GO_ON, "last": last}
 
 
 _SENTENCES = {
     "running": "No node answers on {home}, but the process {pid} holds it: it is starting, stopping, or hangs.",
-    "killed": "No node runs on {home}: the last one (process {pid}) was killed, or the machine went down.",
+    "killed": "No node runs on {home}: the last one (process {pid}) was killed, stopped on an error (node.log has it, where a client started it), or the machine went down.",
     "cleanly": "No node runs on {home}: the last one ended cleanly.",
     "never": "No node runs on {home}, and there is no store yet.",
 }

@@ -8,6 +8,7 @@ import logging
 import os
 from pathlib import Path
 
+from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.http import HttpServer
@@ -221,6 +222,7 @@ class Node(Parts):
         resources = find_resources().select(inventory.toolsets)
         self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         self.gateway.requests.inherited = self.inherited
+        self.gateway.may_hold, self.gateway.recent = self.writer.may_hold, self.writer.recent
         self.gateway.requests.may_be_decided = lambda request: self.writer.may_hold("outcomes", request)
         self.door.start()
         self._closers.append(self.door.stop)
@@ -232,7 +234,8 @@ class Node(Parts):
             host, port, token = settings.http_address
             hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
             served = build_server(self.door, __version__)
-            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts)
+            analysts = SqlEndpoint(lambda age_s: self.snapshots.get(age_s).path, self.door.limits) if settings.http_sql else None
+            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
             await http.start()
             self._closers.append(http.stop)
         await self.socket.start()  # last: who connects finds everything ready

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import StoreError
+from thalweg.collector import calmed
 from thalweg.control import NotRunning, ask
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -21,7 +22,8 @@ def rebuild_store(settings: Settings, *, from_log: bool) -> dict[str, Any]:
     try:
         ask(settings.home, "status")
     except NotRunning:
-        return asyncio.run(_rebuild(settings, from_log))
+        with calmed():
+            return asyncio.run(_rebuild(settings, from_log))
     raise StoreError("A node owns this store; `thalweg stop` first, then rebuild.")
 
 

@@ -45,6 +45,7 @@ class Settings:
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
     token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
     allowed_hosts: str = field(default="", metadata={"help": "comma-separated further host names under which HTTP may be reached"})
+    http_sql: bool = field(default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"})
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})

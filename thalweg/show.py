@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -30,8 +33,10 @@ def console() -> Console:
     return Console(soft_wrap=False)
 
 
-def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str, *, as_records: bool | None = None) -> None:
-    """Rows as a table, numbers to the right, or where that would be too narrow to read as records; with a line under it."""
+def show_rows(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str, *, as_records: bool | None = None, count: bool = True
+) -> None:
+    """Rows as a table, numbers to the right, or where that would be too narrow to read as records; under it how many (`count`) and the caption."""
     out = console()
     cells = [[cell(value) for value in row] for row in rows]
     if as_records or (as_records is None and rows and not _fits(columns, cells, out.width)):
@@ -44,7 +49,8 @@ def show_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: st
         for line in cells:
             table.add_row(*line)
         out.print(table)
-    out.print(f"[dim]{len(rows)} {'row' if len(rows) == 1 else 'rows'}{', ' + caption if caption else ''}[/dim]")
+    counted = [f"{len(rows)} {'row' if len(rows) == 1 else 'rows'}"] if count else []
+    out.print(f"[dim]{', '.join(counted + [caption] * bool(caption))}[/dim]")
 
 
 def _fits(columns: Sequence[str], cells: Sequence[Sequence[Text]], width: int) -> bool:
@@ -181,7 +187,7 @@ def show_import(report: dict[str, Any]) -> None:
     rate = report["events"] / report["seconds"] if report["seconds"] else 0.0
     rows = [[report[name] for name in ("files", "lines", "events", "unreadable", "records")] + [round(report["seconds"], 2), round(rate)]]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
-    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption)
+    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
     if report["unreadable"]:
         console().print("[yellow]Unreadable lines are dead letters: `thalweg dlq list` says why.[/yellow]")
 
@@ -195,6 +201,9 @@ def show_letters(answer: dict[str, Any]) -> None:
 
 # --- the demo
 
+WIDE = 100
+"""Cells from which on the plots are drawn in full."""
+
 
 def show_demo(report: dict[str, Any]) -> None:
     """What the demo did, how long each step took, what each stage made of it, and what can be asked now."""
@@ -204,12 +213,12 @@ def show_demo(report: dict[str, Any]) -> None:
     _show_steps(out, "what was done", [step for step in report["steps"] if step["kind"] == "step"])
     _show_steps(out, "the agent's calls", [step for step in report["steps"] if step["kind"] == "call"])
     if "hits" in report:
-        out.print(f"[bold]found for[/bold] “{plain(report['query'])}”")
+        out.print(f"[bold]found for[/bold] “{plain(report['query'])}”  [dim]journal_query: score, kind[/dim]", soft_wrap=True)
         for hit in report["hits"]:
             out.print(f"  {hit['score']:.2f}  {plain(hit['entity_type'])}: {plain(hit['content'])}", soft_wrap=True)
         out.print()
     if "snippets" in report:
-        out.print("[bold]what an inner voice is given to write from[/bold]")
+        out.print("[bold]snippets for the same question[/bold]  [dim]inner_voice.retrieve: cosine, table, trust[/dim]")
         for snippet in report["snippets"]:
             kind = f"{snippet['table']}, {snippet['trust_tier']}"
             out.print(f"  {snippet['score']:.2f}  {plain(kind)}: {plain(snippet['text'])}", soft_wrap=True)
@@ -226,16 +235,32 @@ def show_demo(report: dict[str, Any]) -> None:
         letter = report["dead_letter"]
         out.print(f"[bold]dead letter[/bold] ({letter['bytes']} bytes kept as they were): {plain(letter['reason'])}", soft_wrap=True)
     if "embedder" in report:
-        out.print(_embedded_by(report["embedder"]))
+        out.print(_embedded_by(report["embedder"]), soft_wrap=True)
+    if report["ok"]:
+        out.print("\n[bold]next[/bold]")
+        if shutil.which("thalweg") is None:
+            out.print(f"  [dim]thalweg is {plain(os.path.relpath(sys.argv[0]))} here[/dim]", soft_wrap=True)
+        for command, what in NEXT:
+            out.print(f"  {command:46}  [dim]{what}[/dim]", soft_wrap=True)
+
+
+NEXT = (
+    ("thalweg up", "a node of your own, with a log in one file"),
+    ("claude mcp add thalweg -- thalweg mcp", "give it to an agent"),
+    ("thalweg import claude-code ~/.claude/projects", "what agents did until now"),
+    ('thalweg search "…"', "what is remembered, and why it was found"),
+    ('thalweg sql "FROM tool_call_latencies"', "your own questions; docs/questions.md has more"),
+)
 
 
 def _show_steps(out: Console, title: str, steps: Sequence[dict[str, Any]]) -> None:
     longest = max((step["ms"] for step in steps), default=0.0) or 1.0
+    width = 16 if out.width >= WIDE else 6
     table = Table(box=None, show_header=False, pad_edge=False, title=title, title_style="bold", title_justify="left")
     for justify, wraps in (("left", False), ("left", False), ("right", False), ("left", False), ("left", True)):
         table.add_column(justify="right" if justify == "right" else "left", no_wrap=not wraps)
     for step in steps:
-        shown = f"[cyan]{bar(step['ms'] / longest, 16)}[/cyan]"
+        shown = f"[cyan]{bar(step['ms'] / longest, width)}[/cyan]"
         table.add_row(tick(step["ok"]), plain(step["name"]), f"{step['ms']:,.1f} ms", shown, f"[dim]{plain(step['detail'])}[/dim]")
     if steps:
         out.print(table)
@@ -265,17 +290,19 @@ def _show_stages(out: Console, report: dict[str, Any]) -> None:
     seen = report["materialiser"]
     counts = ", ".join(f"{name} {index['count']}" for name in ("keyword", "vector") if "count" in (index := report["indexes"][name]))
     out.print(
-        f"[dim]materialiser: {seen['records']} records, {seen['events']} events in {seen['batches']} transactions; indexes: {counts}[/dim]\n"
+        f"[dim]materialiser: {seen['records']} records, {seen['events']} events in {seen['batches']} transactions; indexes: {counts}[/dim]\n",
+        soft_wrap=True,
     )
 
 
-def _show_moments(out: Console, moments: Sequence[float], width: int = 48) -> None:
+def _show_moments(out: Console, moments: Sequence[float]) -> None:
+    width = 48 if out.width >= WIDE else 24
     first, last = moments[0], moments[-1]
     counts = [0] * width
     for moment in moments:
         counts[min(int((moment - first) / ((last - first) or 1.0) * width), width - 1)] += 1
     begin, end = (f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}" for moment in (first, last))
-    out.print(f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  [dim]{len(moments)} events, UTC[/dim]\n")
+    out.print(f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  [dim]{len(moments)} events[/dim]\n")
 
 
 def _embedded_by(embedder: dict[str, Any] | None) -> str:

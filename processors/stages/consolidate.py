@@ -80,7 +80,7 @@ class Consolidate(Stage):
         return [await self._consolidated(logged) if self._is_new_day(logged) else [] for logged in events]
 
     def _is_new_day(self, logged: LoggedEvent) -> bool:
-        return f"{logged.event.time:%Y-%m-%d}" > self._days.get(logged.event.namespace, "")
+        return logged.event.time.date().isoformat() > self._days.get(logged.event.namespace, "")
 
     async def _consolidated(self, logged: LoggedEvent) -> list[Event]:
         event = logged.event
@@ -89,7 +89,7 @@ class Consolidate(Stage):
         vectors = await self._embed.of_texts([(entity["id"], entity["text"]) for entity in made])
         if vectors is not None:
             found.append((EMBEDDED, "embedded", vectors))
-        self._days[event.namespace] = f"{event.time:%Y-%m-%d}"
+        self._days[event.namespace] = event.time.date().isoformat()
         return [self._named(logged, kind, identity, data) for kind, identity, data in found]
 
     def _named(self, logged: LoggedEvent, kind: str, identity: str, data: dict[str, Any]) -> Event:

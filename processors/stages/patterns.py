@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -82,13 +81,13 @@ class Patterns(Stage):
         for pattern_id in made:
             pattern = {"pattern_id": pattern_id, "name": names[pattern_id], "session_id": session_id}
             facts.append(self._one(logged, PATTERN_DETECTED, pattern_id, pattern))
-            facts.append(replace(self.fact(logged, TOLD, told(pattern_id, session_id)), id=derived_id(namespace, TOLD, pattern_id)))
+            facts.append(self.fact(logged, TOLD, told(pattern_id, session_id)).changed(id=derived_id(namespace, TOLD, pattern_id)))
         return facts
 
     def _one(self, logged: LoggedEvent, event_type: str, name: str, data: dict[str, Any]) -> Event:
         """A fact of which an event may have several."""
         fact = self.fact(logged, event_type, data)
-        return replace(fact, id=derived_id(fact.id, name))
+        return fact.changed(id=derived_id(fact.id, name))
 
     async def _signals(self, logged: LoggedEvent) -> list[Event]:
         session_id = logged.event.data["session_id"]
@@ -112,7 +111,7 @@ class Patterns(Stage):
             "evidence": evidence,
         }
         fact = self.fact(logged, PATTERN_SIGNALLED, data | {"signal_id": signal.signal_id})
-        return replace(fact, id=derived_id(fact.id, signal.description, session_id))
+        return fact.changed(id=derived_id(fact.id, signal.description, session_id))
 
 
 def new_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, signal_ids: list[str], shown: set[tuple[str, str]]) -> list[str]:

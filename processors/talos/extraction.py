@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from processors.talos.clauses import Link, cued_labels, is_question, names_inability, split_clauses, split_sentences
 from processors.talos.identifiers import dated_id, entry_id, named_id
 from processors.talos.ontology import (
@@ -79,8 +81,28 @@ class Extraction:
     relations: tuple[Relation, ...] = ()
 
 
+_KEPT, _KEPT_BYTES = 64, 16 * 1024
+_lately: dict[tuple[object, ...], Extraction] = {}
+"""What was found in the last events, under everything that it follows from: the door, two stages and a reducer ask for the same."""
+
+
 def extract(event: Event) -> Extraction:
     """The entities and relations of an entry, a friction, a reflection or an import; nothing for any other event."""
+    if event.type not in EXTRACTED_FROM:
+        return Extraction()
+    body = orjson.dumps(event.data)
+    key = (event.type, event.namespace, event.source, event.id, event.time, body)
+    found = _lately.get(key)
+    if found is None:
+        found = _extract(event)
+        if len(_lately) >= _KEPT:
+            _lately.clear()
+        if len(body) <= _KEPT_BYTES:
+            _lately[key] = found
+    return found
+
+
+def _extract(event: Event) -> Extraction:
     data = event.data
     if event.type == JOURNAL_WRITTEN:
         collector = _Collector(event, CATEGORY_LABELS[data["category"]], data["content"])
@@ -92,10 +114,8 @@ def extract(event: Event) -> Extraction:
         trigger = data.get("trigger")
         collector = _Collector(event, "Reflection", data["content"], {"trigger": trigger} if trigger else {})
         collector.read_sentences()
-    elif event.type == KNOWLEDGE_IMPORTED:
-        return imported_knowledge(data)
     else:
-        return Extraction()
+        return imported_knowledge(data)
     return collector.finish()
 
 

@@ -95,8 +95,8 @@ class TokenStore:
         """Keep up in how many texts each token id is."""
         if ids:
             numbers = np.repeat(np.arange(len(ids), dtype=np.int64), [len(some) for some in ids])
-            once = np.unique(numbers << 16 | np.concatenate(ids)) & 0xFFFF
-            self._holding += sign * np.bincount(once, minlength=65_536).astype(np.int32)
+            once, counts = np.unique(np.unique(numbers << 16 | np.concatenate(ids)) & 0xFFFF, return_counts=True)
+            self._holding[once] += sign * counts.astype(np.int32)
             self._rows += sign * len(numbers)
 
     def __len__(self) -> int:

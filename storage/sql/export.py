@@ -7,22 +7,30 @@ from pathlib import Path
 
 import duckdb
 
+from storage.disk import is_full
 from streams.errors import Refused
 
 
 def export_parquet(cursor: duckdb.DuckDBPyConnection, directory: Path) -> dict[str, int]:
     """Write `<table>.parquet` (zstd) for each table and view, all of one moment. Returns rows by name.
 
-    A file appears whole or not at all; one of an earlier export is replaced. Raises Refused when the directory is a file.
+    A file appears whole or not at all; one of an earlier export is replaced. Raises Refused when the directory is a file,
+    or takes no file.
     """
-    if directory.exists() and not directory.is_dir():
+    if directory.is_file():
         raise Refused(f"{directory.name} is a file: name a directory to export into.")
-    directory.mkdir(parents=True, exist_ok=True)
-    cursor.execute("BEGIN TRANSACTION READ ONLY")
     try:
-        return {name: _export(cursor, name, directory) for name in public_tables(cursor)}
-    finally:
-        cursor.execute("ROLLBACK")
+        directory.mkdir(parents=True, exist_ok=True)
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            return {name: _export(cursor, name, directory) for name in public_tables(cursor)}
+        finally:
+            cursor.execute("ROLLBACK")
+    except (OSError, duckdb.IOException) as error:
+        reason = "the disk is full" if is_full(error) else getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise Refused(
+            f"The directory {directory} cannot be written to: {reason}. Make room or mend its rights, or choose another."
+        ) from error
 
 
 def public_tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:

@@ -61,6 +61,8 @@ class Snapshots:
 
         Raises Refused when the file exists (unless `overwrite`) or its folder does not.
         """
+        if file.is_dir():
+            raise Refused(f"{file} is a folder: name a file in it.")
         if file.exists() and not overwrite:
             raise Refused(f"The file {file.name} exists already: choose another name or allow it to be replaced.")
         if not file.parent.is_dir():

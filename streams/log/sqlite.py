@@ -2,7 +2,8 @@
 
 One writer thread commits whatever has gathered as one transaction (`synchronous=FULL`: answered means synced).
 Offsets are taken inside that transaction, so another process (an import beside a running node) may append too; its
-records are noticed within POLL_S. Reading never waits for writing.
+records are noticed within POLL_S. Reading never waits for writing, and what this process appended last is read from memory:
+each step of a query gives up the interpreter, and the event loop then waits for it behind every other thread.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import orjson
 
 from streams.errors import LogUnavailable, SettingsError
 from streams.log.base import Headers, Log, LogReader, Outgoing, Record
+from streams.log.newest import Newest
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
 from streams.topics import Topic
@@ -61,7 +63,7 @@ class SqliteLog(Log):
         self._changed: list[asyncio.Event] = []
         self._writer: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
-        self._poller: asyncio.Task[None] | None = None
+        self._newest = Newest()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
@@ -81,13 +83,10 @@ class SqliteLog(Log):
         self._ends = self._read_ends()
         self._writer = threading.Thread(target=self._write_forever, args=(connection,), name="log-writer", daemon=True)
         self._writer.start()
-        self._poller = asyncio.create_task(self._poll(), name="log-poll")
 
     async def stop(self) -> None:
         if self._writer is None:
             return
-        if self._poller is not None:
-            self._poller.cancel()
         self._jobs.put(None)
         await asyncio.to_thread(self._writer.join)
         self._writer = None
@@ -103,8 +102,14 @@ class SqliteLog(Log):
     # --- writing
 
     def _write_forever(self, connection: sqlite3.Connection) -> None:
+        others = _Others(connection)
         while True:
-            job = self._jobs.get()
+            if others.are_due and (ends := others.ends()):
+                self._tell(ends, [])
+            try:
+                job = self._jobs.get(timeout=POLL_S)
+            except queue.Empty:
+                continue
             jobs: list[_Job] = []
             while job is not None:
                 jobs.append(job)
@@ -133,11 +138,16 @@ class SqliteLog(Log):
             for job in _awaited(jobs) if awaited is None else awaited:
                 job.done.set_exception(failure)
             return
+        appended: list[Record] = [record for result in results if isinstance(result, list) for record in result]
+        if appended:
+            self._tell({Partition(record.topic, record.partition): record.offset + 1 for record in appended}, appended)
         for job, result in zip(awaited, results, strict=True):
             job.done.set_result(result)
-        ends = {position.at: position.offset + 1 for result in results if isinstance(result, list) for position in result}
-        if ends and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._notify, ends)
+
+    def _tell(self, ends: Mapping[Partition, int], appended: Sequence[Record]) -> None:
+        """Let the event loop know what is on the log now."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._notify, ends, appended)
 
     async def _submit(self, run: Callable[[sqlite3.Connection], object], timeout_s: float = 10.0) -> object:
         if self._writer is None:
@@ -184,9 +194,9 @@ class SqliteLog(Log):
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         placed = [(self._place(record), record) for record in records]
         now_ms = time.time_ns() // 1_000_000
-        positions = await self._submit(lambda connection: _append(connection, placed, now_ms), timeout_s)
-        assert isinstance(positions, list)
-        return positions
+        appended = await self._submit(lambda connection: _append(connection, placed, now_ms), timeout_s)
+        assert isinstance(appended, list)
+        return [record.position for record in appended]
 
     def _place(self, record: Outgoing) -> Partition:
         count = self.partition_count(record.topic)
@@ -199,25 +209,15 @@ class SqliteLog(Log):
 
     # --- reading
 
-    async def _poll(self) -> None:
-        """Notice what other processes append."""
-        assert self._reader is not None
-        version = self._reader.execute("PRAGMA data_version").fetchone()
-        while True:
-            await asyncio.sleep(POLL_S)
-            seen = self._reader.execute("PRAGMA data_version").fetchone()
-            if seen != version:
-                version = seen
-                self._notify(self._read_ends())
-
     def _read_ends(self) -> dict[Partition, int]:
         if self._reader is None:
             raise LogUnavailable("The log is not open.")
-        rows = self._reader.execute("SELECT topic, partition, next_offset FROM partitions").fetchall()
-        return {Partition(topic, number): offset for topic, number, offset in rows}
+        return _all_ends(self._reader)
 
-    def _notify(self, ends: Mapping[Partition, int]) -> None:
+    def _notify(self, ends: Mapping[Partition, int], appended: Sequence[Record]) -> None:
         """Take in new ends; wake the readers when there is anything that they have not been told of."""
+        if self._changed:  # an import reads nothing back
+            self._newest.add(appended)
         news = [(at, offset) for at, offset in ends.items() if offset > self._ends.get(at, 0)]
         self._ends.update(news)
         if news:
@@ -240,6 +240,8 @@ class SqliteLog(Log):
 
     def fetch(self, at: Partition, offset: int, limit: int) -> list[Record]:
         """Up to `limit` records (and about MAX_READ_BYTES) of a partition from an offset, in order."""
+        if newest := self._newest.since(at, offset, limit):
+            return newest
         place = self._partitions.get(at)
         if place is None or self._reader is None:
             return []
@@ -319,6 +321,35 @@ class SqliteLogReader(LogReader):
         self._log.unsubscribe(self._changed)
 
 
+class _Others:
+    """Notices what others than this connection have appended; used on its thread."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._version: object = None  # what came before the first look is told by it
+        self._looked_at = 0.0
+
+    @property
+    def are_due(self) -> bool:
+        return time.monotonic() - self._looked_at >= POLL_S
+
+    def ends(self) -> dict[Partition, int]:
+        """Where the partitions end when others have written since the last look; nothing otherwise, or when the file cannot be read."""
+        self._looked_at = time.monotonic()
+        try:
+            version = self._connection.execute("PRAGMA data_version").fetchone()
+            ends = {} if version == self._version else _all_ends(self._connection)
+        except sqlite3.Error:
+            return {}  # whoever appends next is told what is wrong
+        self._version = version
+        return ends
+
+
+def _all_ends(connection: sqlite3.Connection) -> dict[Partition, int]:
+    rows = connection.execute("SELECT topic, partition, next_offset FROM partitions").fetchall()
+    return {Partition(topic, number): offset for topic, number, offset in rows}
+
+
 def _add_topic(connection: sqlite3.Connection, topic: Topic) -> None:
     rows = [(topic.name, number) for number in range(topic.partitions)]
     connection.executemany("INSERT OR IGNORE INTO partitions(topic, partition) VALUES (?, ?)", rows)
@@ -329,19 +360,19 @@ def _awaited(jobs: Sequence[_Job]) -> list[_Job]:
     return [job for job in jobs if job.done.set_running_or_notify_cancel()]
 
 
-def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Outgoing]], now_ms: int) -> list[Position]:
+def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Outgoing]], now_ms: int) -> list[Record]:
     heads: dict[Partition, tuple[int, int]] = {}
-    rows, positions = [], []
+    rows, appended = [], []
     for at, record in placed:
         if at not in heads:
             heads[at] = connection.execute("SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", at).fetchone()
         place, offset = heads[at]
         heads[at] = place, offset + 1
         rows.append(((place << OFFSET_BITS) + offset, now_ms, record.key, record.value, _write_headers(record.headers)))
-        positions.append(Position(at.topic, at.partition, offset))
+        appended.append(Record(*at, offset, now_ms, record.key, record.value, tuple(record.headers)))
     connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", rows)
     connection.executemany("UPDATE partitions SET next_offset = ? WHERE id = ?", [(offset, place) for place, offset in heads.values()])
-    return positions
+    return appended
 
 
 def _write_headers(headers: Headers) -> bytes:

@@ -51,6 +51,7 @@ class CognitiveNode:
             Limits(0.05, 1.0, 0.05),
             cognitive=Cognitive(judges=judges),
         )
+        self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         inventory = find_tools().select(["cognitive_memory"])
         self.door = Door(self.gateway, inventory, find_resources().select(inventory.toolsets), rate_limit=1e6)
         self.visitor = Visitor(self.door.local)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from storage.reader import find_outcome, outcome_of
 from tests.cognitive.node import CognitiveNode, opened
 from tests.processors.harness import event
 
@@ -203,3 +205,15 @@ async def test_ping_answers_also_when_the_store_is_down(node: CognitiveNode) -> 
     assert (answer["response"], answer["tool"], answer["status"]) == ("pong", "ping", "ok")
     error = await node.error("hybrid_search", query_text="x")
     assert error["error"] == "Database operation failed"
+
+
+async def test_an_outcome_that_is_still_in_memory_is_the_one_that_the_store_holds(node: CognitiveNode) -> None:
+    await node.ok("update_working_memory", content="what is at hand", importance=0.7)
+    await node.ok("compress_to_l2_insight", content="Gravity bends light", source_ids=[])
+    await node.error("compress_to_l2_insight", content="some text", source_ids=[7])
+    requests = node.store.sql("SELECT namespace, request_id, status FROM outcomes")
+    assert {status for _, _, status in requests} == {"applied", "refused"}
+    for namespace, request_id, _ in requests:
+        lately = node.store.writer.recent("outcomes", (namespace, request_id))
+        stored = await node.reader.run(partial(find_outcome, namespace=namespace, request_id=request_id))
+        assert lately is not None and outcome_of(lately) == stored

@@ -5,6 +5,8 @@ The snapshots are the contract as clients see it; `just snap` (THALWEG_SNAP=1) w
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 from pathlib import Path
@@ -120,3 +122,13 @@ def test_every_snapshot_is_of_a_tool_that_exists() -> None:
         if path.stem not in names and os.environ.get("THALWEG_SNAP"):
             path.unlink()
         assert path.stem in names or not path.exists(), f"{path.name} has no tool"
+
+
+def test_a_handler_is_read_at_a_glance() -> None:
+    """Twenty lines at most, its signature and its docstring apart."""
+    lines = {}
+    for tool in find_tools():
+        [handler] = ast.parse(inspect.getsource(tool.handler)).body
+        assert isinstance(handler, ast.AsyncFunctionDef) and ast.get_docstring(handler) and handler.end_lineno
+        lines[tool.name] = handler.end_lineno - (handler.body[0].end_lineno or 0)
+    assert {name: count for name, count in lines.items() if count > 20} == {}

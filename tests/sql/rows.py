@@ -29,6 +29,7 @@ def insert_story(cursor: duckdb.DuckDBPyConnection) -> None:
     _calls(cursor)
     _memories(cursor)
     _cognitive(cursor)
+    _patterns(cursor)
     _log(cursor)
 
 
@@ -189,6 +190,18 @@ def _log(cursor: duckdb.DuckDBPyConnection) -> None:
         dlq_partition=3,
         dlq_offset=0,
     )
+
+
+def _patterns(cursor: duckdb.DuckDBPyConnection) -> None:
+    """Two patterns of three sessions; one of them was not met for a hundred days."""
+    long_ago = MONDAY - timedelta(days=100)
+    for name, last in (("Recurring friction: tests are slow", long_ago), ("Recurring friction: the cache is cold", TUESDAY)):
+        identity = {"signal_id": f"pattern-{name[-4:]}", "description": name}
+        for number in range(3):
+            moment = last - timedelta(days=number)
+            insert(cursor, "pattern_signals", session_id=f"p{number}", signalled_at=moment, **identity, topic=DERIVED)
+    given_up = {"pattern_id": "pattern-slow", "last_occurred_at": long_ago, "reason": "not met for 90 days and 10 sessions"}
+    insert(cursor, "pattern_deprecations", **given_up, deprecated_at=TUESDAY, topic=DERIVED)
 
 
 def _cognitive(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -142,10 +142,12 @@ def test_every_table_and_view_becomes_a_parquet_file(store: Database, tmp_path: 
         assert plain.execute(f"SELECT DISTINCT compression FROM parquet_metadata('{file}')").fetchall() == [("ZSTD",)]
 
 
-def test_exporting_into_a_file_is_refused(store: Database, tmp_path: Path) -> None:
+def test_exporting_into_a_file_or_where_nothing_can_be_written_is_refused(store: Database, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Refused, match="is a file"):
         export_parquet(store.cursor(), tmp_path / "file")
+    with pytest.raises(Refused, match="cannot be written to: Not a directory"):
+        export_parquet(store.cursor(), tmp_path / "file" / "below")
 
 
 def test_values_that_json_does_not_have_come_as_text(snapshot: Path) -> None:

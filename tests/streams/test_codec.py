@@ -113,9 +113,17 @@ def test_an_encoded_event_is_a_binary_mode_cloudevent_keyed_by_its_namespace() -
         "ce_type": LINE.encode(),
         "ce_time": b"2026-11-21T12:00:00.250000Z",
         "ce_subject": b"s",
+        "ce_traceparent": b"00-a-b-01",
         "traceparent": b"00-a-b-01",
         "ce_tenant": b"7",
     }
+
+
+def test_the_origins_trace_context_outlives_every_hop() -> None:
+    out = encode(TELEMETRY.name, an_event(extensions={"traceparent": "00-origin-b-01"}))
+    headers = tuple((name, b"00-hop-b-01" if name == "traceparent" else value) for name, value in out.headers)
+    (logged,) = decode(on_the_log(Outgoing(out.topic, out.key, out.value, headers)))
+    assert logged.event.extensions["traceparent"] == "00-origin-b-01"
 
 
 def test_an_event_without_a_time_happened_when_it_was_appended() -> None:

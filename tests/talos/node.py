@@ -81,6 +81,7 @@ class SmallNode:
         self.gateway = Gateway(
             cast(Log, self), self.applied, self.reader, self.indexes, embedder, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
         )
+        self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         self.gateway.projections = Projections(home / "graph", read_graph)
         self._requests = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -216,7 +217,7 @@ def test_extraction_is_total_and_deterministic_and_every_edge_is_legal(
 ) -> None:
     event = entry(content, category, session_id=session_id, domain=domain)
     found = extract(event)
-    assert found == extract(replace(event, data=dict(event.data)))
+    assert found == extract(event.changed(data=dict(event.data)))
     assert bool(found.entities) == bool(content.strip())
     assert len({entity.id for entity in found.entities}) == len(found.entities)
     assert all(entity.text and 0 <= entity.confidence <= 1 for entity in found.entities)
@@ -232,3 +233,11 @@ def test_extraction_is_total_and_deterministic_and_every_edge_is_legal(
 def test_the_ids_do_not_depend_on_what_is_said_of_the_entry(content: str) -> None:
     plain, placed = entry(content), entry(content, session_id=SESSION, domain="technical", confidence=0.3)
     assert [entity.id for entity in extract(plain).entities] == [entity.id for entity in extract(placed).entities]
+
+
+def test_what_is_remembered_of_an_event_is_not_given_for_another_under_its_id() -> None:
+    first = entry("We decided to keep the cache small.")
+    other = replace(first, data={**first.data, "content": "The parser stalled again."})
+    assert extract(first) is extract(replace(first))
+    assert extract(other).entities != extract(first).entities
+    assert extract(replace(first, time=first.time + timedelta(days=1))).entities[0].id != extract(first).entities[0].id

@@ -247,6 +247,7 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
         ("RETURN 1 AS n UNION RETURN 2 AS n", [[1], [2]]),
         ("UNWIND $list AS x WITH x WHERE x > 1 RETURN x AS larger", [[2], [3]]),
         ("MATCH (b:Insight) RETURN DISTINCT b.temporal_precision", [["instant"]]),
+        ("MATCH (p:Protocol) RETURN DISTINCT p.is_live", [[True]]),
     ],
 )
 async def test_every_construct_that_must_work_works(told: SmallNode, cypher: str, expected: list[list[Any]]) -> None:

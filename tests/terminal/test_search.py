@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ SAID = {
     "2026-01-05-harbour": ["The crane at the quay was inspected.", "Its hook has a crack of two millimetres."],
     "2026-01-06-bakery": ["The oven holds its heat badly.", "Rye needs a longer rise than wheat."],
 }
+
+LONG = " ".join(f"The mill on hill number {number} grinds quietly." for number in range(80)) + " The submarine surfaced near the buoy."
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +38,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         client.call("session_open", {"session_id": session, "goal": f"Work on {session[11:]}"})
         for content in said:
             client.call("journal_write", {"content": content, "category": "observation", "session_id": session})
+    old = client.call("belief_create", {"content": "The ferry leaves at eight", "confidence": 0.9, "domain_path": ["sea"]})["belief"]
+    later = {"old_belief_id": old["id"], "new_content": "The ferry leaves at nine", "reason": "new timetable"}
+    client.call("belief_supersede", later)
+    client.call("journal_write", {"content": LONG, "category": "observation"})
     node.settle()
     client.close()
     yield Program(home)
@@ -64,6 +71,42 @@ def test_a_session_is_found_by_what_its_records_say_together_and_says_why(progra
     assert "Work on harbour" in shown and "best +0." in shown and "Its hook has a crack" in shown and "records compared" in shown
     assert program("search", "rye", "--sessions", "--session", "2026-01-05-harbour", "--json").json()["total"] == 1
     assert "Nothing was found" in program("search", "rye", "--sessions", "--as-of", "2020-01-01").out
+    why = program("why", "2026-01-05-harbour", "--query", "crack in the hook of the crane", "--json").json()
+    assert (why["verdict"], why["place"], why["parts"]) == ("returned", 1, first["parts"])
+    second = program("why", "2026-01-06-bakery", "--query", "crack in the hook of the crane", "--limit", "1")
+    assert "outranked" in second.out and "session 2 of 2" in second.out
+    left_out = program("why", "2026-01-05-harbour", "--query", "crack", "--domain", "sea", "--json").json()
+    assert (left_out["verdict"], left_out["filtered_by"]) == ("filtered", ["domains"])
+
+
+def test_what_was_superseded_is_found_only_when_a_moment_is_asked_for_at_which_it_held(program: Program) -> None:
+    now = program("search", "ferry leaves", "--kind", "Belief", "--json").json()
+    [new] = now["hits"]
+    assert new["text"] == "The ferry leaves at nine" and now["total"] == 1
+    then = new["created_at"].replace("Z", "+00:00")
+    before = str(datetime.fromisoformat(then) - timedelta(microseconds=1))
+    for option in ("--as-of", "--valid-at"):
+        [old] = program("search", "ferry leaves", "--kind", "Belief", option, before, "--json").json()["hits"]
+        assert old["text"] == "The ferry leaves at eight"
+    said = program("why", old["record_id"], "--query", "ferry leaves").out
+    assert "superseded" in said and new["record_id"] in said
+    assert program("why", old["record_id"], "--query", "ferry leaves", "--as-of", before, "--json").json()["verdict"] == "returned"
+
+
+def test_a_long_text_is_shown_by_the_passage_that_fits_best_and_says_where_it_stands(program: Program) -> None:
+    [hit] = program("search", "submarine near the buoy", "--kind", "JournalEntry", "--limit", "1", "--json").json()["hits"]
+    passage = LONG[hit["passage"]["start"] : hit["passage"]["end"]]
+    assert hit["text"] == LONG and "submarine" in passage and len(passage) < len(LONG)
+    shown = program("search", "submarine near the buoy", "--kind", "JournalEntry", "--limit", "1").out
+    assert "The submarine surfaced near the buoy." in shown and f"to {hit['passage']['end']} of {len(LONG)}" in shown
+
+
+def test_an_entity_leaves_what_it_was_found_in_and_what_is_related_to_it(program: Program) -> None:
+    [entity] = program("search", "tide gauges", "--kind", "Insight", "--json").json()["hits"]
+    found = program("search", "tide gauges parser crane", "--entity", entity["record_id"], "--json").json()["hits"]
+    assert {(hit["kind"], hit["text"]) for hit in found} == {
+        ("Insight", entity["text"]), ("JournalEntry", entity["text"]), ("Domain", "sea"),
+    }  # fmt: skip
 
 
 def test_filters_leave_out_and_why_says_so(program: Program) -> None:

@@ -35,8 +35,9 @@ def dlq_list(home: Path | None, limit: int, as_json: bool) -> None:
 @dlq.command("show")
 @click.argument("letter_id")
 @HOME
-def dlq_show(letter_id: str, home: Path | None) -> None:
-    """One dead letter with its original bytes.
+@JSON
+def dlq_show(letter_id: str, home: Path | None, as_json: bool) -> None:
+    """One dead letter with its original bytes, as JSON in any case.
 
     \b
     Example: thalweg dlq show 6f1c9a52-…
@@ -48,7 +49,8 @@ def dlq_show(letter_id: str, home: Path | None) -> None:
 @click.argument("letter_ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Replay every dead letter.")
 @HOME
-def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None) -> None:
+@JSON
+def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None, as_json: bool) -> None:
     """Publish original records again after a fix; what was applied before changes nothing.
 
     \b
@@ -57,6 +59,9 @@ def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None)
     if bool(letter_ids) == everything:
         raise click.UsageError("Name dead letters, or give --all.")
     answer = ask(settings_of(home=home).home, "dlq_replay", ids=list(letter_ids), timeout_s=3600.0)
+    if as_json:
+        print_json(answer)
+        return
     click.echo(f"Replayed {answer['replayed']}; {answer['left']} cannot be.")
     for reason in answer["reasons"]:
         click.echo(reason)

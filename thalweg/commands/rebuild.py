@@ -23,7 +23,9 @@ def rebuild(from_log: bool, home: Path | None, as_json: bool) -> None:
     from thalweg.show import show_rows
 
     report = rebuild_store(settings_of(home=home), from_log=from_log)
-    print_json(report) if as_json else show_rows(["what", "value"], [[name, value] for name, value in report.items()], "rebuilt")
+    print_json(report) if as_json else show_rows(
+        ["what", "value"], [[name, value] for name, value in report.items()], "rebuilt", count=False
+    )
 
 
 COMMAND = rebuild

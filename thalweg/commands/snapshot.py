@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
-from thalweg.commands.options import HOME, settings_of
+from thalweg.commands.options import HOME, JSON, print_json, settings_of
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @HOME
-def snapshot(file: Path, home: Path | None) -> None:
+@JSON
+def snapshot(file: Path, home: Path | None, as_json: bool) -> None:
     """Copy tables and views into a DuckDB file of your own.
 
     \b
@@ -21,7 +22,7 @@ def snapshot(file: Path, home: Path | None) -> None:
     from thalweg.store_access import copy_to
 
     copy_to(settings_of(home=home).home, file.absolute())
-    click.echo(f"Written to {file}.")
+    print_json({"file": str(file.absolute()), "bytes": file.stat().st_size}) if as_json else click.echo(f"Written to {file}.")
 
 
 COMMAND = snapshot

@@ -17,7 +17,8 @@ def topics() -> None:
 @topics.command()
 @HOME
 @click.option("--broker", help="sqlite:///path/log.db or kafka://host:port")
-def create(**flags: Any) -> None:
+@JSON
+def create(as_json: bool, **flags: Any) -> None:
     """Create the missing topics.
 
     \b
@@ -26,7 +27,7 @@ def create(**flags: Any) -> None:
     from thalweg.topics_command import create_topics
 
     created = create_topics(settings_of(**flags))
-    click.echo("\n".join(created) if created else "All topics exist.")
+    print_json({"created": created}) if as_json else click.echo("\n".join(created) if created else "All topics exist.")
 
 
 @topics.command()

@@ -115,17 +115,20 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
         raise KeyMissing(missing)
     published = await call.publish((MEMORY.name, event))
     result, is_embedded = await asyncio.gather(decided(call, published, event), caught_up(call, published, "embed"))
-    if call.gateway.embedder is None:
+    embedder = call.gateway.embedder
+    if embedder is None:
         return published, result, "failed"
     if not is_embedded or result is None:
         return published, result, "pending"
-    return published, result, "retried" if await call.read(lambda cursor: _was_retried(cursor, call.namespace, record_id)) else "success"
+    retries = (call.namespace, record_id, embedder.info.space)
+    was_retried = call.gateway.may_hold("embedding_retries", retries) and await call.read(lambda cursor: _has_retries(cursor, retries))
+    return published, result, "retried" if was_retried else "success"
 
 
-def _was_retried(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> bool:
-    """Whether the model had to be asked more than once for the vector."""
-    asked = "SELECT 1 FROM embedding_retries WHERE namespace = ? AND record_id = ?"
-    return bool(cursor.execute(asked, [namespace, record_id]).fetchall())
+def _has_retries(cursor: duckdb.DuckDBPyConnection, retries: tuple[str, str, str]) -> bool:
+    """Whether the model had to be asked more than once for the vector of this namespace, record and space."""
+    asked = "SELECT 1 FROM embedding_retries WHERE namespace = ? AND record_id = ? AND space = ?"
+    return bool(cursor.execute(asked, list(retries)).fetchall())
 
 
 def written(published: Published, fields: Mapping[str, Any], *, pending: bool = False) -> dict[str, Any]:

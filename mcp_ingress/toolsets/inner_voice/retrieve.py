@@ -15,7 +15,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
-from processors.embedding.model import Embedder, encode_query
+from processors.embedding.model import Embedder, ModelInfo, encode_query
 from processors.inner_voice.config import MAX_TOP_K
 from processors.inner_voice.kinds import ID_PREFIXES, SOURCE_TYPES, TableName, trust_tier
 from processors.inner_voice.selection import Hit, adapted_floor, pick
@@ -48,10 +48,7 @@ async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     best = [max(candidate.score for candidate in source.candidates) for source in (thoughts, knowledge) if source.candidates]
     floor_used = adapted_floor(best, asked["floor"], config.min_floor)
     hits = pick([*knowledge.candidates, *thoughts.candidates], floor_used, asked["mix"], asked["top_k"], content_hash)
-    diagnostics: dict[str, Any] = {
-        "provider": PROVIDERS.get(embedder.info.provider, embedder.info.provider),
-        "model": embedder.info.model_id,
-        "dim": embedder.info.dim,
+    diagnostics = _of_model(embedder.info) | {
         "k_req": asked["top_k"],
         "k_ret": len(hits),
         "kg_candidates": knowledge.eligible,
@@ -60,10 +57,16 @@ async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "latency_ms": round((call.clock.monotonic() - started) * 1000),
     }
     _log(diagnostics, asked["floor"], hits, is_quiet=config.is_quiet)
-    if not hits:
-        eligible = thoughts.eligible + knowledge.eligible
-        diagnostics |= {"no_results": True, "reason": "floor_excluded_all" if eligible else "no_candidates"}
-    return {"snippets": [_snippet(hit) for hit in hits], "diagnostics": diagnostics | ({} if is_fresh else {"stale": True})}
+    notes = {} if hits else _nothing(thoughts.eligible + knowledge.eligible)
+    return {"snippets": [_snippet(hit) for hit in hits], "diagnostics": diagnostics | notes | ({} if is_fresh else {"stale": True})}
+
+
+def _of_model(info: ModelInfo) -> dict[str, Any]:
+    return {"provider": PROVIDERS.get(info.provider, info.provider), "model": info.model_id, "dim": info.dim}
+
+
+def _nothing(eligible: int) -> dict[str, Any]:
+    return {"no_results": True, "reason": "floor_excluded_all" if eligible else "no_candidates"}
 
 
 def _parameters(call: Call, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,6 @@ import asyncio
 import functools
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from mcp_ingress.gateway import ANSWER_MARGIN_S, Call, Published
@@ -80,7 +79,7 @@ def telemetry(call: Call, name: str, session_id: str | None, attributes: Mapping
         data["trace_id"] = f"sess-{session_id}"
     identity = derived_id(call.namespace, call.request_id, wire_type(name))
     data["span_id"] = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
-    return TELEMETRY.name, replace(call.event(name, data, subject=session_id), id=identity)
+    return TELEMETRY.name, call.event(name, data, subject=session_id).changed(id=identity)
 
 
 def on_topic(freshness: Freshness, topic: str) -> Freshness:

@@ -11,6 +11,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
 from mcp_ingress.toolsets.talos.search_arguments import checked_limit, search_filter
+from storage.search.engine import Hit
 from streams.clock import format_time
 
 
@@ -23,19 +24,21 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     found = await call.search(query, chosen, limit)
     near = functools.partial(find_related, indexes=call.gateway.indexes, namespace=call.namespace, hits=found.hits)
     related = await call.read(near)
-    results = [
-        {
-            "entity_type": hit.kind,
-            "id": hit.record_id,
-            "content": hit.text,
-            "score": round(hit.score, 6),
-            "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
-            "domain": hit.domain,
-            "related": related[hit.record_id],
-        }
-        for hit in found.hits
-    ]
+    results = [_shown(hit) | {"related": related[hit.record_id]} for hit in found.hits]
     return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
+
+
+def _shown(hit: Hit) -> dict[str, Any]:
+    passage = {} if hit.passage is None else {"passage": {"start": hit.passage.start, "end": hit.passage.end}}
+    return {
+        "entity_type": hit.kind,
+        "id": hit.record_id,
+        "content": hit.text,
+        "score": round(hit.score, 6),
+        "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
+        "domain": hit.domain,
+        **passage,
+    }
 
 
 def _notes(is_fresh: bool, lacking: str | None) -> dict[str, Any]:
@@ -44,6 +47,7 @@ def _notes(is_fresh: bool, lacking: str | None) -> dict[str, Any]:
     return notes if lacking is None else notes | {"degraded": True, "message": lacking}
 
 
+_PLACE = {"type": "integer", "minimum": 0}
 _DAY = {"type": "string", "format": "date"}
 
 TOOL = Tool(
@@ -89,6 +93,12 @@ TOOL = Tool(
                         "created_at": {"type": "string"},
                         "domain": {"type": ["string", "null"]},
                         "related": answers.IDS_SCHEMA,
+                        "passage": {
+                            "type": "object",
+                            "description": "Of a long content the part that fits best: characters from start (inclusive) to end (exclusive)",
+                            "properties": {"start": _PLACE, "end": _PLACE},
+                            "required": ["start", "end"],
+                        },
                     },
                     "required": ["entity_type", "id", "content", "score", "created_at", "domain", "related"],
                 },

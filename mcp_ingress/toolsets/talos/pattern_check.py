@@ -9,7 +9,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from mcp_ingress.toolsets.talos.queries import read_about, read_seen
+from mcp_ingress.toolsets.talos.queries import Seen, read_about, read_seen
 from processors.talos.significance import rate, relevance
 from streams.errors import Refused
 
@@ -31,17 +31,16 @@ async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     read = functools.partial(read_seen, namespace=call.namespace, session_id=session_id, now=call.clock.now())
     names = [pattern["name"] for pattern in patterns]
     cosines, seen = await asyncio.gather(call.cosines(about, names), call.read(read))  # the model on one core, the store on another
-    answer = {
-        "success": True,
-        "matching_patterns": _matching(patterns, cosines, seen.indicators),
-        "emerging_signals": [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in seen.signals] if with_emerging else [],
-        "significance": {"score": (rating := rate(seen.counts)).score, "level": rating.level},
-    }
-    if not is_fresh:
-        answer["stale"] = True
-    if cosines is None:
-        answer |= {"degraded": True, "message": "No embedder answers: patterns are ranked by indicators and occurrences only."}
-    return answer
+    answer = {"success": True, "matching_patterns": _matching(patterns, cosines, seen.indicators), **_rated(seen, with_emerging)}
+    stale = {} if is_fresh else {"stale": True}
+    without = {"degraded": True, "message": "No embedder answers: patterns are ranked by indicators and occurrences only."}
+    return answer | stale | (without if cosines is None else {})
+
+
+def _rated(seen: Seen, with_emerging: bool) -> dict[str, Any]:
+    rating = rate(seen.counts)
+    signals = [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in seen.signals] if with_emerging else []
+    return {"emerging_signals": signals, "significance": {"score": rating.score, "level": rating.level}}
 
 
 def _matching(patterns: list[dict[str, Any]], cosines: list[float] | None, now: set[str]) -> list[dict[str, Any]]:

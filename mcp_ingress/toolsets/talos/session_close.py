@@ -34,11 +34,9 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     published = await call.publish((MEMORY.name, answers.request(call, "talos.session.closed", stated)))
     result, counters, problem = None, None, None
     try:
-        waits = (
-            call.applied(seen, timeout_s=answers.time_left(call, call.gateway.limits.write_wait_s)),
-            answers.caught_up(call, published, "extract"),
-        )
-        result, *_ = await asyncio.gather(answers.decided(call, published, session_id), *waits)
+        counted = call.applied(seen, timeout_s=answers.time_left(call, call.gateway.limits.write_wait_s))
+        found = answers.caught_up(call, published, "extract")
+        result, *_ = await asyncio.gather(answers.decided(call, published, session_id), counted, found)
         if result is not None:
             counters = await call.read(functools.partial(count_session, namespace=call.namespace, session_id=session_id))
     except Unavailable as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from mcp_ingress.gateway import Call
@@ -22,7 +21,7 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     asked = answers.event(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
     near = await near_to(call, draft.content)
     if near.similar:
-        asked = replace(asked, data={**asked.data, "similar": near.similar})  # the id stays that of the request
+        asked = asked.changed(data={**asked.data, "similar": near.similar})  # the id stays that of the request
     published = await answers.publish(call, asked)
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, stated_as=made)

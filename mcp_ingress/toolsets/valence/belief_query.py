@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
-from mcp_ingress.toolsets.valence.belief_search import Conditions, search_beliefs
+from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, search_beliefs
 from processors.embedding.query import encoded_query
 
 
@@ -19,28 +19,29 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     limit = answers.checked_limit(arguments)
     asked = answers.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh("embed")
-    entity_id = None
-    if asked is not None:
-        entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
-        if entity_id is None:
-            raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
+    entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
     vector, _, space = await encoded_query(call.gateway.embedder, query)
     indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
     found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, held, query, vector, conditions, limit, now, space=space))
-    shown = [
-        match.belief
-        | {
-            "relevance_score": round(match.score, 6),
-            "score_parts": {name: round(part, 6) for name, part in match.parts.items()},
-        }
-        for match in found
-    ]
-    fields: dict[str, Any] = {"beliefs": shown, "total_count": total}
+    fields: dict[str, Any] = {"beliefs": [_shown(match) for match in found], "total_count": total}
     if vector is None:
         fields |= {"degraded": True, "message": "No embedder answers: beliefs are found by their words only."}
     return answers.shown(fields, is_fresh)
+
+
+async def _canonical(call: Call, entity_id: str) -> str:
+    """The entity that this one has become part of, or itself. Raises Refused when there is none."""
+    found: str | None = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=entity_id))
+    if found is None:
+        raise answers.not_found("ENTITY_NOT_FOUND", "entity", entity_id)
+    return found
+
+
+def _shown(match: Found) -> dict[str, Any]:
+    parts = {name: round(part, 6) for name, part in match.parts.items()}
+    return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts}
 
 
 TOOL = Tool(

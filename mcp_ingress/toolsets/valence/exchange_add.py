@@ -43,7 +43,7 @@ async def _captured(call: Call, session_id: str, role: str, content: str) -> lis
     said = {"session_id": session_id, "content": found.content, "confidence": found.score, "signal": found.signal}
     asked = answers.event(own, "valence.insight.extracted", said)
     near = await near_to(call, found.content)
-    return [replace(asked, data={**asked.data, "similar": near.similar}) if near.similar else asked]
+    return [asked.changed(data={**asked.data, "similar": near.similar}) if near.similar else asked]
 
 
 TOOL = Tool(

@@ -22,7 +22,7 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     asked = answers.event(call, "valence.insight.extracted", {**arguments, "session_id": session_id})
     near = await near_to(call, draft.content)
     if near.similar:
-        asked = replace(asked, data={**asked.data, "similar": near.similar})  # the id stays that of the request
+        asked = asked.changed(data={**asked.data, "similar": near.similar})  # the id stays that of the request
     published = await answers.publish(call, asked)
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, stated_as=made)
@@ -30,11 +30,8 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
         ids = {"insight_id": object_id(asked, INSIGHT), "belief_id": made, "session_id": session_id}
         fields: dict[str, Any] = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
         return answers.answered(published, ids, fields, pending=True, problem=problem)
-    tensions: list[Any] = []
-    if result["deduplicated"]:
-        belief = await belief_after(call, result["belief_id"])
-    else:
-        belief, tensions = await stated(call, made, near)
+    is_held = result["deduplicated"]
+    belief, tensions = (await belief_after(call, result["belief_id"]), []) if is_held else await stated(call, made, near)
     ids = {name: result[name] for name in ("insight_id", "belief_id", "session_id")}
     fields = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
     return answers.answered(published, ids, fields)

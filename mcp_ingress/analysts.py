@@ -1,0 +1,108 @@
+"""Analysts' SQL over HTTP: `POST /sql` asks what `thalweg sql` asks, of the same snapshot, in the same kind of child.
+
+Who may ask sees everything in the store, of every namespace: the endpoint is there only where a setting says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from mcp_ingress.limits import RateLimits
+from storage.sql.run import MAX_SQL_BYTES, run_sql
+from streams.errors import Refused, ThalwegError, Unavailable
+
+SQL_PATH = "/sql"
+AT_ONCE = 2
+MAX_BODY = 2 * MAX_SQL_BYTES
+_BOUNDS: dict[str, tuple[type[int] | type[float], float, float]] = {
+    "max_age_s": (float, 0, 86_400),
+    "timeout_s": (float, 0.1, 30),
+    "max_rows": (int, 1, 100_000),
+}
+SnapshotOf = Callable[[float], Path]
+"""A snapshot at most so many seconds old; blocks while one is made."""
+
+
+class SqlEndpoint:
+    """Answers `{"sql": …, "max_age_s"?, "timeout_s"?, "max_rows"?}` with columns, types, rows and the snapshot's age; two at once."""
+
+    def __init__(self, snapshot_of: SnapshotOf, limits: RateLimits) -> None:
+        self._snapshot_of = snapshot_of
+        self._limits = limits
+        self._running = 0
+
+    def route(self, security: TransportSecuritySettings) -> Route:
+        """Where it is served; Host and Origin are checked as they are for MCP."""
+        checked = TransportSecurityMiddleware(security)
+
+        async def answer(request: Request) -> Response:
+            return await checked.validate_request(request, is_post=True) or await self._answer(request)
+
+        return Route(SQL_PATH, answer, methods=["POST"])
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            self._limits.take(f"sql/{request.state.principal.name}")
+            asked = _read(await _body(request))
+            return _json(200, await self._run(asked))
+        except Refused as error:
+            status = 429 if error.error_code == "rate_limited" else 400
+            return _json(status, {**error.extra, "error": error.error_code, "message": error.message})
+        except Unavailable as error:
+            return _json(503, {**error.extra, "error": error.code, "message": error.message})
+        except ThalwegError as error:
+            return _json(500, {"error": error.code, "message": error.message})
+
+    async def _run(self, asked: dict[str, Any]) -> dict[str, Any]:
+        if self._running >= AT_ONCE:
+            raise Unavailable(f"{AT_ONCE} questions are being answered; try again in a second.", retry_after_ms=1000)
+        self._running += 1
+        try:
+            return await asyncio.to_thread(self._ask, asked)
+        finally:
+            self._running -= 1
+
+    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+        snapshot = self._snapshot_of(float(asked.pop("max_age_s", 1.0)))
+        return run_sql(snapshot, asked.pop("sql"), **asked).to_json()
+
+
+async def _body(request: Request) -> bytes:
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY:
+            raise Refused(f"The body is longer than {MAX_BODY} bytes.")
+    return body
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    """What is asked. Raises Refused naming the field."""
+    try:
+        asked = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        asked = None
+    if not isinstance(asked, dict) or not isinstance(asked.get("sql"), str):
+        raise Refused('The body must be a JSON object with a text `sql`, such as {"sql": "FROM sessions"}.')
+    for name, value in asked.items():
+        if name == "sql":
+            continue
+        if name not in _BOUNDS:
+            raise Refused(f"There is no field `{name}`. Accepted: sql, {', '.join(_BOUNDS)}.")
+        kind, least, most = _BOUNDS[name]
+        if isinstance(value, bool) or not isinstance(value, int | kind) or not least <= value <= most:
+            raise Refused(f"The field `{name}` must be a number from {least:g} to {most:g}.")
+    return asked
+
+
+def _json(status: int, body: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(body), status, media_type="application/json")
