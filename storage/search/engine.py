@@ -55,12 +55,18 @@ class SearchIndexes(HeldIndexes):
         self._remembered: dict[Hashable, tuple[int, Any]] = {}
 
     def open(self, positions: Mapping[str, int]) -> None:
-        """What `HeldIndexes.open` does; where there are many relations they are read in the background, not by the first search."""
+        """What `HeldIndexes.open` does; where there is much, what searches remember is read in the background, not by the first of them."""
         super().open(positions)
         cursor = self._connect()
-        if sum(self._rows.at(cursor, self._generation)[table] for table in FOLLOWED) > WARMED_ROWS:
-            self._warming = threading.Thread(target=self._follow, args=(cursor,), name="warm-relations")
+        many = sum(self._rows.at(cursor, self._generation)[table] for table in FOLLOWED) > WARMED_ROWS
+        if many or self.are_counted():
+            self._warming = threading.Thread(target=self._warm, args=(cursor, many), name="warm-searches")
             self._warming.start()
+
+    def _warm(self, cursor: duckdb.DuckDBPyConnection, has_relations: bool) -> None:
+        if has_relations:
+            self._follow(cursor)
+        self.remember_words()
 
     def close(self, *, save: bool = True) -> None:
         super().close(save=save)

@@ -222,13 +222,17 @@ class HeldIndexes:
                 until = time.monotonic() + LINK_S
                 while self._vectors.link(64) and time.monotonic() < until:
                     pass
-        if self._keywords_ready:
-            self._index_of_keywords().remember_frequent(self._are_counted, self._closing.is_set, self._pace.pause)
+        self.remember_words()
         due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= self.save_s)
         if due and not self._is_rebuilding():
             self.save()
 
-    def _are_counted(self) -> bool:
+    def remember_words(self) -> None:
+        """Look for the documents of frequent words, where all that hold one are counted and they are not known yet."""
+        if self._keywords_ready:
+            self._index_of_keywords().remember_frequent(self.are_counted, self._closing.is_set, self._pace.pause)
+
+    def are_counted(self) -> bool:
         """Whether there are so many beliefs that counting those which hold a word takes time: of nothing else all matches are counted."""
         cursor = self._connect()
         (beliefs,) = counts(cursor, "valence_beliefs")

@@ -64,9 +64,11 @@ def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(
     store.write("doubted", "the river bends", created_at=START, to=indexes)
     believe(store, "doubted", 0)
     store.connection.execute("INSERT INTO prunes VALUES ('doubted', '', ?, 'a', ?, 0, 0, '')", [START + timedelta(days=3), DERIVED])
-    for moment in ("known_at", "valid_at"):
-        assert "doubted" in ids(indexes, store, Filter("a", **{moment: MOMENT + timedelta(days=2)}))
-        assert "doubted" not in ids(indexes, store, Filter("a", **{moment: MOMENT + timedelta(days=3)}))
+    before, after = MOMENT + timedelta(days=2), MOMENT + timedelta(days=3)
+    for meets in (Filter("a", known_at=before), Filter("a", valid_at=before)):
+        assert "doubted" in ids(indexes, store, meets)
+    for misses in (Filter("a", known_at=after), Filter("a", valid_at=after)):
+        assert "doubted" not in ids(indexes, store, misses)
     assert ids(indexes, store, Filter("a", known_at=MOMENT + timedelta(days=4))) == ["head", "old"]
     assert ids(indexes, store, Filter("a", known_at=MOMENT + timedelta(days=5))) == ["head"]
     assert ids(indexes, store, Filter("a", known_at=MOMENT - timedelta(days=1))) == []
