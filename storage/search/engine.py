@@ -175,7 +175,7 @@ class SearchIndexes(HeldIndexes):
 
     def listen(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> Heard:
         """What a search can do while its text is encoded: the keyword side, and bringing up to date what is remembered of the tables."""
-        with self._pace.searching():
+        with self.searching():
             heard = Heard(*self.keyword_side(cursor, text, filter, KEYWORD_DEPTH, alone=False))
             self._follow(cursor)
             return heard
@@ -206,7 +206,7 @@ class SearchIndexes(HeldIndexes):
         what `listen` gave for this text and filter.
         """
         size = pool or max(3 * limit, MIN_POOL)
-        with self._pace.searching():
+        with self.searching():
             is_live = space is None or (self.model is not None and space == self.model.space)
             is_ranked = is_live and tokens is not None and vector is not None and weights is None and bool(self.late.tokens)
             allowed = self.allowed(cursor, filter)

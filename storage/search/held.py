@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -69,6 +70,10 @@ class HeldIndexes:
         self._closing = threading.Event()
         self._pace = Pace()
         self._rebuilding: Future[None] | None = None
+
+    def searching(self) -> AbstractContextManager[None]:
+        """What works in the background gives way while the block runs."""
+        return self._pace.searching()
 
     def open(self, positions: Mapping[str, int]) -> None:
         """Load what is whole and not ahead of the table, whose positions ("topic/partition" -> next offset) these are.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from typing import Any
 
@@ -9,7 +10,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
-from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, search_beliefs
+from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, pool_of, search_beliefs
 from processors.embedding.query import encoded_query
 
 
@@ -22,9 +23,10 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
-    vector, _, space = await encoded_query(call.gateway.embedder, query)
     indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
-    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, held, query, vector, conditions, limit, now, space=space))
+    listening = call.read(lambda cursor: listen(cursor, indexes, held, query, conditions, pool_of(limit), now))
+    heard, (vector, _, space) = await asyncio.gather(listening, encoded_query(call.gateway.embedder, query))
+    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, heard, vector, call.namespace, limit, now, space=space))
     fields: dict[str, Any] = {"beliefs": [_shown(match) for match in found], "total_count": total}
     if vector is None:
         fields |= {"degraded": True, "message": "No embedder answers: beliefs are found by their words only."}

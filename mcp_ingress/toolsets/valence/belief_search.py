@@ -43,35 +43,65 @@ class Found:
     parts: Mapping[str, float]
 
 
-def search_beliefs(
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What is known of a search without the meaning of its text: (n,) arrays over all beliefs, and the best by words."""
+
+    beliefs: Beliefs
+    allowed: np.ndarray
+    matches: np.ndarray
+    """Allowed, and with a word of the text."""
+    said: Mapping[int, float]
+    """BM25 by label."""
+
+
+def listen(
     cursor: duckdb.DuckDBPyConnection,
     indexes: SearchIndexes,
     held: HeldBeliefs,
     text: str,
-    vector: np.ndarray | None,
     conditions: Conditions,
+    pool: int,
+    now: datetime,
+) -> Heard:
+    """Filters first, then words: what a search can do while its text is encoded."""
+    with indexes.searching():
+        beliefs = held.of(cursor, conditions.namespace)
+        allowed = _allowed(cursor, beliefs, conditions, now)
+        asked = without_grammar(text)
+        matches = indexes.holding(cursor, asked, conditions.namespace, beliefs.members) & allowed
+        return Heard(beliefs, allowed, matches, dict(indexes.words(cursor, asked, conditions.namespace, pool, beliefs.labels[allowed])))
+
+
+def search_beliefs(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: SearchIndexes,
+    heard: Heard,
+    vector: np.ndarray | None,
+    namespace: str,
     limit: int,
     now: datetime,
     *,
     space: str | None = None,
 ) -> tuple[list[Found], int]:
-    """The best of all matches, and how many matches there are. Filters first; a match shares a word or has cosine >= .30."""
-    beliefs = held.of(cursor, conditions.namespace)
-    allowed = _allowed(cursor, beliefs, conditions, now)
-    if not allowed.any():
-        return [], 0
-    asked, pool, members = without_grammar(text), max(3 * limit, MIN_POOL), beliefs.members
-    matches = indexes.holding(cursor, asked, conditions.namespace, members) & allowed
-    said = dict(indexes.words(cursor, asked, conditions.namespace, pool, beliefs.labels[allowed]))
-    best: Matches = []
-    if vector is not None:
-        near, best = indexes.within(vector, MIN_COSINE, members, allowed, pool, space=space)
-        matches |= near
-    chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
-    meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
-    most = max(said.values(), default=0.0)
-    semantic = {label: _semantic(float(cosine), said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning, strict=True)}
-    return _ranked(cursor, conditions.namespace, beliefs, semantic, limit, now), int(matches.sum())
+    """The best of all matches, and how many matches there are. A match shares a word or has cosine >= .30."""
+    with indexes.searching():
+        beliefs, matches, said, best = heard.beliefs, heard.matches, heard.said, Matches()
+        if vector is not None:
+            near, best = indexes.within(vector, MIN_COSINE, beliefs.members, heard.allowed, pool_of(limit), space=space)
+            matches = matches | near
+        chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
+        meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
+        most = max(said.values(), default=0.0)
+        semantic = {
+            label: _semantic(cosine, said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
+        }
+        return _ranked(cursor, namespace, beliefs, semantic, limit, now), int(matches.sum())
+
+
+def pool_of(limit: int) -> int:
+    """How many each side brings, so that `limit` are among them."""
+    return max(3 * limit, MIN_POOL)
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:
