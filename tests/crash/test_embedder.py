@@ -96,6 +96,7 @@ async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(
         written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
     token = Freshness.from_json(written["freshness"])
     assert await node.applied.wait(token, timeout_s=10.0, stages=("extract",))
+    await node.health.observe()  # from here on the stage is seen to be behind
     assert not await node.applied.wait(token, timeout_s=1.0, stages=("embed",))
     report = await node.health.report()
     assert (report["dead_letters"], report["stages"]["embed"]["failure"]) == ({}, None)
