@@ -134,7 +134,7 @@ async def _batch(stage: Stage, waiting: asyncio.Queue[Any]) -> list[tuple[Any, R
     first = await waiting.get()
     batch = [(first, to_record(first.message))]
     if waiting.qsize() < stage.batch_size - 1:
-        await stage.gather([batch[0][1]])
+        await stage.gather()
     left = stage.batch_size - stage.may_concern(batch[0][1])
     while left > 0 and not waiting.empty():
         event = waiting.get_nowait()

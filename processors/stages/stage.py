@@ -49,8 +49,6 @@ class Stage(ABC):
     batch_size: ClassVar[int] = 16
     gather_s: ClassVar[float] = 0.0
     """How long a batch gathers beyond what is there while nobody waits for this stage, so that fewer progress marks are written."""
-    idle_gather_s: ClassVar[float] = 0.0
-    """The same for a batch of which nothing concerns the stage."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
     needs_store: ClassVar[bool] = False
@@ -59,11 +57,10 @@ class Stage(ABC):
     _applied: AppliedPositions | None = None
     """Tells whether somebody waits; a stage without the store is one that somebody may wait for elsewhere."""
 
-    async def gather(self, records: Sequence[Record]) -> None:
-        """Wait for the batch's company, as long as there is time."""
-        seconds = self.gather_s if any(map(self.may_concern, records)) else max(self.gather_s, self.idle_gather_s)
-        if seconds and self._applied is not None:
-            await self._applied.calm(self.name, seconds)
+    async def gather(self) -> None:
+        """Wait for a batch's company, as long as there is time."""
+        if self.gather_s and self._applied is not None:
+            await self._applied.calm(self.name, self.gather_s)
 
     def may_concern(self, record: Record) -> bool:
         """False when every event of the record is surely of a type that is not accepted: nothing in it needs to be decoded."""

@@ -68,7 +68,7 @@ class Tensions(Stage):
     needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
     batch_size = 64
-    idle_gather_s = 1.0
+    gather_s = 1.0
 
     _applied: AppliedPositions
 

@@ -9,7 +9,7 @@ takes 100 ms instead of 12 as soon as something else needs a core (docs/adr/0003
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -67,9 +67,12 @@ def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
     return np.argpartition(scores, -depth)[-depth:]
 
 
-def close_pairs(codes: np.ndarray, scales: np.ndarray, queries: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def close_pairs(
+    codes: np.ndarray, scales: np.ndarray, queries: np.ndarray, least: float, pause: Callable[[], None]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which of (n, dim) int8 rows, times their (n,) scales, have a product of at least this with which of (m, dim) queries:
-    places of rows, numbers of queries, products, in the order of the rows. A block of rows is unpacked once for all queries."""
+    places of rows, numbers of queries, products, in the order of the rows. A block of rows is unpacked once for all queries;
+    several queries are work that nobody waits for: `pause` is called after each block."""
     if len(queries) == 1:
         scores = products(codes, scales, queries[0])
         near = np.flatnonzero(scores >= least)
@@ -80,6 +83,7 @@ def close_pairs(codes: np.ndarray, scales: np.ndarray, queries: np.ndarray, leas
         found *= scales[start : start + len(block), None]
         rows, numbers = np.nonzero(found >= least)
         parts.append((rows + start, numbers, found[rows, numbers]))
+        pause()
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     places, whose, near = (np.concatenate(column) for column in zip(*parts, strict=True))

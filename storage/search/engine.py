@@ -98,7 +98,7 @@ class SearchIndexes(HeldIndexes):
     def nearest_to_each(self, vectors: np.ndarray, k: int, least: float, *, space: str | None = None) -> list[Matches]:
         """For each of (n, dim) unit vectors of `space` the k records of all namespaces with at least this cosine, best first."""
         index = self._index_of(space)
-        return index.search_many(vectors, k, least) if index is not None else [[] for _ in vectors]
+        return index.search_many(vectors, k, least, self._pace.pause) if index is not None else [[] for _ in vectors]
 
     def vectors(self, labels: np.ndarray, *, space: str | None = None) -> dict[int, np.ndarray]:
         """Those of a few labels that have a vector in `space`, with it."""

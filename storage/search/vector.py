@@ -11,7 +11,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -172,13 +172,14 @@ class VectorIndex:
         best = np.argsort(-exact, kind="stable")[:k]
         return list(zip(labels[close[best]].tolist(), exact[best].tolist(), strict=True))
 
-    def search_many(self, vectors: np.ndarray, k: int, least: float) -> list[Matches]:
-        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all."""
+    def search_many(self, vectors: np.ndarray, k: int, least: float, pause: Callable[[], None] = lambda: None) -> list[Matches]:
+        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all of
+        several, with a `pause` after each millisecond or two."""
         count, queries = self._count, np.asarray(vectors, np.float32)
         if count > EXACT_ROWS:
             return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
         error = error_of(self._widest)
-        places, whose, rough = close_pairs(self._codes[:count], self._scales[:count], queries, least - error)
+        places, whose, rough = close_pairs(self._codes[:count], self._scales[:count], queries, least - error, pause)
         found: list[Matches] = []
         for number, query in enumerate(queries):
             own = whose == number

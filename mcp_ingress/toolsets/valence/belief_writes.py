@@ -41,10 +41,14 @@ async def near_to(call: Call, content: str) -> Near:
     if vector is None:
         return Near()
     indexes, namespace = call.gateway.indexes, call.namespace
+
+    def look(cursor: duckdb.DuckDBPyConnection) -> dict[str, float]:
+        with indexes.searching():
+            [near] = nearest_held(cursor, indexes, namespace, vector[None], CANDIDATE_COSINE, CANDIDATES, space=space)
+        return near
+
     try:
-        [near] = await call.read(
-            lambda cursor: nearest_held(cursor, indexes, namespace, vector[None], CANDIDATE_COSINE, CANDIDATES, space=space)
-        )
+        near = await call.read(look)
     except Unavailable:
         return Near(vector, None, space)
     return Near(vector, near, space)
