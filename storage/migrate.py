@@ -52,7 +52,15 @@ def migrate(cursor: duckdb.DuckDBPyConnection, now: datetime, migrations: list[M
             "Make a fresh one from the log with `thalweg rebuild --from-log`."
         )
     for migration in fresh:
-        _apply(cursor, migration, now)
+        try:
+            _apply(cursor, migration, now)
+        except (duckdb.CatalogException, duckdb.BinderException) as error:  # something that an earlier one makes is not there
+            if not applied:
+                raise
+            raise StoreError(
+                f"The store was made by another thalweg: schema version {migration.version} does not fit it. "
+                "Make a fresh one from the log with `thalweg rebuild --from-log`."
+            ) from error
     return [migration.version for migration in fresh]
 
 

@@ -184,6 +184,14 @@ def test_a_store_whose_schema_has_a_gap_is_of_another_program_and_is_refused_wit
         migrate(cursor, NOW)
 
 
+def test_a_store_on_which_no_later_migration_fits_is_refused_with_what_to_do() -> None:
+    cursor = Database(None).cursor()
+    migrate(cursor, NOW, [Migration(1, "other", "CREATE TABLE other (x INTEGER)")])
+    with pytest.raises(StoreError, match=r"version 2 does not fit it\. .*rebuild --from-log"):
+        migrate(cursor, NOW)
+    assert cursor.execute("SELECT count(*) FROM schema_migrations").fetchone() == (1,)
+
+
 def test_a_store_of_a_newer_program_is_refused_with_what_to_do() -> None:
     cursor = Database(None).cursor()
     migrate(cursor, NOW, [*known_migrations(), Migration(9000, "future", "CREATE TABLE future (x INTEGER)")])
