@@ -42,11 +42,21 @@ class SessionHit:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """`total`: sessions that were found, before the limit. `degraded`: what was missing, a sentence, or None."""
+    """`ranked`: all that were found, best first, of which `limit` were asked for. `degraded`: what was missing, a sentence, or None."""
 
-    sessions: list[SessionHit]
-    total: int
+    ranked: list[SessionHit]
+    limit: int
     degraded: str | None = None
+
+    @property
+    def sessions(self) -> list[SessionHit]:
+        """What was asked for."""
+        return self.ranked[: self.limit]
+
+    @property
+    def total(self) -> int:
+        """How many were found, before the limit."""
+        return len(self.ranked)
 
 
 def search_sessions(
@@ -61,22 +71,6 @@ def search_sessions(
     space: str | None = None,
 ) -> SessionResult:
     """The sessions, best first. Records without a session are passed over; arguments are those of `SearchIndexes.search`."""
-    found, degraded = rank_sessions(engine, cursor, text, vector, filter, limit, tokens=tokens, space=space)
-    return SessionResult(found[:limit], len(found), degraded)
-
-
-def rank_sessions(
-    engine: SearchIndexes,
-    cursor: duckdb.DuckDBPyConnection,
-    text: str,
-    vector: np.ndarray | None,
-    filter: Filter,
-    limit: int,
-    *,
-    tokens: Tokens | None = None,
-    space: str | None = None,
-) -> tuple[list[SessionHit], str | None]:
-    """All sessions that a search for `limit` of them compares, best first, and what was missing."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
     most = max(limit, SESSIONS)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
@@ -91,7 +85,7 @@ def rank_sessions(
         hits = grouped.get(session_id, [])
         parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
-    return sorted(found, key=lambda hit: (-hit.score, hit.session_id)), records.degraded
+    return SessionResult(sorted(found, key=lambda hit: (-hit.score, hit.session_id)), limit, records.degraded)
 
 
 def _told(hits: Iterable[Hit]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from storage.search.engine import SearchIndexes
 from storage.search.planner import Filter
-from storage.search.sessions import rank_sessions
+from storage.search.sessions import search_sessions
 from storage.search.tokens import Tokens
 from storage.search.why import Explanation, failed_filters, filter_reason
 
@@ -42,7 +42,7 @@ def explain_session(
     if failed:
         reasons = tuple(f"None of its {records} records: {filter_reason(filter, name)}" for name in failed)
         return Explanation("filtered", filtered_by=failed, reasons=reasons)
-    ranked, _ = rank_sessions(indexes, cursor, text, vector, filter, limit, tokens=tokens, space=space)
+    ranked = search_sessions(indexes, cursor, text, vector, filter, limit, tokens=tokens, space=space).ranked
     place, found = next(((place, hit) for place, hit in enumerate(ranked, 1) if hit.session_id == session_id), (None, None))
     if place is None or found is None:
         return Explanation(
