@@ -23,6 +23,7 @@ from streams.errors import SettingsError
 from streams.topics import INVOCATIONS
 from tests.ingress.lines import INITIALIZE, INITIALIZED, WAIT_S, Lines, calling
 from tests.ingress.parts import events_on, opened_log
+from tests.processes import ended
 from thalweg import paths
 from thalweg.paths import socket_path
 from thalweg.pump import Pump
@@ -95,16 +96,9 @@ async def kill_node(home: Path) -> int:
     pid = started(home)[-1]
     os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(WAIT_S):
-        while _runs(pid):
+        while not ended(pid):
             await asyncio.sleep(0.01)
     return pid
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -238,7 +232,7 @@ async def test_a_signal_ends_the_pump_at_once_and_the_node_stays(tmp_path: Path,
         begun = time.monotonic()
         assert await peer.exit_code() == -how
         assert time.monotonic() - begun < 1
-        assert _runs(started(tmp_path)[0])
+        assert not ended(started(tmp_path)[0])
 
 
 async def test_a_node_that_does_not_start_is_an_answer_and_a_sentence_with_the_end_of_its_log(tmp_path: Path) -> None:
@@ -260,7 +254,7 @@ async def test_a_record_of_every_call_reaches_the_log_through_a_killed_node(tmp_
         await peer.result(calling(2, "echo", {"thalweg/request_id": "r-2"}))
         os.kill(started(tmp_path)[-1], signal.SIGTERM)
         async with asyncio.timeout(WAIT_S):
-            while any(_runs(pid) for pid in started(tmp_path)):
+            while not all(ended(pid) for pid in started(tmp_path)):
                 await asyncio.sleep(0.01)
     async with opened_log(tmp_path / "log.db") as log:
         assert {event.data["request_id"] for event in await events_on(log, INVOCATIONS.name)} == {"r-1", "r-2"}

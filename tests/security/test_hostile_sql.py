@@ -19,6 +19,7 @@ from storage.sql.child import answer, connect
 from storage.sql.run import run_sql
 from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
+from tests.processes import ended
 
 pytestmark = pytest.mark.process  # each query is a process of its own
 
@@ -266,13 +267,6 @@ def burns_time(pid: int) -> bool:
     return int(user) + int(system) > os.sysconf("SC_CLK_TCK")
 
 
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's notice of a parent's death is Linux's")
 def test_a_query_ends_with_the_process_that_asked_also_when_that_is_killed(snapshot: Path) -> None:
     asker = subprocess.Popen([sys.executable, "-c", ASKER, str(snapshot)], stderr=subprocess.DEVNULL)
@@ -282,4 +276,4 @@ def test_a_query_ends_with_the_process_that_asked_also_when_that_is_killed(snaps
     finally:
         asker.kill()
         asker.wait(10)
-    until(lambda: gone(child), "the query outlives who asked for it", 5.0)
+    until(lambda: ended(child), "the query outlives who asked for it", 5.0)
