@@ -38,6 +38,8 @@ class AppliedPositions:
         self._stages: dict[tuple[str, Partition], int] = {}
         self._waiters: list[_Waiter] = []
         self._asked: asyncio.Future[None] | None = None
+        self._hurried: dict[str, asyncio.Future[None]] = {}
+        """By stage, while it gathers: done when somebody in a hurry begins to wait for it."""
 
     def advance(self, applied: Mapping[Partition, int], stages: StagePositions) -> None:
         """Raise the positions (never lowers one) and wake whoever waited for them."""
@@ -85,13 +87,21 @@ class AppliedPositions:
             return True
         waiter = _Waiter(freshness, stages, patient, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
-        if not patient and self._asked is not None and not self._asked.done():
-            self._asked.set_result(None)
+        if not patient:
+            self._hurry(stages)
         try:
             await asyncio.wait_for(waiter.woken, timeout_s)
         except TimeoutError:
             return False
         return True
+
+    def _hurry(self, stages: Collection[str]) -> None:
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(None)
+        for stage in stages:
+            hurried = self._hurried.pop(stage, None)
+            if hurried is not None:
+                hurried.set_result(None)
 
     # --- for the stages: is there time to gather company
 
@@ -101,10 +111,9 @@ class AppliedPositions:
 
     async def calm(self, stage: str, seconds: float) -> None:
         """Return after so long, at once when somebody in a hurry waits for the stage."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        while (left := until - loop.time()) > 0 and not self.is_awaited(stage):
-            await asyncio.wait({self.asked()}, timeout=left)
+        if not self.is_awaited(stage):
+            hurried = self._hurried.setdefault(stage, asyncio.get_running_loop().create_future())
+            await asyncio.wait({hurried}, timeout=seconds)
 
     # --- for the materialiser: when is a transaction worth its while
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import numpy as np
 import orjson
 
 from processors.stages.stage import Stage
@@ -20,7 +21,7 @@ from processors.talos.canonical import canonical_form
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
-from storage.vectors import read_vector
+from storage.search.vector import Matches
 from streams.errors import Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
@@ -48,7 +49,6 @@ def _earlier(key: str, most: int) -> str:
 
 _SAME_FORM = _earlier("canonical_form", CANDIDATES)
 _NAMED = _earlier("entity_id", POOL)
-_VECTORS = "SELECT label, vector FROM embeddings WHERE space = $space AND label IN (SELECT unnest($labels))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,8 @@ class Dedup(Stage):
         await self._wait_for(events)
         news = [[_New(logged, record) for record in self._records(logged)] for logged in events]
         flat = [new for group in news for new in group]
-        found = await self._reader.run(lambda cursor: self._find(cursor, flat)) if flat else []
-        facts = iter(self._similar(new, similar) for new, similar in zip(flat, found, strict=True))
-        return [[next(facts) for _ in group] for group in news]
+        found = iter(await self._reader.run(lambda cursor: self._find(cursor, flat)) if flat else ())
+        return [[self._similar(new, similar) for new in group if (similar := next(found))] for group in news]
 
     def _records(self, logged: LoggedEvent) -> list[similarity.Record]:
         return [
@@ -138,18 +137,28 @@ class Dedup(Stage):
         model = self._indexes.model
         if model is None or not news:
             return {}
-        labels = {number: document_label(new.namespace, new.record.record_id) for number, new in news.items()}
-        vectors = dict(cursor.execute(_VECTORS, {"space": model.space, "labels": list(labels.values())}).fetchall())
-        near: dict[int, dict[int, float]] = {}
-        for number, label in labels.items():
-            if label in vectors:
-                matches = self._indexes.nearest(cursor, read_vector(vectors[label]), POOL, space=model.space)
-                near[number] = {other: cosine for other, cosine in matches if cosine >= similarity.SIMILAR_COSINE and other != label}
-        wanted = sorted({other for found in near.values() for other in found})
-        if not wanted:
+        own = {number: document_label(new.namespace, new.record.record_id) for number, new in news.items()}
+        near = self._nearest(own.values(), model.space)
+        others = sorted({other for found in near.values() for other, _ in found})
+        if not others:
             return {}
-        names = dict(cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [wanted]).fetchall())
-        return {number: {names[other]: cosine for other, cosine in found.items() if other in names} for number, found in near.items()}
+        rows = cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [others]).fetchall()
+        names = dict(rows)
+        return {
+            number: {names[other]: cosine for other, cosine in near.get(label, ()) if other in names and other != label}
+            for number, label in own.items()
+        }
+
+    def _nearest(self, labels: Iterable[int], space: str) -> dict[int, Matches]:
+        """Of each label that has a vector what is nearest to it. The records of one memory often share their text: each vector is looked
+        for once, and the index is read once for all."""
+        held = self._indexes.vectors(np.array(sorted(set(labels)), np.int64), space=space)
+        different = {vector.tobytes(): vector for vector in held.values()}
+        if not different:
+            return {}
+        found = self._indexes.nearest_to_each(np.stack(list(different.values())), POOL, similarity.SIMILAR_COSINE, space=space)
+        near = dict(zip(different, found, strict=True))
+        return {label: near[vector.tobytes()] for label, vector in held.items()}
 
 
 def _rows(cursor: duckdb.DuckDBPyConnection, query: str, asked: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[str, str]]]:
