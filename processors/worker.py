@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from faust.tables import TableManager
 
 from processors.stages.stage import Stage, StageRunner, StageStopped
 from streams.failpoints import hit
-from streams.log.base import Record
+from streams.log.base import Outgoing, Record
 from streams.log.kafka_security import KafkaSecurity
 from streams.sqlite_transport import use_log
 
 __all__ = ["BROKER_AWAY", "faust_app_running", "make_app", "use_log", "watch"]
+
+_Derived = tuple[Sequence[tuple[Any, Record]], Sequence[Outgoing]]
+"""A batch, as (Faust's event, record), and what is to be published about it."""
 
 BROKER_AWAY = (KafkaError, OSError)
 """What the start of an app raises while there is no broker."""
@@ -93,8 +96,10 @@ def _add_agent(app: faust.App, runner: StageRunner) -> None:
 
     async def agent(stream: Any) -> None:
         waiting: asyncio.Queue[Any] = asyncio.Queue(maxsize=4 * stage.batch_size)
+        derived: asyncio.Queue[_Derived] = asyncio.Queue(maxsize=1)
         leaving = asyncio.Event()
-        processing = asyncio.create_task(_process(app, runner, waiting, leaving), name=stage.name)
+        works = {"derive": _derive(runner, waiting, derived), "publish": _publish(runner, derived)}
+        tasks = [asyncio.create_task(_crashing(app, runner, work, leaving), name=f"{stage.name}/{name}") for name, work in works.items()]
         runner.life = "running"
         try:
             async for event in stream.noack().events():
@@ -102,24 +107,37 @@ def _add_agent(app: faust.App, runner: StageRunner) -> None:
         finally:
             runner.life = "dead"
             leaving.set()
-            processing.cancel()
+            for task in tasks:
+                task.cancel()
 
     app.agent(topic, name=stage.name)(agent)
 
 
-async def _process(app: faust.App, runner: StageRunner, waiting: asyncio.Queue[Any], leaving: asyncio.Event) -> None:
-    """Take what has gathered, run the stage, acknowledge; whatever the stage raises crashes the app.
+async def _derive(runner: StageRunner, waiting: asyncio.Queue[Any], derived: asyncio.Queue[_Derived]) -> None:
+    """Take what has gathered and run the stage; the next batch while the last is published.
 
-    A cancellation that is not ours (a library's, inside the stage) would end it in silence: it crashes the app too.
     Faust's own `noack_take` polls its buffer every millisecond, also when there is nothing to do.
     """
+    while True:
+        batch = await _batch(runner.stage, waiting)
+        await derived.put((batch, await runner.derive([record for _, record in batch])))
+
+
+async def _publish(runner: StageRunner, derived: asyncio.Queue[_Derived]) -> None:
+    """Publish in the order of the source, then acknowledge."""
+    while True:
+        batch, outputs = await derived.get()
+        await runner.publish([record for _, record in batch], outputs)
+        for event, _ in batch:
+            event.ack()
+        hit("after_ack")
+
+
+async def _crashing(app: faust.App, runner: StageRunner, work: Coroutine[Any, Any, None], leaving: asyncio.Event) -> None:
+    """Whatever the work raises crashes the app. A cancellation that is not ours (a library's, inside the stage) would end it in
+    silence: it crashes the app too."""
     try:
-        while True:
-            batch = await _batch(runner.stage, waiting)
-            await runner.run([record for _, record in batch])
-            for event, _ in batch:
-                event.ack()
-            hit("after_ack")
+        await work
     except asyncio.CancelledError:
         if leaving.is_set():
             raise

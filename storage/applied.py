@@ -25,7 +25,7 @@ class _Waiter:
     """Somebody who waits for a token, processed by these stages. Who is patient hastens no transaction."""
 
     freshness: Freshness
-    stages: Collection[str]
+    stages: frozenset[str]
     patient: bool
     woken: asyncio.Future[None]
 
@@ -38,8 +38,8 @@ class AppliedPositions:
         self._stages: dict[tuple[str, Partition], int] = {}
         self._waiters: list[_Waiter] = []
         self._asked: asyncio.Future[None] | None = None
-        self._hurried: dict[str, asyncio.Future[None]] = {}
-        """By stage, while it gathers: done when somebody in a hurry begins to wait for it."""
+        self._gathering: dict[asyncio.Future[None], frozenset[str]] = {}
+        """Stages that gather, each with those for which it stops: done when somebody in a hurry begins to wait for one of them."""
 
     def advance(self, applied: Mapping[Partition, int], stages: StagePositions) -> None:
         """Raise the positions (never lowers one) and wake whoever waited for them."""
@@ -85,7 +85,7 @@ class AppliedPositions:
         """True once the token is covered, by these stages too; False when that took longer than `timeout_s`."""
         if self.covers(freshness, stages):
             return True
-        waiter = _Waiter(freshness, stages, patient, asyncio.get_running_loop().create_future())
+        waiter = _Waiter(freshness, frozenset(stages), patient, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         if not patient:
             self._hurry(stages)
@@ -98,22 +98,25 @@ class AppliedPositions:
     def _hurry(self, stages: Collection[str]) -> None:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(None)
-        for stage in stages:
-            hurried = self._hurried.pop(stage, None)
-            if hurried is not None:
+        for hurried, whose in self._gathering.items():
+            if not hurried.done() and not whose.isdisjoint(stages):
                 hurried.set_result(None)
 
     # --- for the stages: is there time to gather company
 
-    def is_awaited(self, stage: str) -> bool:
-        """Whether somebody in a hurry waits for what this stage processes."""
-        return any(not waiter.patient and not waiter.woken.done() and stage in waiter.stages for waiter in self._waiters)
+    def is_awaited(self, *stages: str) -> bool:
+        """Whether somebody in a hurry waits for what one of these stages processes."""
+        return any(not waiter.patient and not waiter.woken.done() and not waiter.stages.isdisjoint(stages) for waiter in self._waiters)
 
-    async def calm(self, stage: str, seconds: float) -> None:
-        """Return after so long, at once when somebody in a hurry waits for the stage."""
-        if not self.is_awaited(stage):
-            hurried = self._hurried.setdefault(stage, asyncio.get_running_loop().create_future())
-            await asyncio.wait({hurried}, timeout=seconds)
+    async def calm(self, stages: Collection[str], seconds: float) -> None:
+        """Return after so long, at once when somebody in a hurry waits for one of the stages."""
+        if not self.is_awaited(*stages):
+            hurried = asyncio.get_running_loop().create_future()
+            self._gathering[hurried] = frozenset(stages)
+            try:
+                await asyncio.wait({hurried}, timeout=seconds)
+            finally:
+                del self._gathering[hurried]
 
     # --- for the materialiser: when is a transaction worth its while
 

@@ -187,7 +187,7 @@ class Node(Parts):
 
     def _stages(self) -> list[Stage]:
         return [
-            Extract(),
+            Extract(self.applied),
             self.embed,
             Dedup(self.reader, self.indexes, self.applied),
             Patterns(self.reader, self.applied, self.embed),

@@ -6,18 +6,24 @@ from collections.abc import Sequence
 
 from processors.stages.stage import Stage
 from processors.talos.extraction import EXTRACTED_FROM, extract
+from storage.applied import AppliedPositions
 from streams.event_types.derived import ENTITIES_EXTRACTED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
 
 class Extract(Stage):
-    """A journal entry or friction -> its entities and relations. Without state: runs anywhere."""
+    """A journal entry or friction -> its entities and relations. Without state: runs anywhere, and gathers where it is told who waits."""
 
     name = "extract"
     source = MEMORY
     accepts = EXTRACTED_FROM
     batch_size = 100
+    gather_s = 0.1
+    awaited_for = frozenset({"dedup", "patterns", "consolidate"})
+
+    def __init__(self, applied: AppliedPositions | None = None) -> None:
+        self._applied = applied
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         return [[self._extracted(logged)] for logged in events]

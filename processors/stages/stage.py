@@ -49,6 +49,8 @@ class Stage(ABC):
     batch_size: ClassVar[int] = 16
     gather_s: ClassVar[float] = 0.0
     """How long a batch gathers beyond what is there while nobody waits for this stage, so that fewer progress marks are written."""
+    awaited_for: ClassVar[frozenset[str]] = frozenset()
+    """Stages that wait for this one: who waits for one of them waits for this one too."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
     needs_store: ClassVar[bool] = False
@@ -60,7 +62,7 @@ class Stage(ABC):
     async def gather(self) -> None:
         """Wait for a batch's company, as long as there is time."""
         if self.gather_s and self._applied is not None:
-            await self._applied.calm(self.name, self.gather_s)
+            await self._applied.calm({self.name} | self.awaited_for, self.gather_s)
 
     def may_concern(self, record: Record) -> bool:
         """False when every event of the record is surely of a type that is not accepted: nothing in it needs to be decoded."""
@@ -106,12 +108,18 @@ class StageRunner:
     """What a stage that waits misses, as a sentence."""
     _failures: int = field(default=0, repr=False)
 
-    async def run(self, records: Sequence[Record]) -> None:
-        """Derive and publish; when this returns, the facts are durable and the records may be acknowledged."""
+    async def derive(self, records: Sequence[Record]) -> list[Outgoing]:
+        """What follows from the records: facts, marks, dead letters."""
         started = self.clock.monotonic()
         outputs: list[Outgoing] = []
         for at, chunk in _by_partition(records):
             outputs.extend(await self._partition(at, chunk))
+        self.busy_s += self.clock.monotonic() - started
+        return outputs
+
+    async def publish(self, records: Sequence[Record], outputs: Sequence[Outgoing]) -> None:
+        """Publish what `derive` gave for the records; when this returns it is durable, and the records may be acknowledged."""
+        started = self.clock.monotonic()
         if outputs:
             await self.log.publish(outputs, timeout_s=PUBLISH_TIMEOUT_S)
         self.processed += len(records)

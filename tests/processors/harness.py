@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from processors.batch import Reduced, reduce_batch
+from processors.stages.stage import StageRunner
 from storage.database import Database
 from storage.writer import Writer
 from streams.codec import encode, encode_batch
@@ -51,6 +52,11 @@ class Store:
             return cursor.execute(query, list(parameters)).fetchall()
         finally:
             cursor.close()
+
+
+async def run_stage(runner: StageRunner, records: Sequence[Record]) -> None:
+    """What a stage's agent does with a batch."""
+    await runner.publish(records, await runner.derive(records))
 
 
 def event(short_type: str, data: dict[str, Any], *, id: str = "e1", time: datetime = NOW, namespace: str = "default") -> Event:

@@ -18,7 +18,7 @@ from streams.log.base import Outgoing, Record
 from streams.positions import Position
 from streams.progress import read_progress
 from streams.topics import DERIVED, MEMORY
-from tests.processors.harness import event
+from tests.processors.harness import event, run_stage
 
 
 class ListLog:
@@ -78,7 +78,7 @@ def written(*texts, start=0):
 
 
 async def test_a_batch_becomes_one_record_with_its_facts_and_how_far_the_stage_has_come(log):
-    await runner(Extract(), log).run(written("a cache is stale", "a test lies"))
+    await run_stage(runner(Extract(), log), written("a cache is stale", "a test lies"))
     [record] = log.records()
     assert record.partition == 3
     assert [logged.event.type for logged in decode(record)] == [ENTITIES_EXTRACTED] * 2
@@ -87,7 +87,7 @@ async def test_a_batch_becomes_one_record_with_its_facts_and_how_far_the_stage_h
 
 async def test_an_input_that_yields_nothing_still_marks_progress(log):
     other = encode(MEMORY.name, event("talos.session.closed", {"session_id": "2026-01-05-a"}))
-    await runner(Extract(), log).run([Record(MEMORY.name, 0, 7, 0, other.key, other.value, other.headers)])
+    await run_stage(runner(Extract(), log), [Record(MEMORY.name, 0, 7, 0, other.key, other.value, other.headers)])
     [record] = log.records()
     assert decode(record) == []
     assert read_progress(record) == ("extract", (Position(MEMORY.name, 0, 8),))
@@ -95,16 +95,16 @@ async def test_an_input_that_yields_nothing_still_marks_progress(log):
 
 async def test_poison_is_left_to_the_materialiser_and_does_not_stop_the_stage(log):
     bad = Record(MEMORY.name, 3, 0, 0, b"default", b"{", ())
-    await runner(Extract(), log).run([bad, *written("fine", start=1)])
+    await run_stage(runner(Extract(), log), [bad, *written("fine", start=1)])
     assert len(decode(log.records()[0])) == 1
     assert log.records(MEMORY.dlq.name) == []
 
 
 async def test_a_redelivery_in_other_batches_gives_the_same_facts(log):
     again = ListLog()
-    await runner(Extract(), log).run(written("one", "two", "three"))
+    await run_stage(runner(Extract(), log), written("one", "two", "three"))
     for record in written("one", "two", "three"):
-        await runner(Extract(), again).run([record])
+        await run_stage(runner(Extract(), again), [record])
     first = {logged.key: logged.digest for record in log.records() for logged in decode(record)}
     second = {logged.key: logged.digest for record in again.records() for logged in decode(record)}
     assert first == second
@@ -112,7 +112,7 @@ async def test_a_redelivery_in_other_batches_gives_the_same_facts(log):
 
 async def test_a_failure_that_passes_is_retried_and_nobody_notices(log):
     stage = runner(Fragile(bad=2), log)
-    await stage.run(written("good", "bad"))
+    await run_stage(stage, written("good", "bad"))
     assert sum(len(decode(record)) for record in log.records()) == 2
     assert (stage.buried, stage.failure) == (0, None)
 
@@ -120,7 +120,7 @@ async def test_a_failure_that_passes_is_retried_and_nobody_notices(log):
 async def test_an_event_that_always_fails_is_buried_with_its_bytes_and_the_partition_moves_on(log):
     stage = runner(Fragile(bad=99), log)
     records = written("good", "bad", "fine")
-    await stage.run(records)
+    await run_stage(stage, records)
     [letter] = log.records(MEMORY.dlq.name)
     headers = dict(letter.headers)
     assert (letter.value, headers["dlq.stage"], headers["dlq.attempt"]) == (records[1].value, b"fragile", b"3")
@@ -133,7 +133,7 @@ async def test_when_everything_fails_the_stage_stops_rather_than_divert_everythi
     texts = [f"t{number}" for number in range(40)]
     stage = runner(Fragile(**dict.fromkeys(texts, 99)), log)
     with pytest.raises(StageStopped, match="20 records in a row"):
-        await stage.run(written(*texts))
+        await run_stage(stage, written(*texts))
     assert stage.failure is not None
     assert log.published == [], "nothing is published or acknowledged of a batch in which the stage stopped"
 
@@ -149,7 +149,7 @@ async def test_while_what_a_stage_needs_is_away_it_waits_and_buries_nothing(log)
             return await super().facts(events)
 
     stage = runner(Waiting(), log)
-    await stage.run(written(*(f"t{number}" for number in range(40))))
+    await run_stage(stage, written(*(f"t{number}" for number in range(40))))
     assert (stage.buried, stage.failure, log.records(MEMORY.dlq.name)) == (0, None, [])
     assert sum(len(decode(record)) for record in log.records()) == 40
 

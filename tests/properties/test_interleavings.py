@@ -20,7 +20,7 @@ from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position
 from streams.topics import MEMORY, TELEMETRY
 from tests.examples import examples
-from tests.processors.harness import NOW, Store, event
+from tests.processors.harness import NOW, Store, event, run_stage
 from tests.properties.all_types import every_type
 
 NAMESPACES = ("north", "south")
@@ -48,7 +48,7 @@ def log() -> Partitions:
             _append(lying, outgoing, number)
         derived = Derived()
         runner = StageRunner(Extract(), _as_log(derived), SystemClock())
-        asyncio.run(runner.run(lying[MEMORY.name, number]))
+        asyncio.run(run_stage(runner, lying[MEMORY.name, number]))
         for outgoing in derived.records:
             _append(lying, outgoing, number)
         for step in range(3):

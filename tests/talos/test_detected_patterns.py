@@ -17,6 +17,7 @@ from streams.codec import encode
 from streams.events import Event
 from streams.log.base import Log
 from streams.topics import MEMORY
+from tests.processors.harness import run_stage
 from tests.talos.making import make_event
 from tests.talos.node import SmallNode
 
@@ -44,7 +45,7 @@ async def derived(node: SmallNode, stage: Stage, *events: Event) -> list[Event]:
     records = [node.store.record(encode(MEMORY.name, event)) for event in events]
     node.process(records)
     before = len(node.published)
-    await StageRunner(stage, cast(Log, node), node.clock).run(records)
+    await run_stage(StageRunner(stage, cast(Log, node), node.clock), records)
     return node.published[before:]
 
 
