@@ -46,7 +46,10 @@ def reduce_tokens(vectors: np.ndarray) -> np.ndarray:
     half = 1
     while half < WIDTH:
         pairs = reduced.reshape(count, WIDTH // (2 * half), 2, half)
-        reduced = np.stack([pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]], axis=2).reshape(count, WIDTH)
+        lower, upper = pairs[:, :, 0], pairs[:, :, 1]
+        difference = lower - upper
+        lower += upper
+        upper[:] = difference
         half *= 2
     return unit(reduced)
 
