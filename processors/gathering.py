@@ -1,7 +1,8 @@
-"""What makes a batch: records that free somebody who waits go at once, all others wait a little for company.
+"""What makes a batch: records that free everybody who waits go at once, all others wait a little for company.
 
-A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake a caller; when
-nobody waits, it ends after GATHER_S, and what several writes and stages left behind is one transaction.
+A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake all callers. When it would
+wake some, it waits for what the others need as long as the last transaction took, once for each of them: together they are served
+by one. When nobody waits, it ends after GATHER_S, and what several writes and stages left behind is one transaction.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storage.applied import AppliedPositions
+from storage.applied import AppliedPositions, Awaited
 from streams.clock import Clock
 from streams.errors import LogUnavailable, Poison
 from streams.log.base import LogReader, Record
@@ -22,6 +23,7 @@ MAX_RECORDS = 2000
 ENOUGH_RECORDS = 256
 ENOUGH_BYTES = 1024 * 1024
 GATHER_S = 0.5
+MOST_FOR_OTHERS_S = 0.05
 IDLE_S = 60.0
 
 
@@ -32,6 +34,7 @@ class _Pending:
     records: list[Record] = field(default_factory=list)
     size: int = 0
     since: float = 0.0
+    would_wake_since: float | None = None
     positions: dict[Partition, int] = field(default_factory=dict)
     stages: dict[tuple[str, Partition], int] = field(default_factory=dict)
 
@@ -58,6 +61,8 @@ class Gathering:
 
     def __init__(self, reader: LogReader, applied: AppliedPositions, clock: Clock) -> None:
         self._reader, self._applied, self._clock = reader, applied, clock
+        self.took_s = 0.0
+        """How long the last batch took to be applied."""
         self._reading: asyncio.Task[Sequence[Record]] | None = None
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -74,9 +79,9 @@ class Gathering:
     async def batch(self) -> Sequence[Record]:
         """The next records, in the order of each partition; none after IDLE_S without any. Raises LogUnavailable."""
         pending = _Pending()
-        while not (pending.is_enough or (pending.records and self._applied.would_wake(pending.positions, pending.stages))):
+        while not pending.is_enough and not self.is_ended:
             left = self._left(pending)
-            if self.is_ended or (left is not None and left <= 0):
+            if left is not None and left <= 0:
                 break
             try:
                 records = await self._next(left)
@@ -99,7 +104,18 @@ class Gathering:
         """Seconds until the batch ends by itself; None while there is nothing in it."""
         if not pending.records:
             return None
-        return pending.since + GATHER_S - self._clock.monotonic()
+        now = self._clock.monotonic()
+        awaited = self._applied.awaited(pending.positions, pending.stages)
+        if awaited is Awaited.BY_NOBODY:
+            return pending.since + GATHER_S - now
+        if awaited is Awaited.BY_ALL:
+            return 0.0
+        if pending.would_wake_since is None:
+            pending.would_wake_since = now
+        left = pending.would_wake_since + min(2 * self.took_s, MOST_FOR_OTHERS_S) - now
+        if left <= 0:
+            self._applied.pass_over()
+        return left
 
     async def _next(self, timeout_s: float | None) -> Sequence[Record] | None:
         """What was read; None when somebody began to wait first, or time is up: the reading goes on."""

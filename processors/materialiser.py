@@ -112,8 +112,10 @@ class Materialiser:
         try:
             while not gathering.is_ended:
                 records = await self._next(gathering)
+                started = self._clock.monotonic()
                 for batch in _slices(records):
                     await self.apply(batch)
+                gathering.took_s = self._clock.monotonic() - started
                 if not records:
                     await loop.run_in_executor(self.thread, self._writer.checkpoint)
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TypeVar
 
 from streams.positions import Freshness, Partition
@@ -20,14 +21,29 @@ NO_POSITIONS: Mapping[Partition, int] = {}
 NO_STAGES: StagePositions = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Waiter:
-    """Somebody who waits for a token, processed by these stages. Who is patient hastens no transaction."""
+    """Somebody who waits for a token, processed by these stages. Who is patient hastens no transaction; for whom a transaction was
+    kept waiting in vain, none is again."""
 
     freshness: Freshness
     stages: frozenset[str]
     patient: bool
     woken: asyncio.Future[None]
+    is_passed_over: bool = False
+
+    @property
+    def is_in_a_hurry(self) -> bool:
+        return not self.patient and not self.woken.done()
+
+
+class Awaited(Enum):
+    """Whom a transaction would wake, of those in a hurry."""
+
+    BY_NOBODY = auto()
+    BY_SOME = auto()
+    """Others, for whom none was kept waiting yet, would still wait."""
+    BY_ALL = auto()
 
 
 class AppliedPositions:
@@ -106,7 +122,7 @@ class AppliedPositions:
 
     def is_awaited(self, *stages: str) -> bool:
         """Whether somebody in a hurry waits for what one of these stages processes."""
-        return any(not waiter.patient and not waiter.woken.done() and not waiter.stages.isdisjoint(stages) for waiter in self._waiters)
+        return any(waiter.is_in_a_hurry and not waiter.stages.isdisjoint(stages) for waiter in self._waiters)
 
     async def calm(self, stages: Collection[str], seconds: float) -> None:
         """Return after so long, at once when somebody in a hurry waits for one of the stages."""
@@ -126,12 +142,21 @@ class AppliedPositions:
             self._asked = asyncio.get_running_loop().create_future()
         return self._asked
 
-    def would_wake(self, applied: Mapping[Partition, int], marks: StagePositions) -> bool:
-        """Whether advancing so far would wake somebody in a hurry."""
-        return any(
-            not waiter.patient and not waiter.woken.done() and self.covers(waiter.freshness, waiter.stages, applied, marks)
-            for waiter in self._waiters
-        )
+    def awaited(self, applied: Mapping[Partition, int], marks: StagePositions) -> Awaited:
+        """Who would be woken if the positions were advanced so far."""
+        would, others = False, False
+        for waiter in self._waiters:
+            if waiter.is_in_a_hurry:
+                if self.covers(waiter.freshness, waiter.stages, applied, marks):
+                    would = True
+                else:
+                    others |= not waiter.is_passed_over
+        return Awaited.BY_NOBODY if not would else Awaited.BY_SOME if others else Awaited.BY_ALL
+
+    def pass_over(self) -> None:
+        """No transaction waits any longer for those who wait now."""
+        for waiter in self._waiters:
+            waiter.is_passed_over = True
 
 
 def _raise(known: dict[Key, int], new: Mapping[Key, int]) -> None:
