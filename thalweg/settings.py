@@ -41,7 +41,9 @@ class Settings:
         },
     )
     model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
-    embed_threads: int = field(default=1, metadata={"help": "threads of the embedding model"})
+    embed_threads: int = field(
+        default=2, metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"}
+    )
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
     token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
     allowed_hosts: str = field(default="", metadata={"help": "comma-separated further host names under which HTTP may be reached"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,17 +22,20 @@ TOKEN_BUDGET = 512
 
 
 class OnnxEncoder:
-    """An Embedder over a graph of `bert_onnx` or `int8_onnx`, whose vectors do not depend on the batch."""
+    """An Embedder over a graph of `bert_onnx` or `int8_onnx`, whose vectors do not depend on the batch: the texts of a small one are shared
+    out to `threads`."""
 
     def __init__(self, graph: Path, tokenizer: Path, info: ModelInfo, *, threads: int = 1) -> None:
         import onnxruntime
         from tokenizers import Tokenizer
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         self.info = info
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="encode") if threads > 1 else None
         try:
             self._session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
             self._tokenizer = Tokenizer.from_file(str(tokenizer))
@@ -95,20 +99,33 @@ class OnnxEncoder:
         """Unit rows, and for each input the vectors of the tokens between its two marks."""
         rows = np.empty((len(encoded), self.info.dim), np.float32)
         tokens: list[np.ndarray] = [np.empty((0, self.info.dim), np.float32)] * len(encoded)
-        outputs = ["sentence_embedding", "token_embeddings"] if with_tokens else ["sentence_embedding"]
         lengths = np.array([len(ids) for ids in encoded], np.int64)
-        for chosen in _batches(lengths, TOKEN_BUDGET):
-            mask = (np.arange(lengths[chosen].max()) < lengths[chosen, None]).astype(np.int64)
-            ids = np.zeros_like(mask)
-            ids[mask == 1] = np.concatenate([encoded[row] for row in chosen])
-            try:
-                found = self._session.run(outputs, {"input_ids": ids, "attention_mask": mask})
-            except Exception as error:  # onnxruntime raises its own family of bare exceptions
-                raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
+
+        def run(chosen: np.ndarray) -> None:
+            found = self._passed([encoded[row] for row in chosen], lengths[chosen], with_tokens=with_tokens)
             rows[chosen] = found[0]
             for place, row in enumerate(chosen) if with_tokens else ():
                 tokens[row] = found[1][place, 1 : lengths[row] - 1]
+
+        batches = list(_batches(lengths, TOKEN_BUDGET))
+        if len(batches) == 1 and len(encoded) > 1 and self._pool is not None:
+            list(self._pool.map(run, np.array_split(batches[0], min(self._threads, len(encoded)))))
+        else:  # bulk: the other cores are left to those who wait
+            for chosen in batches:
+                run(chosen)
         return rows, tokens
+
+    def _passed(self, encoded: Sequence[list[int]], lengths: np.ndarray, *, with_tokens: bool) -> list[np.ndarray]:
+        """The graph's outputs for these, padded to the longest."""
+        mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+        ids = np.zeros_like(mask)
+        ids[mask == 1] = np.concatenate(encoded)
+        outputs = ["sentence_embedding", "token_embeddings"] if with_tokens else ["sentence_embedding"]
+        try:
+            found: list[np.ndarray] = self._session.run(outputs, {"input_ids": ids, "attention_mask": mask})
+        except Exception as error:  # onnxruntime raises its own family of bare exceptions
+            raise EmbedderUnavailable(f"The model {self.info.model_id} failed: {error}") from error
+        return found
 
     def _tokens(self, ids: Sequence[int], vectors: np.ndarray) -> Tokens:
         inner = np.array(ids[1:-1], np.int64)
