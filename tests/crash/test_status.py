@@ -117,10 +117,11 @@ async def test_a_stage_that_moves_but_does_not_keep_up_is_behind_and_red(node: G
     assert (report["status"], report["stages"]["extract"]["state"]) == ("red", "behind")
 
 
+@pytest.mark.parametrize("work", ["derive", "publish"])
 @pytest.mark.parametrize("death", [RuntimeError("out of its mind"), asyncio.CancelledError()], ids=lambda d: type(d).__name__)
-async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(node: GatedNode, death: BaseException) -> None:
+async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(node: GatedNode, death: BaseException, work: str) -> None:
     ended = asyncio.ensure_future(node.wait())
-    node.runners[0].run = dying(death)  # type: ignore[method-assign]
+    setattr(node.runners[0], work, dying(death))
     await write(node, 1)
     report = await until(node, lambda seen: seen["stages"]["extract"]["state"] == "dead")
     assert report["status"] == "red"
@@ -130,7 +131,7 @@ async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(no
 
 
 def dying(death: BaseException) -> Callable[..., Any]:
-    async def run(records: object) -> None:
+    async def die(*given: object) -> None:
         raise death
 
-    return run
+    return die

@@ -107,6 +107,17 @@ def test_no_texts_give_no_rows(embedder: Embedder) -> None:
     assert embedder.encode([]).shape == (0, 384)
 
 
+def test_the_texts_of_a_small_batch_are_shared_out_to_threads_and_stay_the_same(model_cache: Path, embedder: Embedder) -> None:
+    several = load_embedder("minilm", cache_dir=model_cache, threads=3)
+    assert isinstance(several, TokenEmbedder) and isinstance(embedder, TokenEmbedder)
+    for some in (TEXTS[:1], TEXTS[6:8], TEXTS[6:20], TEXTS):
+        expected, found = embedder.encode_tokens(some), several.encode_tokens(some)
+        assert np.abs(found.vectors - expected.vectors).max() < 1e-6
+        for one, other in zip(found.tokens, expected.tokens, strict=True):
+            assert one.ids.tolist() == other.ids.tolist()
+            assert np.allclose(one.vectors, other.vectors, atol=1e-5)
+
+
 def test_threads_may_share_it(embedder: Embedder, rows: np.ndarray) -> None:
     with ThreadPoolExecutor(4) as threads:
         for found in threads.map(lambda _: embedder.encode(TEXTS[:12]), range(8)):

@@ -1,0 +1,95 @@
+"""Which of the earlier records a batch of new ones resembles, by form and by vector, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from processors.embedding.hashing import HashingEmbedder
+from processors.reducers.derived import embedded_by, encode_vector
+from processors.stages.dedup import Dedup
+from storage.applied import AppliedPositions
+from storage.reader import Reader
+from storage.search.engine import SearchIndexes
+from streams.codec import decode, encode
+from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED
+from streams.events import Event
+from streams.positions import Partition
+from streams.topics import DERIVED, MEMORY
+from tests.processors.harness import NOW, Store
+
+
+class Compared:
+    """A store with its indexes, to which entities are added, and the stage that compares them."""
+
+    def __init__(self, home):
+        self.store, self.embedder, self.applied = Store(), HashingEmbedder(), AppliedPositions()
+        self.reader = Reader(self.store.database, threads=1)
+        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, self.embedder.info)
+        self.indexes.open({})
+        self.stage = Dedup(self.reader, self.indexes, self.applied)
+
+    def close(self):
+        self.reader.close()
+        self.indexes.close(save=False)
+
+    def extracted(self, *entities, label="Observation"):
+        """The logged event of these (id, text), applied with their vectors."""
+        data = {
+            "source_event_id": "e",
+            "entities": [{"id": name, "label": label, "text": text, "properties": {}, "confidence": 0.9} for name, text in entities],
+            "relations": [],
+        }
+        vectors = self.embedder.encode([text for _, text in entities])
+        pairs = zip(entities, vectors, strict=True)
+        embedded = embedded_by(self.embedder.info) | {
+            "vectors": [{"record_id": name, "vector": encode_vector(row)} for (name, _), row in pairs]
+        }
+        identity = entities[0][0]
+        record = self._apply(Event(identity, "test", ENTITIES_EXTRACTED, "default", NOW, data))
+        self._apply(Event(f"{identity}/v", "test", EMBEDDED, "default", NOW, embedded))
+        [logged] = decode(record)
+        return logged
+
+    def _apply(self, event):
+        record = self.store.record(encode(DERIVED.name, event))
+        indexed = self.store.apply(record).indexed
+        self.indexes.apply(indexed.documents, indexed.vectors)
+        reached = {Partition(DERIVED.name, 0): record.offset + 1}
+        self.applied.advance(reached, {("embed", Partition(MEMORY.name, 0)): 1})
+        return record
+
+    async def similar(self, *events):
+        """record -> (other record, how) of what the stage says about these events."""
+        facts = [fact for found in await self.stage.facts(events) for fact in found]
+        return {fact.data["record_id"]: [(one["record_id"], one["how"]) for one in fact.data["similar"]] for fact in facts}
+
+
+@pytest.fixture
+def compared(tmp_path):
+    compared = Compared(tmp_path)
+    yield compared
+    compared.close()
+
+
+async def test_of_what_resembles_nothing_nothing_is_said(compared):
+    assert await compared.similar(compared.extracted(("a", "the linter hangs")), compared.extracted(("b", "rain fell all day"))) == {}
+
+
+async def test_a_batch_is_compared_with_what_came_before_each_of_it(compared):
+    first = compared.extracted(("a", "The linter hangs on every commit."))
+    second = compared.extracted(("b", "the linter hangs on every commit"))
+    third = compared.extracted(("c", "on every commit the linter hangs"))
+    found = await compared.similar(first, second, third)
+    assert found == {"b": [("a", "canonical_form")], "c": [("a", "cosine"), ("b", "cosine")]}
+
+
+async def test_records_of_one_memory_that_share_their_text_are_each_compared(compared):
+    compared.extracted(("a", "the cache is stale again"), label="Insight")
+    compared.extracted(("b", "again the cache is stale"))
+    both = compared.extracted(("c", "stale is the cache again"), ("d", "stale is the cache again"))
+    assert await compared.similar(both) == {"c": [("b", "cosine")], "d": [("b", "cosine")]}
+
+
+async def test_the_opposite_is_not_the_same(compared):
+    compared.extracted(("a", "the cache is stale after each of the many long builds of today"))
+    assert await compared.similar(compared.extracted(("b", "the cache is not stale after each of the many long builds of today"))) == {}

@@ -1,0 +1,121 @@
+"""What makes a batch: whom it frees, for whom it waits, and for whom it does not wait again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from processors.gathering import Gathering
+from storage.applied import AppliedPositions
+from streams.clock import SystemClock
+from streams.log.base import Record
+from streams.positions import Freshness, Partition, Position
+from streams.topics import MEMORY
+
+AT = Partition(MEMORY.name, 0)
+LONG_S = 10.0
+
+
+class Reading:
+    """A log reader that gives what is put."""
+
+    def __init__(self):
+        self._records = asyncio.Queue()
+
+    def put(self, *offsets):
+        self._records.put_nowait([Record(MEMORY.name, 0, offset, 0, b"k", b"{}", ()) for offset in offsets])
+
+    async def read(self, *, timeout_s, max_records):
+        return await self._records.get()
+
+    async def close(self):
+        pass
+
+
+@pytest.fixture
+async def parts():
+    reading, applied = Reading(), AppliedPositions()
+    gathering = Gathering(reading, applied, SystemClock())
+    yield reading, applied, gathering
+    await gathering.close()
+
+
+async def waits(applied, offset, stages=()):
+    """Somebody who waits for the record at this offset."""
+    token = Freshness.after([Position(MEMORY.name, 0, offset)])
+    task = asyncio.create_task(applied.wait(token, timeout_s=LONG_S, stages=stages))
+    await asyncio.sleep(0)
+    return task
+
+
+async def offsets(gathering):
+    return [record.offset for record in await asyncio.wait_for(gathering.batch(), LONG_S)]
+
+
+async def test_a_batch_that_frees_the_only_one_who_waits_goes_at_once(parts, monkeypatch):
+    reading, applied, gathering = parts
+    monkeypatch.setattr("processors.gathering.MOST_FOR_OTHERS_S", LONG_S)
+    gathering.took_s = LONG_S
+    await waits(applied, 0)
+    reading.put(0)
+    started = time.monotonic()
+    assert await offsets(gathering) == [0]
+    assert time.monotonic() - started < LONG_S / 10
+
+
+async def test_while_others_wait_their_records_come_with_the_same_transaction(parts, monkeypatch):
+    reading, applied, gathering = parts
+    monkeypatch.setattr("processors.gathering.MOST_FOR_OTHERS_S", LONG_S)
+    gathering.took_s = LONG_S
+    await waits(applied, 0)
+    await waits(applied, 1)
+    reading.put(0)
+    batch = asyncio.create_task(offsets(gathering))
+    await asyncio.sleep(0.05)
+    assert not batch.done()
+    reading.put(1)
+    assert await batch == [0, 1]
+
+
+async def test_nobody_is_waited_for_twice(parts, monkeypatch):
+    reading, applied, gathering = parts
+    gathering.took_s = LONG_S  # so that the bound is MOST_FOR_OTHERS_S
+    await waits(applied, 0)
+    slow = await waits(applied, 9)
+    reading.put(0)
+    assert await offsets(gathering) == [0]  # after the bound, without the other
+    applied.advance({AT: 1}, {})
+    monkeypatch.setattr("processors.gathering.MOST_FOR_OTHERS_S", LONG_S)
+    await waits(applied, 1)
+    reading.put(1)
+    started = time.monotonic()
+    assert await offsets(gathering) == [1]
+    assert time.monotonic() - started < LONG_S / 10
+    assert not slow.done()
+
+
+async def test_what_nobody_waits_for_gathers(parts, monkeypatch):
+    reading, _, gathering = parts
+    monkeypatch.setattr("processors.gathering.GATHER_S", 0.2)
+    reading.put(0)
+    batch = asyncio.create_task(offsets(gathering))
+    await asyncio.sleep(0.05)
+    reading.put(1)
+    assert await batch == [0, 1]
+
+
+async def test_who_begins_to_wait_for_a_stage_ends_the_gathering_of_that_stage_and_of_what_it_needs():
+    applied = AppliedPositions()
+    stages = {"extract": {"extract", "dedup"}, "dedup": {"dedup"}, "tensions": {"tensions"}}
+    gathering = {name: asyncio.create_task(applied.calm(awaited, LONG_S)) for name, awaited in stages.items()}
+    await asyncio.sleep(0)
+    await waits(applied, 0, ["embed"])
+    await asyncio.sleep(0.02)
+    assert not any(task.done() for task in gathering.values())
+    await waits(applied, 0, ["dedup"])
+    await asyncio.sleep(0.02)
+    assert {name for name, task in gathering.items() if task.done()} == {"extract", "dedup"}
+    await asyncio.wait_for(applied.calm({"dedup"}, LONG_S), 1.0)  # somebody waits already
+    gathering["tensions"].cancel()

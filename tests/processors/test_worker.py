@@ -1,0 +1,123 @@
+"""How an agent runs its stage: the next batch is derived while the last is published, in order, and whatever fails crashes the app."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from processors import worker
+from processors.stages.extract import Extract
+from processors.stages.stage import StageRunner, StageStopped
+from streams.clock import SystemClock
+from streams.codec import encode
+from streams.positions import Position
+from streams.topics import MEMORY
+from tests.processors.harness import event
+
+SOON_S = 5.0
+
+
+class SlowLog:
+    """A log whose appends are done when the test says so."""
+
+    def __init__(self):
+        self.appending, self.allowed = [], asyncio.Semaphore(0)
+
+    async def publish(self, records, *, timeout_s):
+        self.appending.append(records)
+        await self.allowed.acquire()
+        return [Position(record.topic, record.partition or 0, 0) for record in records]
+
+
+class Fed:
+    """A Faust event: a message, and whether it was acknowledged."""
+
+    def __init__(self, number):
+        body = encode(MEMORY.name, event("talos.journal.written", {"content": f"text {number}", "category": "insight"}, id=f"e{number}"))
+        self.message = SimpleNamespace(
+            topic=MEMORY.name, partition=0, offset=number, timestamp=0.0, key=body.key, value=body.value, headers=body.headers
+        )
+        self.is_acknowledged = False
+
+    def ack(self):
+        self.is_acknowledged = True
+
+
+class App:
+    """What an agent's work sees of Faust's app."""
+
+    def __init__(self):
+        self.crashed = asyncio.get_running_loop().create_future()
+
+    async def crash(self, error):
+        if not self.crashed.done():
+            self.crashed.set_result(error)
+
+
+async def until(condition):
+    async with asyncio.timeout(SOON_S):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+async def agent():
+    """The two works of an agent, fed by `waiting`."""
+    stage = Extract()
+    stage.batch_size = 1
+    parts = SimpleNamespace(app=App(), log=SlowLog(), waiting=asyncio.Queue(), leaving=asyncio.Event())
+    parts.runner = StageRunner(stage, parts.log, SystemClock())
+    derived = asyncio.Queue(maxsize=1)
+    works = worker._derive(parts.runner, parts.waiting, derived), worker._publish(parts.runner, derived)
+    parts.tasks = [asyncio.create_task(worker._crashing(parts.app, parts.runner, work, parts.leaving)) for work in works]
+    yield parts
+    parts.leaving.set()
+    for task in parts.tasks:
+        task.cancel()
+    await asyncio.gather(*parts.tasks, return_exceptions=True)
+
+
+async def test_the_next_batch_is_derived_while_the_last_is_published_and_none_is_acknowledged_before(agent, monkeypatch):
+    derived = []
+    facts = Extract.facts
+
+    async def noted(self, events):
+        derived.append([logged.event.id for logged in events])
+        return await facts(self, events)
+
+    monkeypatch.setattr(Extract, "facts", noted)
+    fed = [Fed(number) for number in range(3)]
+    for one in fed:
+        agent.waiting.put_nowait(one)
+    await until(lambda: len(derived) == 3)
+    assert len(agent.log.appending) == 1
+    assert not any(one.is_acknowledged for one in fed)
+    for number in range(3):
+        agent.log.allowed.release()
+        await until(lambda number=number: fed[number].is_acknowledged)
+    assert [one.is_acknowledged for one in fed] == [True] * 3
+    assert [b"text 0" in agent.log.appending[0][0].value, b"text 2" in agent.log.appending[2][0].value] == [True, True]
+    assert agent.runner.processed == 3
+
+
+async def test_a_log_that_refuses_crashes_the_app_at_once(agent, monkeypatch):
+    async def refuse(records, *, timeout_s):
+        raise RuntimeError("no space left")
+
+    monkeypatch.setattr(agent.log, "publish", refuse)
+    one = Fed(0)
+    agent.waiting.put_nowait(one)
+    error = await asyncio.wait_for(agent.app.crashed, SOON_S)
+    assert (str(error), agent.runner.life, one.is_acknowledged) == ("no space left", "dead", False)
+
+
+async def test_a_work_that_is_cancelled_from_inside_crashes_the_app_and_one_that_leaves_does_not(agent):
+    agent.tasks[0].cancel()
+    assert isinstance(await asyncio.wait_for(agent.app.crashed, SOON_S), StageStopped)
+    agent.app.crashed = asyncio.get_running_loop().create_future()
+    agent.leaving.set()
+    agent.tasks[1].cancel()
+    await asyncio.gather(*agent.tasks, return_exceptions=True)
+    assert not agent.app.crashed.done()
