@@ -41,7 +41,7 @@ def settings_page() -> str:
         "```toml",
         'broker = "kafka://localhost:9092"',
         'http = "7733"',
-        "embed_threads = 2",
+        "embed_threads = 4",
         "```",
         "",
         "User, password and certificates of a Kafka are in the environment only: [kafka.md](kafka.md) lists those variables.",
