@@ -270,8 +270,7 @@ class _Demo:
         self._found |= {name: status[name] for name in ("topics", "materialiser", "indexes", "embedder")}
 
     def _answer(self, question: str, sql: str) -> dict[str, Any]:
-        snapshot, _ = snapshot_of(self._settings.home, 0.0)
-        answer = run_sql(snapshot, sql)
+        answer = run_sql(snapshot_of(self._settings, 0.0).path, sql)
         return {"question": question, "sql": sql, "columns": answer.columns, "rows": answer.rows, "ms": answer.elapsed_ms}
 
     def _rows(self, sql: str) -> list[list[Any]]:

@@ -9,6 +9,7 @@ import errno
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,10 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
     problems = [_SENTENCES[ended].format(home=home, pid=pid)]
     if ended in ("killed", "cleanly"):
         last |= _store(store)
-        ends = _ends(broker_url)
         if "positions" in last:
             positions = last.pop("positions")
             last["applied"] = _by_topic(positions)
-            last["waiting"] = _by_topic({at: max(0, end - positions.get(at, 0)) for at, end in ends.items()}) if ends is not None else None
+            last["waiting"] = waiting_on(broker_url, positions)
             problems.append(_how_far(last))
         if (home / "spool").exists() and (home / "spool").stat().st_size:
             problems.append("Writes lie in the spool, because the log was down: they follow when a node runs and the log is back.")
@@ -80,6 +80,12 @@ def _store(path: Path) -> dict[str, Any]:
     except (duckdb.Error, OSError):
         return {}
     return {"positions": {(topic, partition): offset for topic, partition, offset in rows}, "dead_letters": letters}
+
+
+def waiting_on(broker_url: str, positions: Mapping[tuple[str, int], int]) -> dict[str, int] | None:
+    """By topic what lies on the embedded log beyond these positions (next offset by topic and partition); None of another log."""
+    ends = _ends(broker_url)
+    return None if ends is None else _by_topic({at: max(0, end - positions.get(at, 0)) for at, end in ends.items()})
 
 
 def _ends(broker_url: str) -> dict[tuple[str, int], int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
 from thalweg.control import NotRunning, ask, newest_letters
+from thalweg.last_known import waiting_on
+from thalweg.settings import Settings
 
 
 @contextmanager
@@ -29,15 +32,27 @@ def own_store(home: Path) -> Iterator[Database]:
         database.close()
 
 
-def snapshot_of(home: Path, max_age_s: float) -> tuple[Path, float]:
-    """A snapshot file for analysts' SQL and its age in seconds."""
+@dataclass(frozen=True, slots=True)
+class StoreSnapshot:
+    """A file for analysts' SQL."""
+
+    path: Path
+    age_s: float
+    waiting: int | None
+    """Records on the embedded log that are not in it, because no node runs; None where one does, or the log is another."""
+
+
+def snapshot_of(settings: Settings, max_age_s: float) -> StoreSnapshot:
+    """A snapshot that is at most so old."""
     try:
-        answer = ask(home, "snapshot", max_age_s=max_age_s)
-        return Path(answer["path"]), float(answer["age_s"])
+        answer = ask(settings.home, "snapshot", max_age_s=max_age_s)
+        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None)
     except NotRunning:
-        with own_store(home) as database:
+        with own_store(settings.home) as database:
             snapshot = Snapshots(database).get(max_age_s)
-            return snapshot.path, snapshot.age_s
+            rows = database.cursor().execute("SELECT topic, partition, next_offset FROM positions").fetchall()
+            waiting = waiting_on(settings.broker_url, {(topic, partition): offset for topic, partition, offset in rows})
+            return StoreSnapshot(snapshot.path, snapshot.age_s, None if waiting is None else sum(waiting.values()))
 
 
 def export_to(home: Path, directory: Path) -> dict[str, int]:

@@ -13,7 +13,7 @@ import pytest
 
 from streams.log import open_log
 from streams.log.base import Outgoing
-from streams.topics import DERIVED, DLQ_SUFFIX, TOPICS
+from streams.topics import DERIVED, DLQ_SUFFIX, MEMORY, TOPICS
 from tests.crash.invariants import contents
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import Broker
@@ -66,13 +66,28 @@ def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_ca
     assert report["last"]["waiting"] == (None if kafka else {})
     shown = thalweg("status")
     assert "was killed" in shown.out and "thalweg up" in shown.out and "Traceback" not in shown.err
-    assert thalweg("sql", "SELECT count(*) FROM journal").code == 0
+    asked = thalweg("sql", "SELECT count(*) FROM journal")
+    assert (asked.code, asked.err) == (0, "")
     assert thalweg("dlq", "list", "--json").json() == {"dead_letters": [], "total": 0}
     assert json.loads(thalweg("status", "--json").out) == report, "who only reads leaves no trace"
     node.start()
     node.settle()
     assert node.stop() == 0
     assert json.loads(thalweg("status", "--json").out)["last"]["ended"] == "cleanly"
+
+
+async def test_sql_without_a_node_says_what_the_store_does_not_have_yet(home: Path, node: NodeProcess, thalweg: Program) -> None:
+    fill(node)
+    node.settle()
+    assert node.stop() == 0
+    log = open_log(node.broker or f"sqlite://{home / 'log.db'}")
+    await log.start()
+    await log.publish([Outgoing(MEMORY.name, b"default", b"{", ())] * 2)
+    await log.stop()
+    asked = thalweg("sql", "--format", "csv", "SELECT count(*) AS entries FROM journal")
+    assert asked.code == 0 and asked.out.startswith("entries")
+    said = "No node runs, and 2 more records wait on the log: `thalweg up` applies them."
+    assert asked.err.strip() == ("" if node.broker else said)  # how far another log reaches is not asked without a node
 
 
 def test_a_second_node_on_one_directory_refuses_and_names_the_first(thalweg: Program, node: NodeProcess) -> None:

@@ -34,15 +34,17 @@ def sql(query: str, home: Path | None, max_age: float, timeout_s: float, max_row
     from thalweg.show import show_rows
     from thalweg.store_access import snapshot_of
 
-    snapshot, age_s = snapshot_of(settings_of(home=home).home, max_age)
-    answer = run_sql(snapshot, query, timeout_s=timeout_s, max_rows=max_rows)
+    snapshot = snapshot_of(settings_of(home=home), max_age)
+    answer = run_sql(snapshot.path, query, timeout_s=timeout_s, max_rows=max_rows)
+    if snapshot.waiting:
+        click.echo(f"No node runs, and {snapshot.waiting} more records wait on the log: `thalweg up` applies them.", err=True)
     if form == "csv":
         print_csv(answer.columns, answer.rows)
     elif as_json or form == "json":
         names = ("columns", "types", "rows", "truncated", "elapsed_ms")
-        print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": age_s})
+        print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": snapshot.age_s})
     else:
-        caption = f"{answer.elapsed_ms:.0f} ms, as of {age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
+        caption = f"{answer.elapsed_ms:.0f} ms, as of {snapshot.age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
         show_rows(answer.columns, answer.rows, caption, as_records=None if form == "auto" else form == "records")
 
 
