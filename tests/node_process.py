@@ -83,14 +83,15 @@ class NodeProcess:
         return self.process.wait(20)
 
     def settle(self, timeout_s: float = 15.0) -> dict[str, Any]:
-        """Wait until nothing lags (I9); the status then."""
+        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then."""
         deadline = time.monotonic() + timeout_s
         while True:
             status = ask(self.home, "status")
             parts = [*status["topics"].values(), *status["stages"].values()]
-            if all(part.get("lag", 0) == 0 for part in parts) and status["status"] == "green":
+            unpublished = status["door"]["records_waiting"]
+            if all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green":
                 return status
-            assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts}"
+            assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
             time.sleep(0.05)
 
     @contextmanager

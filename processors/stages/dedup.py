@@ -33,11 +33,13 @@ CANDIDATES = 5
 POOL = 50
 WAIT_S = 10.0
 
-_COLUMNS = {"number": "INTEGER", "namespace": "VARCHAR", "label": "VARCHAR", "category": "VARCHAR", "offset": "BIGINT", "idx": "INTEGER"}
+_COLUMNS = {"number": "INTEGER", "namespace": "VARCHAR", "record_id": "VARCHAR", "label": "VARCHAR", "category": "VARCHAR"}
+# earlier than the entity was first stated, not than this record: one that comes again finds the same
 _EARLIER = """
 SELECT k.number, e.entity_id, e.text FROM (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k
+JOIN entities own ON own.entity_id = k.record_id AND own.namespace = k.namespace
 JOIN entities e ON e.{key} = k.{key} AND e.namespace = k.namespace AND e.label = k.label AND e.category IS NOT DISTINCT FROM k.category
-  AND (e."offset", e.idx) < (k."offset", k.idx)
+  AND (e."offset", e.idx) < (own."offset", own.idx)
 QUALIFY row_number() OVER (PARTITION BY k.number ORDER BY e."offset", e.idx) <= {most}
 ORDER BY k.number, e."offset", e.idx"""
 
@@ -64,9 +66,15 @@ class _New:
 
     def asked(self, number: int, **key: str) -> dict[str, Any]:
         """Its row in a query, under its number in the batch, with what the others are looked up by."""
-        record, position = self.record, self.logged.position
-        row = {"number": number, "namespace": self.namespace, "label": record.label, "category": record.category}
-        return row | {"offset": position.offset, "idx": self.logged.index, **key}
+        record = self.record
+        return {
+            "number": number,
+            "namespace": self.namespace,
+            "record_id": record.record_id,
+            "label": record.label,
+            "category": record.category,
+            **key,
+        }
 
 
 class Dedup(Stage):

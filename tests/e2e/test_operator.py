@@ -267,7 +267,6 @@ async def test_the_whole_log_a_second_time_changes_nothing(node: NodeProcess) ->
     await log.publish([Outgoing(r.topic, r.key, r.value, r.headers, r.partition) for r in records])
     await log.stop()
     after = everything(node)
-    del before["invocations"], after["invocations"]  # the calls' own records are published in the background
     assert {table: rows for table, rows in after.items() if rows != before.get(table)} == {}
 
 

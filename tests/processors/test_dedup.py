@@ -90,6 +90,14 @@ async def test_records_of_one_memory_that_share_their_text_are_each_compared(com
     assert await compared.similar(both) == {"c": [("b", "cosine")], "d": [("b", "cosine")]}
 
 
+async def test_a_record_that_comes_again_finds_what_it_found_the_first_time(compared):
+    first = compared.extracted(("a", "The linter hangs."))
+    second = compared.extracted(("b", "the linter hangs"))
+    once = await compared.similar(first, second)
+    again = compared.extracted(("a", "The linter hangs.")), compared.extracted(("b", "the linter hangs"))
+    assert once == await compared.similar(*again) == {"b": [("a", "canonical_form")]}
+
+
 async def test_the_opposite_is_not_the_same(compared):
     compared.extracted(("a", "the cache is stale after each of the many long builds of today"))
     assert await compared.similar(compared.extracted(("b", "the cache is not stale after each of the many long builds of today"))) == {}
