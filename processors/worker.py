@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import aiokafka  # noqa: F401  before its parts, which Faust imports: see streams/partitioning.py
 import faust
 from aiokafka.errors import KafkaError
 from faust.contrib.asgi import faust_app_running

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,3 +32,53 @@ def test_a_key_goes_where_the_java_client_sends_it(key: bytes, murmur2: int, par
 def test_every_key_has_one_partition_within_range(key: bytes, partitions: int) -> None:
     assert 0 <= partition_for(key, partitions) < partitions
     assert partition_for(key, partitions) == partition_for(key, partitions)
+
+
+IMPORTING = """
+import importlib, importlib.abc, importlib.machinery, sys, threading
+
+first, second, caught = {first!r}, {second!r}, []
+
+def load(name):
+    try:
+        if name == "partition_for":
+            from streams.partitioning import partition_for
+            partition_for(b"key", 12)
+        else:
+            importlib.import_module(name)
+    except BaseException as error:
+        caught.append(f"{{name}}: {{error!r}}")
+
+class Beside(importlib.abc.MetaPathFinder):
+    "When the first thread begins with the body of that module, the second begins too: it has to wait for the whole package."
+    other = None
+    def find_spec(self, name, path, target=None):
+        if name != {at!r} or Beside.other is not None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        execute = spec.loader.exec_module
+        def exec_module(module):
+            Beside.other = threading.Thread(target=load, args=(second,))
+            Beside.other.start()
+            Beside.other.join(1.0)
+            if not Beside.other.is_alive():
+                caught.append(f"{{second}} was loaded out of a package that {{first}} was loading")
+            execute(module)
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Beside())
+load(first)
+assert Beside.other is not None, "they were not loaded beside each other"
+Beside.other.join(30)
+sys.exit("; ".join(caught) or 0)
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("at", ["aiokafka.abc", "aiokafka.errors"])
+@pytest.mark.parametrize(("first", "second"), [("partition_for", "processors.worker"), ("processors.worker", "partition_for")])
+def test_the_first_record_may_be_placed_while_the_stages_are_loaded_on_another_thread(first: str, second: str, at: str) -> None:
+    program = IMPORTING.format(first=first, second=second, at=at)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
