@@ -1,8 +1,8 @@
 """What makes a batch: records that free everybody who waits go at once, all others wait a little for company.
 
 A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake all callers. When it would
-wake some, it waits for what the others need as long as the last transaction took, once for each of them: together they are served
-by one. When nobody waits, it ends after GATHER_S, and what several writes and stages left behind is one transaction.
+wake some, it waits for what the others need, twice as long as the last batch took and once for each of them: together they are served
+by one transaction (docs/adr/0006). When nobody waits, it ends after GATHER_S, and what several writes and stages left behind is one transaction.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ MAX_RECORDS = 2000
 ENOUGH_RECORDS = 256
 ENOUGH_BYTES = 1024 * 1024
 GATHER_S = 0.5
+FOR_OTHERS = 2.0
+"""How many times what the last batch took is spent on waiting for other callers, at most MOST_FOR_OTHERS_S."""
 MOST_FOR_OTHERS_S = 0.05
 IDLE_S = 60.0
 
@@ -112,7 +114,7 @@ class Gathering:
             return 0.0
         if pending.would_wake_since is None:
             pending.would_wake_since = now
-        left = pending.would_wake_since + min(2 * self.took_s, MOST_FOR_OTHERS_S) - now
+        left = pending.would_wake_since + min(FOR_OTHERS * self.took_s, MOST_FOR_OTHERS_S) - now
         if left <= 0:
             self._applied.pass_over()
         return left

@@ -150,8 +150,7 @@ class Dedup(Stage):
         others = sorted({other for found in near.values() for other, _ in found})
         if not others:
             return {}
-        rows = cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [others]).fetchall()
-        names = dict(rows)
+        names = dict(cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [others]).fetchall())
         return {
             number: {names[other]: cosine for other, cosine in near.get(label, ()) if other in names and other != label}
             for number, label in own.items()

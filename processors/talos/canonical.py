@@ -20,7 +20,7 @@ class _WithoutPunctuation(dict[int, int | None]):
         return None if unicodedata.category(chr(place)).startswith("P") else place
 
 
-_KEPT = _WithoutPunctuation({place: _WithoutPunctuation()[place] for place in range(128)})
+_NO_PUNCTUATION = _WithoutPunctuation({place: _WithoutPunctuation()[place] for place in range(128)})
 
 
 def canonical_form(text: str) -> str:
@@ -29,7 +29,7 @@ def canonical_form(text: str) -> str:
     Only Unicode punctuation goes: symbols such as `<` and `+` stay, as "a < b" and "a > b" are two statements.
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join(folded.translate(_KEPT).split())
+    return " ".join(folded.translate(_NO_PUNCTUATION).split())
 
 
 def is_negated(text: str) -> bool:
