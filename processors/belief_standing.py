@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from processors.belief_rows import read_beliefs
 from processors.valence.confidence import Confidence, under_tension
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import duckdb
 
 GRAVE = ("high", "critical")
-_FINDINGS = """
-SELECT tension_id, belief_a_id, belief_b_id, severity, consistency_a, consistency_b FROM tension_findings
-WHERE namespace = ? AND (belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"""
+_FINDINGS = "SELECT tension_id, belief_a_id, belief_b_id, severity, consistency_a, consistency_b FROM tension_findings"
+_MANY = 200
+"""For more beliefs all findings are read once."""
 
 
 class Standing(NamedTuple):
@@ -30,7 +30,7 @@ def read_standing(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequen
     """Those of these beliefs that were ever in a tension, by id."""
     if not ids:
         return {}
-    findings = execute(cursor, _FINDINGS, [namespace, list(ids), list(ids)]).fetchall()
+    findings = _findings(cursor, namespace, ids)
     if not findings:
         return {}
     known = {belief_id for row in findings for belief_id in row[1:3]}
@@ -46,6 +46,15 @@ def read_standing(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequen
             if belief_id in wanted:
                 found[belief_id] = _worse(found.get(belief_id), is_open, severity, consistency)
     return {belief_id: Standing(CONSISTENT if left > 1 else left, grave) for belief_id, (left, grave) in found.items()}
+
+
+def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What was found about these beliefs; twice, where it is about two of them. Each side has an index, which an OR would not use."""
+    if len(ids) > _MANY:
+        either = "(belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"
+        return execute(cursor, f"{_FINDINGS} WHERE namespace = ? AND {either}", [namespace, list(ids), list(ids)]).fetchall()
+    sides = [f"{_FINDINGS} WHERE {side} IN ({marks(ids)}) AND namespace = ?" for side in ("belief_a_id", "belief_b_id")]
+    return execute(cursor, " UNION ALL ".join(sides), [*ids, namespace, *ids, namespace]).fetchall()
 
 
 def _worse(known: Standing | None, is_open: bool, severity: str, consistency: float) -> Standing:

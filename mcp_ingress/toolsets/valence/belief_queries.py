@@ -175,6 +175,10 @@ def find_recorded(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[st
     """Those of these tensions that are recorded, by id, each with its `action`."""
     if not ids:
         return {}
+    found = f"SELECT tension_id FROM tension_findings WHERE tension_id IN ({marks(ids)}) AND namespace = ?"
+    ids = [tension_id for (tension_id,) in execute(cursor, found, [*ids, namespace]).fetchall()]
+    if not ids:
+        return {}  # of a belief that was just stated; the view reads all beliefs
     rows = cursor.execute(f"{_TENSION} FROM tensions WHERE namespace = ? AND tension_id IN ({marks(ids)})", [namespace, *ids]).fetchall()
     return {row["id"]: row for row in _with_contents(cursor, namespace, [_shown(_TENSION_FIELDS, row) for row in rows])}
 
