@@ -75,15 +75,21 @@ def _store(path: Path) -> dict[str, Any]:
             for file in files:
                 shutil.copyfile(file, Path(directory) / file.name)
             with duckdb.connect(Path(directory) / path.name) as copy:
-                rows = copy.execute("SELECT topic, partition, next_offset FROM positions").fetchall()
+                positions = read_positions(copy)
                 [(letters,)] = copy.execute("SELECT count(*) FROM dead_letters").fetchall()
     except (duckdb.Error, OSError):
         return {}
-    return {"positions": {(topic, partition): offset for topic, partition, offset in rows}, "dead_letters": letters}
+    return {"positions": positions, "dead_letters": letters}
+
+
+def read_positions(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, int], int]:
+    """How far a store has applied the log: next offset by topic and partition."""
+    rows = cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()
+    return {(topic, partition): offset for topic, partition, offset in rows}
 
 
 def waiting_on(broker_url: str, positions: Mapping[tuple[str, int], int]) -> dict[str, int] | None:
-    """By topic what lies on the embedded log beyond these positions (next offset by topic and partition); None of another log."""
+    """By topic what lies on the embedded log beyond these positions (from `read_positions`); None of another log."""
     ends = _ends(broker_url)
     return None if ends is None else _by_topic({at: max(0, end - positions.get(at, 0)) for at, end in ends.items()})
 

@@ -15,7 +15,7 @@ from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
 from thalweg.control import NotRunning, ask, newest_letters
-from thalweg.last_known import waiting_on
+from thalweg.last_known import read_positions, waiting_on
 from thalweg.settings import Settings
 
 
@@ -50,8 +50,7 @@ def snapshot_of(settings: Settings, max_age_s: float) -> StoreSnapshot:
     except NotRunning:
         with own_store(settings.home) as database:
             snapshot = Snapshots(database).get(max_age_s)
-            rows = database.cursor().execute("SELECT topic, partition, next_offset FROM positions").fetchall()
-            waiting = waiting_on(settings.broker_url, {(topic, partition): offset for topic, partition, offset in rows})
+            waiting = waiting_on(settings.broker_url, read_positions(database.cursor()))
             return StoreSnapshot(snapshot.path, snapshot.age_s, None if waiting is None else sum(waiting.values()))
 
 
