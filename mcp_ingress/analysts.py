@@ -6,8 +6,7 @@ Who may ask sees everything in the store, of every namespace: the endpoint is th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
@@ -18,6 +17,7 @@ from starlette.routing import Route
 
 from mcp_ingress.limits import RateLimits
 from storage.sql.run import MAX_SQL_BYTES, run_sql
+from storage.sql.snapshot import Snapshot
 from streams.errors import Refused, ThalwegError, Unavailable
 
 SQL_PATH = "/sql"
@@ -28,12 +28,12 @@ _BOUNDS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "timeout_s": (float, 0.1, 30),
     "max_rows": (int, 1, 100_000),
 }
-SnapshotOf = Callable[[float], Path]
-"""A snapshot at most so many seconds old; blocks while one is made."""
+SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, bool]]]
+"""A snapshot at most so many seconds old, or with a freshness token applied; with it whether that was not in time."""
 
 
 class SqlEndpoint:
-    """Answers `{"sql": …, "max_age_s"?, "timeout_s"?, "max_rows"?}` with columns, types, rows and the snapshot's age; two at once."""
+    """Answers `{"sql": …, "max_age_s"?, "freshness"?, "timeout_s"?, "max_rows"?}` with columns, types, rows and the snapshot's age; two at once."""
 
     def __init__(self, snapshot_of: SnapshotOf, limits: RateLimits) -> None:
         self._snapshot_of = snapshot_of
@@ -67,13 +67,11 @@ class SqlEndpoint:
             raise Unavailable(f"{AT_ONCE} questions are being answered; try again in a second.", retry_after_ms=1000)
         self._running += 1
         try:
-            return await asyncio.to_thread(self._ask, asked)
+            snapshot, stale = await self._snapshot_of(float(asked.pop("max_age_s", 1.0)), asked.pop("freshness", None))
+            answer = await asyncio.to_thread(run_sql, snapshot.path, asked.pop("sql"), **asked)
+            return answer.to_json() | ({"stale": True} if stale else {})
         finally:
             self._running -= 1
-
-    def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
-        snapshot = self._snapshot_of(float(asked.pop("max_age_s", 1.0)))
-        return run_sql(snapshot, asked.pop("sql"), **asked).to_json()
 
 
 async def _body(request: Request) -> bytes:
@@ -94,10 +92,10 @@ def _read(body: bytes) -> dict[str, Any]:
     if not isinstance(asked, dict) or not isinstance(asked.get("sql"), str):
         raise Refused('The body must be a JSON object with a text `sql`, such as {"sql": "FROM sessions"}.')
     for name, value in asked.items():
-        if name == "sql":
+        if name in ("sql", "freshness"):
             continue
         if name not in _BOUNDS:
-            raise Refused(f"There is no field `{name}`. Accepted: sql, {', '.join(_BOUNDS)}.")
+            raise Refused(f"There is no field `{name}`. Accepted: sql, freshness, {', '.join(_BOUNDS)}.")
         kind, least, most = _BOUNDS[name]
         if isinstance(value, bool) or not isinstance(value, int | kind) or not least <= value <= most:
             raise Refused(f"The field `{name}` must be a number from {least:g} to {most:g}.")

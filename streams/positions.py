@@ -37,6 +37,10 @@ class Position(NamedTuple):
         return cls(topic, int(partition), int(offset))
 
 
+NOW = "now"
+"""Said in place of a token: whatever was accepted so far."""
+
+
 @dataclass(frozen=True)
 class Freshness:
     """How far each partition must be applied before a reader sees a write: partition -> next offset."""

@@ -64,8 +64,8 @@ async def _wait(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _snapshot(node: Node, request: dict[str, Any]) -> dict[str, Any]:
-    snapshot = await asyncio.to_thread(node.snapshots.get, float(request.get("max_age_s", 0.0)))
-    return {"path": str(snapshot.path), "age_s": snapshot.age_s}
+    snapshot, stale = await node.snapshot(float(request.get("max_age_s", 0.0)), request.get("freshness"))
+    return {"path": str(snapshot.path), "age_s": snapshot.age_s, "stale": stale}
 
 
 async def _snapshot_to(node: Node, request: dict[str, Any]) -> dict[str, Any]:

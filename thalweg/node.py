@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
@@ -38,12 +39,12 @@ from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
-from storage.sql.snapshot import Snapshots
+from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
 from streams.log import open_log
-from streams.positions import Freshness
+from streams.positions import NOW, Freshness
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.cognitive import configured
@@ -61,6 +62,7 @@ logger = logging.getLogger("thalweg")
 STAGES: tuple[type[Stage], ...] = (Extract, Embed, Dedup, Patterns, Consolidate, Tensions)
 MAINTAIN_S = 1.0
 LOOK_S = 5.0
+FRESHNESS_WAIT_S = 30.0
 
 
 class Node(Parts):
@@ -234,12 +236,27 @@ class Node(Parts):
             host, port, token = settings.http_address
             hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
             served = build_server(self.door, __version__)
-            analysts = SqlEndpoint(lambda age_s: self.snapshots.get(age_s).path, self.door.limits) if settings.http_sql else None
+            analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
             http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
             await http.start()
             self._closers.append(http.stop)
         await self.socket.start()  # last: who connects finds everything ready
         self._closers.append(self.socket.stop)
+
+    async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, bool]:
+        """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for
+        whatever was accepted so far. With it whether that was not in time. Raises Refused for what is no token.
+        """
+        if freshness is None:
+            return await asyncio.to_thread(self.snapshots.get, max_age_s), False
+        token = await self._accepted() if freshness == NOW else Freshness.from_json(freshness)
+        applied = await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S)
+        return await asyncio.to_thread(self.snapshots.get, 0.0), not applied
+
+    async def _accepted(self) -> Freshness:
+        """What covers every record that is on the log, those of the calls that were answered included."""
+        await self.door.publisher.flush()
+        return Freshness(await self.log.end_offsets(self.followed))
 
     def indexes_ready(self) -> bool:
         """Whether every index answers by itself, not by exact search over the tables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from storage.sql.export import export_parquet
 from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
+from streams.positions import NOW, Freshness
 from thalweg.control import NotRunning, ask, newest_letters
 from thalweg.last_known import read_positions, waiting_on
 from thalweg.settings import Settings
@@ -40,18 +41,31 @@ class StoreSnapshot:
     age_s: float
     waiting: int | None
     """Records on the embedded log that are not in it, because no node runs; None where one does, or the log is another."""
+    stale: bool = False
+    """Whether what was to be applied is not in it."""
 
 
-def snapshot_of(settings: Settings, max_age_s: float) -> StoreSnapshot:
-    """A snapshot that is at most so old."""
+def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> StoreSnapshot:
+    """A snapshot that is at most so old, or with `freshness` applied: a write's token, or `now` for what was accepted so far."""
     try:
-        answer = ask(settings.home, "snapshot", max_age_s=max_age_s)
-        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None)
+        answer = ask(settings.home, "snapshot", max_age_s=max_age_s, freshness=freshness)
+        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None, answer["stale"])
     except NotRunning:
         with own_store(settings.home) as database:
-            snapshot = Snapshots(database).get(max_age_s)
-            waiting = waiting_on(settings.broker_url, read_positions(database.cursor()))
-            return StoreSnapshot(snapshot.path, snapshot.age_s, None if waiting is None else sum(waiting.values()))
+            snapshot = Snapshots(database).get(max_age_s if freshness is None else 0.0)
+            positions = read_positions(database.cursor())
+            waiting = waiting_on(settings.broker_url, positions)
+            count = None if waiting is None else sum(waiting.values())
+            return StoreSnapshot(snapshot.path, snapshot.age_s, count, _is_behind(positions, freshness, count))
+
+
+def _is_behind(positions: Mapping[tuple[str, int], int], freshness: Any, waiting: int | None) -> bool:
+    """Whether a store that nobody writes to lacks what was to be applied; what cannot be known counts as lacking."""
+    if freshness is None:
+        return False
+    if freshness == NOW:
+        return waiting != 0
+    return any(positions.get(at, 0) < offset for at, offset in Freshness.from_json(freshness))
 
 
 def export_to(home: Path, directory: Path) -> dict[str, int]:

@@ -88,6 +88,21 @@ async def test_sql_without_a_node_says_what_the_store_does_not_have_yet(home: Pa
     assert asked.code == 0 and asked.out.startswith("entries")
     said = "No node runs, and 2 more records wait on the log: `thalweg up` applies them."
     assert asked.err.strip() == ("" if node.broker else said)  # how far another log reaches is not asked without a node
+    waited = thalweg("sql", "SELECT count(*) FROM journal", "--json", "--freshness", "now")
+    assert waited.code == 0 and waited.json()["stale"] is True and "Not all that was to be applied is" in waited.err
+
+
+async def test_sql_waits_for_one_write_or_for_all_that_was_accepted(node: NodeProcess, thalweg: Program) -> None:
+    client = Client(node.home)
+    written = client.call("journal_write", {"content": "Seen at once.", "category": "insight"}, request_id="seen")
+    origin = "SELECT content, tool_name FROM memory_origins JOIN journal ON memory_id = entry_id"
+    assert thalweg.sql(origin) == [["Seen at once.", "journal_write"]], "the record of the call that was answered is applied too"
+    token = json.dumps(written["freshness"])
+    covered = thalweg("sql", "SELECT content FROM journal", "--json", "--freshness", token).json()
+    assert covered["rows"] == [["Seen at once."]] and "stale" not in covered
+    for nonsense, said in (("later", "neither `now` nor a token"), ("[1]", "The freshness token is not of the form")):
+        refused = thalweg("sql", "SELECT 1", "--freshness", nonsense)
+        assert refused.code in (1, 2) and said in refused.err
 
 
 def test_a_second_node_on_one_directory_refuses_and_names_the_first(thalweg: Program, node: NodeProcess) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,8 +17,9 @@ from mcp_ingress.limits import RateLimits
 from mcp_ingress.server import build_server
 from storage.database import Database
 from storage.migrate import migrate
-from storage.sql.snapshot import Snapshots
+from storage.sql.snapshot import Snapshot, Snapshots
 from streams.clock import SystemClock
+from streams.positions import Freshness
 from tests.ingress.parts import opened_door
 
 TOKEN = "a-token"
@@ -27,7 +29,11 @@ TOKEN = "a-token"
 def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
     database = Database(tmp_path / "store")
     migrate(database.cursor(), datetime(2026, 1, 5, tzinfo=UTC))
-    yield SqlEndpoint(lambda age_s: Snapshots(database).get(age_s).path, RateLimits(SystemClock()))
+
+    async def snapshot(max_age_s: float, freshness: Any) -> tuple[Snapshot, bool]:
+        return Snapshots(database).get(max_age_s), freshness is not None and bool(Freshness.from_json(freshness))
+
+    yield SqlEndpoint(snapshot, RateLimits(SystemClock()))
     database.close()
 
 
@@ -48,6 +54,12 @@ async def test_a_question_is_answered_with_columns_rows_and_the_age_of_the_snaps
     assert answer["snapshot_age_s"] >= 0
 
 
+async def test_a_question_can_wait_for_a_write_and_says_when_that_was_not_in_time(client: httpx.AsyncClient) -> None:
+    covered = (await client.post("/sql", json={"sql": "SELECT 1", "freshness": {}})).json()
+    behind = (await client.post("/sql", json={"sql": "SELECT 1", "freshness": {"thalweg.memory.v1": {"0": 9}}})).json()
+    assert ("stale" in covered, behind["stale"]) == (False, True)
+
+
 @pytest.mark.parametrize(
     "body, status, said",
     [
@@ -55,6 +67,7 @@ async def test_a_question_is_answered_with_columns_rows_and_the_age_of_the_snaps
         (b'{"sql": 1}', 400, "a text `sql`"),
         (b'{"sql": "SELECT 1", "rows": 5}', 400, "no field `rows`"),
         (b'{"sql": "SELECT 1", "timeout_s": true}', 400, "`timeout_s` must be a number"),
+        (b'{"sql": "SELECT 1", "freshness": "later"}', 400, "The freshness token is not of the form"),
         (b'{"sql": "DELETE FROM journal"}', 400, "read-only"),
         (b'{"sql": "' + b"x" * MAX_BODY + b'"}', 400, "longer than"),
     ],
