@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -13,20 +14,26 @@ from processors.belief_rows import read_beliefs, read_labelled
 from processors.belief_standing import read_standing, stands
 from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import WEIGHTS, Confidence
-from processors.valence.tensions import CANDIDATES, Finding, Held, judge
+from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
 from storage.search.engine import SearchIndexes
 from storage.statements import execute, marks
 
 if TYPE_CHECKING:
     import duckdb
 
-READ_AT_ONCE = CANDIDATES + 4
-_HELD = f"""belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall,
+Matches = Sequence[tuple[int, float]]
+"""Labels of records with their cosines, best first."""
+Cosines = dict[int, float | None]
+"""Label of a belief -> cosine; None where one has no vector."""
+ASKED = 4 * CANDIDATES
+"""The nearest records that are asked for at first: among them are others than beliefs, and beliefs that are not held any more."""
+READ_AT_ONCE = CANDIDATES + 1
+"""One of them may be the belief itself."""
+_HELD = f"""label, belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall,
 overall_origin, {", ".join(WEIGHTS)}"""
 _OLD_PARTNERS = """
-SELECT CASE WHEN t.belief_a_id = b.supersedes_id THEN t.belief_b_id ELSE t.belief_a_id END
-FROM valence_beliefs b JOIN tension_findings t ON t.namespace = b.namespace AND b.supersedes_id IN (t.belief_a_id, t.belief_b_id)
-WHERE b.label = $1 AND b.namespace = $2 AND b.supersedes_id IS NOT NULL"""
+SELECT belief_b_id FROM tension_findings WHERE belief_a_id = $1 AND namespace = $2
+UNION ALL SELECT belief_a_id FROM tension_findings WHERE belief_b_id = $1 AND namespace = $2"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,85 @@ class Stated:
     is_active: bool
     linked: frozenset[str]
     supersedes_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the text of a belief stands among the others: its unit vector, and the `nearest_records` to it."""
+
+    vector: np.ndarray
+    near: Matches
+
+
+class Conflict(NamedTuple):
+    """What was found between a belief and another one."""
+
+    finding: Finding
+    other: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Beliefs that are linked to the same things: (n,) labels, sorted, and the offset at which each was linked."""
+
+    labels: np.ndarray
+    offsets: np.ndarray
+
+    def latest_without(self, labels: Sequence[int]) -> np.ndarray:
+        """The labels but for these, those that were linked last first."""
+        left = ~np.isin(self.labels, labels)
+        latest: np.ndarray = self.labels[left][np.argsort(-self.offsets[left], kind="stable")]
+        return latest
+
+
+class ActiveBeliefs:
+    """The active beliefs of a namespace, as far as they were asked for: each is read once, many with one statement."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> None:
+        self.cursor = cursor
+        self.namespace = namespace
+        self._rows: dict[int, tuple[Any, ...] | None] = {}
+
+    def among(self, labels: Iterable[int]) -> list[int]:
+        """Those of these labels, in their order, that are active beliefs'."""
+        wanted = list(labels)
+        if unknown := dict.fromkeys(label for label in wanted if label not in self._rows):
+            rows = read_labelled(self.cursor, _HELD, self.namespace, unknown)
+            self._rows |= dict.fromkeys(unknown) | {row[0]: row for row in rows if row[7] == "active"}
+        return [label for label in wanted if self._rows[label] is not None]
+
+    def ids(self, labels: Iterable[int]) -> dict[int, str]:
+        """The ids of those of these labels that are active beliefs', by label."""
+        return {label: row[1] for label in self.among(labels) if (row := self._rows[label]) is not None}
+
+    def held(self, labels: Collection[int]) -> dict[int, Held]:
+        """Those of these labels that are active beliefs', as they are compared."""
+        rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
+        computed = [row[1] for row in rows if row[11] == "computed"]  # the others keep their overall
+        standing = read_standing(self.cursor, self.namespace, computed)
+        subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[8]) if link["role"] == "subject"] for row in rows}
+        canonical = _canonical(self.cursor, self.namespace, {entity for named in subjects.values() for entity in named})
+        held = {}
+        for (
+            label,
+            belief_id,
+            content,
+            created_at,
+            domain_path,
+            valid_from,
+            valid_until,
+            status,
+            _,
+            count,
+            overall,
+            origin,
+            *dimensions,
+        ) in rows:
+            given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
+            confidence, _ = stands(Confidence(overall, origin, given), status, count, standing.get(belief_id))
+            about = frozenset(canonical[entity] for entity in subjects[label])
+            held[label] = Held(belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about)
+        return held
 
 
 def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]) -> dict[str, Stated]:
@@ -48,82 +134,143 @@ def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collecti
 
 
 def find_tensions(
-    cursor: duckdb.DuckDBPyConnection,
+    active: ActiveBeliefs,
     indexes: SearchIndexes,
-    namespace: str,
-    belief_id: str,
-    stated: Stated,
-    vector: np.ndarray | None,
-    near: Mapping[str, float],
+    stated: Mapping[str, Stated],
+    placed: Mapping[str, Placed],
     *,
     space: str | None = None,
-) -> list[Finding]:
-    """The conflicts of a belief with others, best score first; none when it is not held any more.
+) -> dict[str, list[Conflict]]:
+    """The conflicts of each of these beliefs with others, best score first; none of one that is not held any more.
 
-    `vector`: the unit vector of its text in `space`, None without a model; `near`: what `nearest_held` found for it.
+    `placed`: those that have a vector, in `space`. Whatever the store says of all the others is read at once.
     """
-    if not stated.is_active:
-        return []
-    others = beliefs_about(cursor, namespace, set(_canonical(cursor, namespace, stated.linked).values()))
-    if stated.supersedes_id is not None:
-        others.update(other for (other,) in execute(cursor, _OLD_PARTNERS, [label_of_record(namespace, belief_id), namespace]).fetchall())
-    others = (others | near.keys()) - {belief_id}
-    if not others:
-        return []
-    cosines = {**_cosines(indexes, vector, space, {other: label_of_record(namespace, other) for other in others - near.keys()}), **near}
-    ordered = sorted(others, key=lambda other: (-cosines.get(other, -1.0), other))
-    [new, *best] = _first_held(cursor, namespace, [belief_id, *ordered], CANDIDATES + 1)
-    findings = (judge(other, new, cosines.get(other.belief_id)) for other in best)
-    return sorted((finding for finding in findings if finding is not None), key=lambda finding: (-finding.score, finding.tension_id))
-
-
-def nearest_held(
-    cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
-    namespace: str,
-    vectors: np.ndarray,
-    least: float,
-    enough: int,
-    *,
-    space: str | None = None,
-) -> list[dict[str, float]]:
-    """For each of (n, dim) unit vectors of `space` the active beliefs whose cosine is at least this, belief id -> cosine;
-    the nearest of them, when they are more than `enough`.
-
-    The index holds other records and other namespaces too: it is asked for more until enough of what it names are beliefs.
-    """
-    found: list[dict[str, float]] = [{} for _ in vectors]
-    left, asked = list(range(len(vectors))), 4 * enough
-    while left:
-        near = dict(zip(left, indexes.nearest_to_each(vectors[left], asked, least, space=space), strict=True))
-        held = _held_among(cursor, namespace, sorted({label for matches in near.values() for label, _ in matches}))
-        for number, matches in near.items():
-            found[number] = {held[label]: cosine for label, cosine in matches if label in held}
-        left = [number for number in left if len(near[number]) == asked and len(found[number]) < enough]
-        asked *= 4
+    own = {label_of_record(active.namespace, belief_id): belief_id for belief_id, belief in stated.items() if belief.is_active}
+    active.among(
+        [*own, *(label for belief_id in own.values() if belief_id in placed for label, _ in placed[belief_id].near[:READ_AT_ONCE])]
+    )
+    cosines = _candidates(active, indexes, own, stated, placed, space)
+    best = {label: _best(others) for label, others in cosines.items() if others}
+    held = active.held({label for others in best.values() for label in others} | best.keys())
+    found: dict[str, list[Conflict]] = {belief_id: [] for belief_id in stated}
+    for label, others in best.items():
+        if (new := held.get(label)) is None:
+            continue  # it was given up while this was looked for
+        judged = ((judge(held[other], new, cosines[label][other]), held[other]) for other in others)
+        conflicts = [Conflict(finding, other) for finding, other in judged if finding is not None]
+        found[own[label]] = sorted(conflicts, key=lambda one: (-one.finding.score, one.finding.tension_id))
     return found
 
 
-def _held_among(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, str]:
-    """Those of these labels that are active beliefs', with their ids."""
-    rows = read_labelled(cursor, "belief_id, label, status", namespace, labels)
-    return {label: belief_id for belief_id, label, status in rows if status == "active"}
+def _candidates(
+    active: ActiveBeliefs,
+    indexes: SearchIndexes,
+    own: Mapping[int, str],
+    stated: Mapping[str, Stated],
+    placed: Mapping[str, Placed],
+    space: str | None,
+) -> dict[int, Cosines]:
+    """For each the active beliefs that it may be in conflict with: those near to it, the nearest about the same things, and
+    those with which what it has superseded was in conflict."""
+    cursor, namespace = active.cursor, active.namespace
+    canonical = _canonical(cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values())))
+    links: dict[frozenset[str], Links] = {}
+    found: dict[int, Cosines] = {}
+    for label, belief_id in own.items():
+        belief, place = stated[belief_id], placed.get(belief_id)
+        others: Cosines = dict(nearest_held(active, indexes, place, CANDIDATE_COSINE, space=space)) if place is not None else {}
+        if about := frozenset(canonical[entity] for entity in belief.linked):
+            if about not in links:
+                links[about] = links_of(cursor, namespace, about)
+            others |= _about_the_same(active, indexes, links[about], place, space)
+        if belief.supersedes_id is not None:
+            partners = execute(cursor, _OLD_PARTNERS, [belief.supersedes_id, namespace]).fetchall()
+            labels = active.among(label_of_record(namespace, partner) for (partner,) in partners)
+            others = _with_cosines(indexes, labels, place, space) | others
+        others.pop(label, None)
+        found[label] = others
+    return found
 
 
-def beliefs_about(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> set[str]:
+def _best(cosines: Cosines) -> list[int]:
+    """The `CANDIDATES` with the highest cosine, those without one last."""
+    return sorted(cosines, key=lambda other: (-_known(cosines[other]), other))[:CANDIDATES]
+
+
+def _known(cosine: float | None) -> float:
+    return -1.0 if cosine is None else cosine
+
+
+def nearest_records(indexes: SearchIndexes, vectors: np.ndarray, *, space: str | None = None) -> list[Matches]:
+    """For each of (n, dim) unit vectors of `space` what may be near enough for a conflict, of any kind and namespace: `ASKED` at most."""
+    return [*indexes.nearest_to_each(vectors, ASKED, CANDIDATE_COSINE, space=space)]
+
+
+def nearest_held(
+    active: ActiveBeliefs, indexes: SearchIndexes, place: Placed, least: float, *, space: str | None = None
+) -> dict[int, float]:
+    """The active beliefs whose cosine is at least this, label -> cosine; the nearest of them, when they are more than `CANDIDATES`.
+
+    The index holds other records and other namespaces too: it is asked for more until enough of what it names are beliefs.
+    """
+    asked, near = ASKED, [match for match in place.near if match[1] >= least]
+    found: dict[int, float] = {}
+    seen = 0
+    while True:
+        some = dict(near[seen : seen + READ_AT_ONCE])
+        found |= {label: some[label] for label in active.among(some)}
+        seen += READ_AT_ONCE
+        if len(found) > CANDIDATES or (seen >= len(near) and len(near) < asked):
+            return found
+        if seen >= len(near):
+            asked *= 4
+            [more] = indexes.nearest_to_each(place.vector[None], asked, least, space=space)
+            near = more
+
+
+def _about_the_same(active: ActiveBeliefs, indexes: SearchIndexes, links: Links, place: Placed | None, space: str | None) -> Cosines:
+    """The active ones among the linked beliefs: the nearest, and where too few have a vector, the latest."""
+    found: Cosines = {}
+    near: Matches = []
+    asked = READ_AT_ONCE
+    while place is not None and len(found) <= CANDIDATES:
+        [near] = indexes.nearest_of(place.vector, asked, [links.labels], space=space)
+        cosines = dict(near)
+        found = {label: cosines[label] for label in active.among(cosines)}
+        if len(near) < asked:
+            break
+        asked *= 4
+    if len(found) > CANDIDATES:  # one of them may be the belief itself
+        return found
+    left = links.latest_without([label for label, _ in near])
+    while len(left) and len(found) <= CANDIDATES:
+        found |= dict.fromkeys(active.among(left[:asked].tolist()))
+        left, asked = left[asked:], asked * 4
+    return found
+
+
+def _with_cosines(indexes: SearchIndexes, labels: Sequence[int], place: Placed | None, space: str | None) -> Cosines:
+    if place is None or not labels:
+        return dict.fromkeys(labels)
+    cosines = indexes.cosines(place.vector, np.array(labels, np.int64), space=space).tolist()
+    return {label: None if math.isnan(cosine) else cosine for label, cosine in zip(labels, cosines, strict=True)}
+
+
+def links_of(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> Links:
     """Every belief, whatever has become of it, that is linked to one of these canonical entities or to what was merged into it."""
-    if not entities:
-        return set()
     merged = execute(
         cursor,
         f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
         [namespace, *entities],
     ).fetchall()
     group = [*entities, *(entity_id for (entity_id,) in merged)]
-    rows = execute(
-        cursor, f"SELECT belief_id FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)})", [namespace, *group]
-    ).fetchall()
-    return {belief_id for (belief_id,) in rows}
+    found = execute(
+        cursor,
+        f'SELECT label, "offset" FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)})',
+        [namespace, *group],
+    ).fetchnumpy()
+    labels, first = np.unique(np.asarray(found["label"], np.int64), return_index=True)
+    return Links(labels, np.asarray(found["offset"], np.int64)[first])
 
 
 def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, str]:
@@ -136,35 +283,3 @@ def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Coll
         [namespace, *entities],
     ).fetchall()
     return {entity: entity for entity in entities} | dict(merged)
-
-
-def _first_held(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str], count: int) -> list[Held]:
-    """The first so many of these beliefs that are active, in this order."""
-    found: list[Held] = []
-    for start in range(0, len(ids), READ_AT_ONCE):
-        held = _read(cursor, namespace, ids[start : start + READ_AT_ONCE])
-        found += [held[belief_id] for belief_id in ids[start : start + READ_AT_ONCE] if belief_id in held]
-        if len(found) >= count:
-            break
-    return found[:count]
-
-
-def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Held]:
-    rows = [row for row in read_beliefs(cursor, _HELD, namespace, ids) if row[6] == "active"]
-    standing = read_standing(cursor, namespace, [row[0] for row in rows if row[10] == "computed"])  # the others keep their overall
-    subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[7]) if link["role"] == "subject"] for row in rows}
-    canonical = _canonical(cursor, namespace, {entity for named in subjects.values() for entity in named})
-    held = {}
-    for belief_id, content, created_at, domain_path, valid_from, valid_until, status, _, count, overall, origin, *dimensions in rows:
-        given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
-        confidence, _ = stands(Confidence(overall, origin, given), status, count, standing.get(belief_id))
-        about = frozenset(canonical[entity] for entity in subjects[belief_id])
-        held[belief_id] = Held(belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about)
-    return held
-
-
-def _cosines(indexes: SearchIndexes, vector: np.ndarray | None, space: str | None, labels: Mapping[str, int]) -> dict[str, float]:
-    if vector is None or not labels:
-        return {}
-    found: Any = indexes.cosines(vector, np.array(list(labels.values()), np.int64), space=space)
-    return {identity: float(cosine) for identity, cosine in zip(labels, found, strict=True) if not np.isnan(cosine)}

@@ -10,12 +10,16 @@ from typing import Any
 import duckdb
 
 KEPT = 256
+FEW = 100
+"""With more parameters than this a statement is large, and hardly ever the same again."""
 _parsed: OrderedDict[str, duckdb.Statement] = OrderedDict()
 atexit.register(_parsed.clear)  # what is left when the interpreter ends is reported as a leak
 
 
 def execute(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
     """One statement, run as `cursor.execute` runs it. Any number of threads, each with its cursor."""
+    if len(parameters) > FEW:
+        return cursor.execute(sql, parameters)
     statement = _parsed.get(sql)
     if statement is None:
         (statement,) = cursor.extract_statements(sql)

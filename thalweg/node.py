@@ -21,6 +21,7 @@ from mcp_ingress.spool import Spool
 from processors.embedding.guarded import guarded
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
+from processors.embedding.remembered import remembering
 from processors.graph_source import read_graph
 from processors.inner_voice.config import read_config
 from processors.materialiser import Materialiser
@@ -127,7 +128,8 @@ class Node(Parts):
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
         settings = self.settings
         path = Path(settings.model_path) if settings.model_path else None
-        return load_embedder(name or settings.embedder, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads)
+        models = settings.home / "models"
+        return remembering(load_embedder(name or settings.embedder, cache_dir=models, model_path=path, threads=settings.embed_threads))
 
     async def _take_live_embedder(self) -> None:
         """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`.
@@ -147,7 +149,8 @@ class Node(Parts):
 
     def use(self, embedder: Embedder) -> None:
         """The model of queries and of new memories from now on."""
-        self.embedder = self.gateway.embedder = self.embed.embedder = embedder
+        self.embedder = self.embed.embedder = remembering(embedder)
+        self.gateway.embedder = guarded(self.embedder)
 
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None

@@ -13,14 +13,14 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 import duckdb
 import numpy as np
 
 from processors.stages.stage import Stage
-from processors.tension_candidates import Stated, find_tensions, nearest_held, read_stated
+from processors.tension_candidates import ActiveBeliefs, Placed, Stated, find_tensions, nearest_records, read_stated
 from processors.valence.beliefs import belief_id_of
-from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES
 from storage.applied import AppliedPositions
 from storage.reader import Reader, find_outcome
 from storage.search.engine import SearchIndexes
@@ -42,14 +42,16 @@ from streams.topics import MEMORY
 
 WAIT_S = 10.0
 REMEMBERED = 1000
+AT_ONCE = 4
+"""Beliefs that are compared between two moments in which others get the interpreter; the statements for several take little more than for one."""
 
 _TWINS = """
-SELECT e.entity_id, arg_min(c.entity_id, c."offset") AS canonical_id
+SELECT l.belief_id, e.entity_id, arg_min(c.entity_id, c."offset") AS canonical_id
 FROM valence_belief_entities l
 JOIN valence_entities e ON e.namespace = l.namespace AND e.entity_id = l.entity_id
 JOIN valence_entities c ON c.namespace = e.namespace AND c.form = e.form AND c.type = e.type
-WHERE l.namespace = $1 AND l.belief_id = $2
-GROUP BY e.entity_id HAVING canonical_id <> e.entity_id ORDER BY e.entity_id"""
+WHERE l.namespace = $1 AND l.label IN (SELECT unnest($2::BIGINT[]))
+GROUP BY l.belief_id, e.entity_id HAVING canonical_id <> e.entity_id ORDER BY l.belief_id, e.entity_id"""
 
 _CLOSED = """
 SELECT tension_id, belief_a_id, belief_b_id, status, resolution, action, resolved_at FROM tensions
@@ -96,58 +98,58 @@ class Tensions(Stage):
         for namespace in dict.fromkeys(logged.event.namespace for logged in events):
             own = {belief_id_of(logged.event): logged for logged in events if logged.event.namespace == namespace}
             known = read_stated(cursor, namespace, own)
-            vectors, near = self._near(cursor, namespace, list(known))
+            twins = self._twins(cursor, namespace, [belief_id for belief_id, stated in known.items() if stated.linked])
+            conflicts = self._conflicts(cursor, namespace, known)
             for belief_id, logged in own.items():
-                if (stated := known.get(belief_id)) is None:
+                if belief_id not in known:
                     facts[logged.key] = self._reinforced(cursor, logged)
                     continue
-                found = self._conflicts(cursor, logged, belief_id, stated, vectors.get(belief_id), near.get(belief_id, {}))
-                facts[logged.key] = [*(self._twins(cursor, logged, belief_id) if stated.linked else ()), *found]
+                named = (self._named(logged, ENTITY_RESOLVED, data["entity_id"], data) for data in twins.get(belief_id, ()))
+                found = (self._named(logged, TENSION_DETECTED, data["tension_id"], data) for data in conflicts[belief_id])
+                facts[logged.key] = [*named, *found]
         return facts
 
-    def _near(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]
-    ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, float]]]:
-        """The vectors of these beliefs, and what is near to each: all are looked for at once, which reads the index once."""
+    def _twins(self, cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """By belief the entities that it names which are the same as earlier ones."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        if ids:
+            labels = [document_label(namespace, belief_id) for belief_id in ids]
+            for belief_id, entity_id, canonical_id in cursor.execute(_TWINS, [namespace, labels]).fetchall():
+                data = {"entity_id": entity_id, "canonical_id": canonical_id, "how": "same_form"}
+                found.setdefault(belief_id, []).append(data)
+        return found
+
+    def _conflicts(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, stated: Mapping[str, Stated]
+    ) -> dict[str, list[dict[str, Any]]]:
+        model = self._indexes.model
+        placed = self._placed(namespace, list(stated))
+        space = model.space if model is not None else None
+        told: dict[str, list[dict[str, Any]]] = {}
+        ids = list(stated)
+        for start in range(0, len(ids), AT_ONCE):
+            some = {belief_id: stated[belief_id] for belief_id in ids[start : start + AT_ONCE]}
+            active = ActiveBeliefs(cursor, namespace)
+            for belief_id, found in find_tensions(active, self._indexes, some, placed, space=space).items():
+                made_by = {"model_id": model.model_id} if model is not None and belief_id in placed else {}
+                told[belief_id] = [asdict(finding) | {"tension_id": finding.tension_id, **made_by} for finding, _ in found]
+                self._found |= {finding.tension_id: (finding.belief_a_id, finding.belief_b_id) for finding, _ in found}
+            self._indexes.give_way()
+        while len(self._found) > REMEMBERED:
+            self._found.popitem(last=False)
+        return told
+
+    def _placed(self, namespace: str, ids: Sequence[str]) -> dict[str, Placed]:
+        """Those of these beliefs that have a vector, with what is near to each: all are looked for at once, which reads the index once."""
         if self._indexes.model is None or not ids:
-            return {}, {}
+            return {}
         space = self._indexes.model.space
         labels = {document_label(namespace, belief_id): belief_id for belief_id in ids}
         held = self._indexes.vectors(np.array(list(labels), np.int64), space=space)
-        vectors = {labels[label]: vector for label, vector in held.items()}
-        if not vectors:
-            return {}, {}
-        near = nearest_held(cursor, self._indexes, namespace, np.stack(list(vectors.values())), CANDIDATE_COSINE, CANDIDATES, space=space)
-        return vectors, dict(zip(vectors, near, strict=True))
-
-    def _twins(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent, belief_id: str) -> list[Event]:
-        """The entities that it names which are the same as earlier ones."""
-        twins = cursor.execute(_TWINS, [logged.event.namespace, belief_id]).fetchall()
-        return [
-            self._named(logged, ENTITY_RESOLVED, entity_id, {"entity_id": entity_id, "canonical_id": canonical_id, "how": "same_form"})
-            for entity_id, canonical_id in twins
-        ]
-
-    def _conflicts(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        logged: LoggedEvent,
-        belief_id: str,
-        stated: Stated,
-        vector: np.ndarray | None,
-        near: Mapping[str, float],
-    ) -> list[Event]:
-        model = self._indexes.model
-        space = model.space if model is not None else None
-        made_by = {"model_id": model.model_id} if model is not None and vector is not None else {}
-        facts = []
-        for finding in find_tensions(cursor, self._indexes, logged.event.namespace, belief_id, stated, vector, near, space=space):
-            data = asdict(finding) | {"tension_id": finding.tension_id, **made_by}
-            facts.append(self._named(logged, TENSION_DETECTED, finding.tension_id, data))
-            self._found[finding.tension_id] = (finding.belief_a_id, finding.belief_b_id)
-        while len(self._found) > REMEMBERED:
-            self._found.popitem(last=False)
-        return facts
+        if not held:
+            return {}
+        near = nearest_records(self._indexes, np.stack(list(held.values())), space=space)
+        return {labels[label]: Placed(vector, others) for (label, vector), others in zip(held.items(), near, strict=True)}
 
     def _reinforced(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
         event = logged.event

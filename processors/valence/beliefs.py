@@ -354,7 +354,7 @@ def _link(rows: Rows, belief: Mapping[str, Any], links: Sequence[Mapping[str, st
             continue
         known.add((link["entity_id"], link["role"]))
         made.append(dict(link))
-        rows.insert(LINKS, {"belief_id": belief["belief_id"], **link})
+        rows.insert(LINKS, {"belief_id": belief["belief_id"], "label": belief["label"], **link})
         entity = rows.get(ENTITIES, link["entity_id"])
         if entity is not None:
             kept = {name: value for name, value in entity.items() if name not in _ORIGIN}

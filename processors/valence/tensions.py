@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from processors.valence.wording import Wording, negates, opposes, says_the_same, values_differ
+from processors.valence.wording import Wording, negates, opposes, says_the_same, values_differ, wording_of
 from streams.ids import derived_id
 
 TYPES = ("contradiction", "temporal_conflict", "scope_conflict", "partial_overlap")
@@ -42,7 +42,7 @@ class Held:
 
     @cached_property
     def wording(self) -> Wording:
-        return Wording(self.content)
+        return wording_of(self.content)
 
 
 @dataclass(frozen=True, slots=True)

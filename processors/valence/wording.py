@@ -141,6 +141,13 @@ class Wording:
         return False
 
 
+@lru_cache(maxsize=1024)
+def wording_of(text: str) -> Wording:
+    """A text, taken apart once for all that it is compared with: what one who states a belief is told, the detector finds again."""
+    return Wording(text)
+
+
+@lru_cache(maxsize=4096)
 def is_negation(token: str) -> bool:
     """Whether the word denies something."""
     return token in _NEGATIONS or stem(token) in _NEGATING_VERBS
@@ -159,6 +166,7 @@ def _value(token: str) -> str:
     return plain.replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", plain) else plain
 
 
+@lru_cache(maxsize=4096)
 def _is_content(token: str) -> bool:
     return not _is_value(token) and token not in _STOP and not is_negation(token)
 

@@ -100,6 +100,10 @@ class SearchIndexes(HeldIndexes):
         index = self._index_of(space)
         return index.search_many(vectors, k, least, self._pace.pause) if index is not None else [[] for _ in vectors]
 
+    def give_way(self) -> None:
+        """Call after every few milliseconds of work that nobody waits for: who waits for something else goes first."""
+        self._pace.pause()
+
     def vectors(self, labels: np.ndarray, *, space: str | None = None) -> dict[int, np.ndarray]:
         """Those of a few labels that have a vector in `space`, with it."""
         index = self._index_of(space)

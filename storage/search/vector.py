@@ -11,9 +11,9 @@ from __future__ import annotations
 import tempfile
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -37,6 +37,7 @@ GATHERED_SHARE = 8
 """Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
 MAX_CLOSE = 5_000
 """No more rows than so many besides those asked for are compared exactly: where more are as near, they are alike."""
+LOOKED = 256
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
@@ -57,6 +58,21 @@ class VectorModel(Protocol):
     def dim(self) -> int: ...
 
 
+class _Looked(NamedTuple):
+    """What is near to a query among the rows below `stop`: (n,) rows and their cosines, best first."""
+
+    stop: int
+    places: np.ndarray
+    cosines: np.ndarray
+
+    def joined(self, new: _Looked, k: int) -> _Looked:
+        """With what was found among the rows since; `new` may have been looked for among some of these rows too."""
+        since = new.places >= self.stop
+        places, cosines = np.concatenate((self.places, new.places[since])), np.concatenate((self.cosines, new.cosines[since]))
+        best = np.argsort(-cosines, kind="stable")[:k]
+        return _Looked(new.stop, places[best], cosines[best])
+
+
 class VectorIndex:
     """Labels (63-bit integers) with unit vectors of `model.dim` numbers."""
 
@@ -72,6 +88,9 @@ class VectorIndex:
         self._at = LabelMap()
         self._graph: hnswlib.Index | None = None
         self._linked = 0
+        self._looked: dict[tuple[bytes, int, float], _Looked] = {}
+        """What `search_many` found last. A row never changes: who looks again, as the tension detector does after the answer, needs only the new."""
+        self._looking = threading.Lock()
         self._adding = threading.Lock()
         self._linking = threading.Lock()
 
@@ -176,24 +195,52 @@ class VectorIndex:
 
     def search_many(self, vectors: np.ndarray, k: int, least: float, pause: Callable[[], None] = lambda: None) -> list[Matches]:
         """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all of
-        several, with a `pause` after each millisecond or two."""
+        several, with a `pause` after each millisecond or two; for what was looked for before, only those that came since."""
         count, queries = self._count, np.asarray(vectors, np.float32)
         if count > EXACT_ROWS:
             return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
+        keys = [(query.tobytes(), k, least) for query in queries]
+        before = [self._looked_before(*key) for key in keys]
+        found: dict[int, _Looked] = {}
+        for again in (False, True):
+            some = [number for number, looked in enumerate(before) if (looked is not None) is again]
+            start = min((looked.stop for looked in before if looked is not None), default=0) if again else 0
+            for number, new in zip(some, self._close(queries[some], start, count, k, least, pause), strict=True):
+                looked = before[number]
+                found[number] = new if looked is None else looked.joined(new, k)
+        with self._looking:
+            self._looked.update((key, found[number]) for number, key in enumerate(keys))
+            for key in list(self._looked)[:-LOOKED]:
+                del self._looked[key]
+        return [list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True)) for n in range(len(queries))]
+
+    def _looked_before(self, query: bytes, k: int, least: float) -> _Looked | None:
+        """What was found for it, of what is there still; None when it was not looked for, or more would have been found then."""
+        looked = self._looked.get((query, k, least))
+        if looked is None:
+            return None
+        there = self._labels[looked.places] != _REMOVED
+        if there.all():
+            return looked
+        return None if len(looked.places) == k else _Looked(looked.stop, looked.places[there], looked.cosines[there])
+
+    def _close(self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]) -> Iterator[_Looked]:
+        """For each of (n, dim) queries the k nearest of the rows from `start` to `stop` with at least this cosine."""
+        if not len(queries):
+            return
         error = error_of(self._widest)
-        places, whose, rough = close_pairs(self._codes[:count], self._scales[:count], queries, least - error, pause)
-        found: list[Matches] = []
+        places, whose, rough = close_pairs(self._codes[start:stop], self._scales[start:stop], queries, least - error, pause)
+        places += start
         for number, query in enumerate(queries):
             own = whose == number
             near = places[own]
             close = _largest(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
             exact = self._rows.read(near[close]) @ query
-            best = [place for place in np.argsort(-exact, kind="stable")[:k].tolist() if exact[place] >= least]
-            labels = self._labels[near[close]]
-            found.append([(int(labels[place]), float(exact[place])) for place in best])
+            best = np.argsort(-exact, kind="stable")[:k]
+            best = best[exact[best] >= least]
+            yield _Looked(stop, near[close][best], exact[best])
             if number % _SOME == _SOME - 1:
                 pause()
-        return found
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
         """Those of a few labels that have a vector, with it, as it was added."""

@@ -208,7 +208,9 @@ def test_many_vectors_at_once_find_what_each_finds_alone() -> None:
         wanted = [[match for match in index.search(query, k) if match[1] >= least] for query in queries]
         found = index.search_many(queries, k, least)
         assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in matches] for matches in wanted]
-        assert [index.search_many(query[None], k, least)[0] for query in queries] == found
+        alone = linked_index()
+        alone.remove(LABELS[:5].tolist())
+        assert [alone.search_many(query[None], k, least)[0] for query in queries] == found
     assert any(wanted for wanted in index.search_many(queries, 10, 0.05))
     assert index.search_many(ROWS[:1], 1, 0.99) == [[]] and set(index.vectors(LABELS[3:7])) == set(LABELS[5:7].tolist())
 
@@ -223,3 +225,26 @@ def test_which_of_some_rows_are_within_a_cosine_is_what_comparing_all_of_them_sa
         expected = {label: cosines[label] for label in asked.tolist() if cosines.get(label, -1.0) >= 0.02}
         assert asked[near].tolist() == list(expected) and len(expected) > 2
         assert [label for label, _ in best] == sorted(expected, key=lambda label: -expected[label])[:5]
+
+
+def test_who_looks_again_finds_what_came_and_not_what_went_since() -> None:
+    """What was found is kept and only the new rows are compared: the answer is that of an index that never looked before."""
+    index, queries, k, least = linked_index(1000), unit_rows(6, seed=8), 12, 0.05
+    index.search_many(queries[:4], k, least)
+    gone: list[int] = []
+    for start in range(1000, 3000, 250):
+        gone += [label for matches in index.search_many(queries[:2], k, least) for label, _ in matches[:2]]
+        gone += LABELS[start - 250 : start - 240].tolist()
+        index.remove(gone)
+        index.add(LABELS[start : start + 250], ROWS[start : start + 250])
+        fresh = linked_index(start + 250)
+        fresh.remove(gone)
+        assert index.search_many(queries, k, least) == fresh.search_many(queries, k, least)
+
+
+def test_what_is_kept_of_earlier_looks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_module, "LOOKED", 3)
+    index = linked_index(500)
+    for query in unit_rows(10, seed=9):
+        index.search_many(query[None], 5, 0.0)
+    assert len(index._looked) == 3

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import numpy as np
+import pytest
 
-from processors.tension_candidates import nearest_held
+from processors import tension_candidates
+from processors.tension_candidates import ActiveBeliefs, Placed, nearest_held, nearest_records
 from storage.held_beliefs import HeldBeliefs
 from tests.processors.harness import event
 from tests.valence.conftest import BeliefNode, Believer
@@ -82,7 +84,10 @@ async def test_a_belief_is_found_by_meaning_alone_and_by_words_alone(agent: Beli
     assert by_words["score_parts"]["semantic"] == 1.0  # the best keyword score stands for the cosine
 
 
-async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_near_belief_out(agent: Believer, node: BeliefNode) -> None:
+async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_near_belief_out(
+    agent: Believer, node: BeliefNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tension_candidates, "ASKED", 4)
     belief = await agent.hold("Redis is the cache of the shop")
     for number in range(30):
         data = {"content": "Redis is the cache of the shop", "source_ref": f"s{number}"}
@@ -91,8 +96,11 @@ async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_n
     await agent.say(session_id, "Redis is the cache of the shop")
     vector = np.asarray(node.embedder.encode([belief["content"]])[0]) if node.embedder else None
     assert vector is not None
-    [near] = nearest_held(node.store.database.cursor(), node.indexes, "default", vector[None], 0.75, 1)
-    assert list(near) == [belief["id"]] and near[belief["id"]] > 0.99
+    [near] = nearest_records(node.indexes, vector[None])
+    assert len(near) == 4
+    active = ActiveBeliefs(node.store.database.cursor(), "default")
+    found = nearest_held(active, node.indexes, Placed(vector, near), 0.75)
+    assert list(active.ids(found).values()) == [belief["id"]] and max(found.values()) > 0.99
     again = await agent.call("belief_create", content="Redis is the cache of the shop indeed", source_ref="x")
     assert again["success"]
 

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
-from processors.tension_candidates import beliefs_about
+from processors.tension_candidates import links_of
 from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import age_days, recency
 from processors.valence.wording import without_grammar
@@ -152,8 +152,7 @@ def _allowed(cursor: duckdb.DuckDBPyConnection, beliefs: Beliefs, conditions: Co
         ).fetchnumpy()
         allowed &= _among(beliefs, found["label"])
     if conditions.entity_id is not None:
-        ids = beliefs_about(cursor, conditions.namespace, [conditions.entity_id])
-        allowed &= _among(beliefs, np.array([label_of_record(conditions.namespace, identity) for identity in ids], np.int64))
+        allowed &= _among(beliefs, links_of(cursor, conditions.namespace, [conditions.entity_id]).labels)
     return allowed
 
 

@@ -3,55 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-import numpy as np
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.toolsets.valence.belief_queries import Row, contents_of, find_belief, find_recorded, without_action
+from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
-from processors.tension_candidates import Stated, find_tensions, nearest_held
-from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, DUPLICATE_COSINE, Finding
+from processors.tension_candidates import ActiveBeliefs, Placed, Stated, find_tensions, nearest_held, nearest_records
+from processors.valence.tensions import DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
 
 
 @dataclass(frozen=True)
 class Near:
-    """A text that is about to be stated: its unit vector, and the beliefs near to it, belief id -> cosine (None: not known)."""
+    """A text that is about to be stated, and what is near to it; nothing without a model."""
 
-    vector: np.ndarray | None = None
-    cosines: Mapping[str, float] | None = field(default_factory=dict)
+    place: Placed | None = None
+    similar: Sequence[dict[str, Any]] = ()
+    """Beliefs that may say the same: `{"belief_id", "cosine"}`, nearest first, for the request's event."""
     space: str | None = None
     """What the vector is of."""
-
-    @property
-    def similar(self) -> list[dict[str, Any]]:
-        """Beliefs that may say the same: `{"belief_id", "cosine"}`, nearest first, for the request's event."""
-        found = [(belief_id, round(min(1.0, cosine), 6)) for belief_id, cosine in (self.cosines or {}).items() if cosine > DUPLICATE_COSINE]
-        return [{"belief_id": belief_id, "cosine": cosine} for belief_id, cosine in sorted(found, key=lambda near: (-near[1], near[0]))]
 
 
 async def near_to(call: Call, content: str) -> Near:
     """The text's vector and what is near to it: looked for once, before the request is published, for what says the same and for
-    what may contradict it. Nothing is known while the store does not answer: the write goes on."""
+    what may contradict it. What says the same is not known while the store does not answer: the write goes on."""
     vector, space = await encoded_document(call.gateway.embedder, content)
     if vector is None:
         return Near()
     indexes, namespace = call.gateway.indexes, call.namespace
 
-    def look(cursor: duckdb.DuckDBPyConnection) -> dict[str, float]:
+    def look(cursor: duckdb.DuckDBPyConnection) -> Near:
         with indexes.searching():
-            [near] = nearest_held(cursor, indexes, namespace, vector[None], CANDIDATE_COSINE, CANDIDATES, space=space)
-        return near
+            [near] = nearest_records(indexes, vector[None], space=space)
+            place = Placed(vector, near)
+            active = ActiveBeliefs(cursor, namespace)
+            alike = nearest_held(active, indexes, place, DUPLICATE_COSINE, space=space)
+        return Near(place, _similar(alike, active.ids(alike)), space)
 
     try:
-        near = await call.read(look)
+        return await call.read(look)
     except Unavailable:
-        return Near(vector, None, space)
-    return Near(vector, near, space)
+        return Near()
+
+
+def _similar(cosines: Mapping[int, float], ids: Mapping[int, str]) -> list[dict[str, Any]]:
+    found = [(ids[label], round(min(1.0, cosine), 6)) for label, cosine in cosines.items() if cosine > DUPLICATE_COSINE]
+    return [{"belief_id": belief_id, "cosine": cosine} for belief_id, cosine in sorted(found, key=lambda near: (-near[1], near[0]))]
 
 
 async def belief_after(call: Call, belief_id: str) -> Row:
@@ -80,22 +81,16 @@ def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: 
 def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: Near) -> list[Row]:
     linked = frozenset(link["entity"]["id"] for link in belief["entities"])
     stated = Stated(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
-    indexes, cosines = call.gateway.indexes, near.cosines
-    if cosines is None and near.vector is not None:
-        [cosines] = nearest_held(cursor, indexes, call.namespace, near.vector[None], CANDIDATE_COSINE, CANDIDATES, space=near.space)
-    findings = find_tensions(cursor, indexes, call.namespace, belief["id"], stated, near.vector, cosines or {}, space=near.space)
-    if not findings:
-        return []
-    recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding in findings])
-    said = contents_of(cursor, call.namespace, _sides(findings))
+    placed = {} if near.place is None else {belief["id"]: near.place}
+    active = ActiveBeliefs(cursor, call.namespace)
+    conflicts = find_tensions(active, call.gateway.indexes, {belief["id"]: stated}, placed, space=near.space)[belief["id"]]
+    recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding, _ in conflicts])
     return [
-        without_action(recorded[finding.tension_id]) if finding.tension_id in recorded else _ahead(finding, said, call)
-        for finding in findings
+        without_action(recorded[finding.tension_id])
+        if finding.tension_id in recorded
+        else _ahead(finding, {belief["id"]: belief["content"], other.belief_id: other.content}, call)
+        for finding, other in conflicts
     ]
-
-
-def _sides(findings: Sequence[Finding]) -> set[str]:
-    return {belief_id for finding in findings for belief_id in (finding.belief_a_id, finding.belief_b_id)}
 
 
 def _ahead(finding: Finding, said: Mapping[str, str], call: Call) -> Row:

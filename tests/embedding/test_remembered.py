@@ -1,0 +1,63 @@
+"""An embedder that keeps what it said last."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from processors.embedding.hashing import HashingEmbedder
+from processors.embedding.model import Encoded, ModelInfo
+from processors.embedding.remembered import KEPT, RememberingEmbedder, remembering
+from storage.search.tokens import Tokens
+
+
+class Counting:
+    """The hashing embedder, with a token a word; says what it was asked."""
+
+    def __init__(self) -> None:
+        self._hashing = HashingEmbedder(16)
+        self.asked: list[list[str]] = []
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._hashing.info
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return self.encode_tokens(texts).vectors
+
+    def encode_tokens(self, texts: Sequence[str]) -> Encoded:
+        self.asked.append(list(texts))
+        return Encoded(self._hashing.encode(texts), [_tokens(len(text.split())) for text in texts])
+
+
+def _tokens(count: int) -> Tokens:
+    return Tokens(np.arange(count, dtype=np.uint16), np.ones((count, 1), np.float32), np.ones(count, bool))
+
+
+def test_a_text_that_was_asked_for_alone_is_read_once_and_comes_with_its_tokens() -> None:
+    model = Counting()
+    embedder = RememberingEmbedder(model)
+    [vector] = embedder.encode(["a river bends"])
+    both = embedder.encode_tokens(["another", "a river bends", "another"])
+    assert model.asked == [["a river bends"], ["another", "another"]]
+    assert np.array_equal(both.vectors, model._hashing.encode(["another", "a river bends", "another"])) and np.array_equal(
+        both.vectors[1], vector
+    )
+    assert [len(tokens.ids) for tokens in both.tokens] == [1, 3, 1]
+
+
+def test_what_comes_in_batches_is_not_kept_and_what_is_kept_is_bounded() -> None:
+    model = Counting()
+    embedder = RememberingEmbedder(model)
+    embedder.encode_tokens(["one", "two"])
+    embedder.encode(["one"])
+    assert model.asked == [["one", "two"], ["one"]]
+    for number in range(KEPT + 10):
+        embedder.encode([f"text {number}"])
+    assert len(embedder._said) == KEPT
+    assert embedder.encode_tokens([]).vectors.shape == (0, 16)
+
+
+def test_an_embedder_without_tokens_stays_as_it_is() -> None:
+    plain = HashingEmbedder(16)
+    assert remembering(plain) is plain and remembering(None) is None
+    assert isinstance(remembering(Counting()), RememberingEmbedder)
