@@ -15,12 +15,16 @@ from functools import cache
 
 import numpy as np
 
+from storage.search.label_map import REMOVED
+
 SHARED_ROWS = 20_000
 """From so many rows on (a millisecond) a second thread is worth being asked."""
 BLOCK_ROWS = 4096
 """Larger blocks leave the cache; smaller ones give up the interpreter more often, for which somebody may be waiting."""
 SAMPLED = 16
 """Every so many-th score tells how high the largest are, about."""
+MAX_CLOSE = 5_000
+"""No more rows than so many besides those asked for are compared exactly: where more are as near, they are alike."""
 KEPT_BUFFERS = 2
 _buffers: list[np.ndarray] = []
 
@@ -65,6 +69,29 @@ def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
             found: np.ndarray = near[np.argpartition(scores[near], -depth)[-depth:]]
             return found
     return np.argpartition(scores, -depth)[-depth:]
+
+
+def largest_found(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float) -> np.ndarray:
+    """Places of the k largest of (n,) scores and of those at most `margin` below them, of labels that may be found; at most
+    MAX_CLOSE more than k.
+
+    Only as many of the largest are looked up in `allowed` as are needed: looking up all costs more than comparing them.
+    """
+    share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
+    depth = int(2 * k / min(share, 1.0)) + 2 * k
+    while True:
+        top = largest_places(scores, depth)
+        least = scores[top].min() if len(top) else 0.0
+        usable = labels[top] != REMOVED
+        if allowed is not None:
+            places = np.minimum(np.searchsorted(allowed, labels[top]), len(allowed) - 1)
+            usable &= allowed[places] == labels[top]
+        chosen = top[usable]
+        chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
+        if len(top) == len(scores) or (len(chosen) >= k and (least <= scores[chosen[k - 1]] - margin or len(chosen) > k + MAX_CLOSE)):
+            kept: np.ndarray = chosen[: k + MAX_CLOSE]
+            return kept if len(kept) <= k else kept[scores[kept] >= scores[kept[k - 1]] - margin]
+        depth *= 4
 
 
 def close_pairs(

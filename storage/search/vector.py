@@ -13,12 +13,13 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from storage.search.compare import close_pairs, error_of, largest_places, products, quantise_rows
-from storage.search.label_map import ABSENT, LabelMap
+from storage.search.compare import close_pairs, error_of, largest_found, products, quantise_rows
+from storage.search.label_map import ABSENT, REMOVED, LabelMap
+from storage.search.looked import Looked, LookedFor
 from storage.search.row_file import RowFile
 from storage.search.sealed import open_sealed, seal
 
@@ -35,13 +36,9 @@ EXACT_ROWS = 150_000
 """Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
 GATHERED_SHARE = 8
 """Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
-MAX_CLOSE = 5_000
-"""No more rows than so many besides those asked for are compared exactly: where more are as near, they are alike."""
-LOOKED = 256
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
-_REMOVED = -1
 _SOME = 8
 """Queries of many whose few nearest are put in order in about a millisecond."""
 Matches = list[tuple[int, float]]
@@ -56,21 +53,6 @@ class VectorModel(Protocol):
     def model_id(self) -> str: ...
     @property
     def dim(self) -> int: ...
-
-
-class _Looked(NamedTuple):
-    """What is near to a query among the rows below `stop`: (n,) rows and their cosines, best first."""
-
-    stop: int
-    places: np.ndarray
-    cosines: np.ndarray
-
-    def joined(self, new: _Looked, k: int) -> _Looked:
-        """With what was found among the rows since; `new` may have been looked for among some of these rows too."""
-        since = new.places >= self.stop
-        places, cosines = np.concatenate((self.places, new.places[since])), np.concatenate((self.cosines, new.cosines[since]))
-        best = np.argsort(-cosines, kind="stable")[:k]
-        return _Looked(new.stop, places[best], cosines[best])
 
 
 class VectorIndex:
@@ -88,9 +70,7 @@ class VectorIndex:
         self._at = LabelMap()
         self._graph: hnswlib.Index | None = None
         self._linked = 0
-        self._looked: dict[tuple[bytes, int, float], _Looked] = {}
-        """What `search_many` found last. A row never changes: who looks again, as the tension detector does after the answer, needs only the new."""
-        self._looking = threading.Lock()
+        self._looked = LookedFor()
         self._adding = threading.Lock()
         self._linking = threading.Lock()
 
@@ -146,7 +126,7 @@ class VectorIndex:
                 if row != ABSENT:
                     self._rows.put(np.array([row]), np.zeros((1, self.model.dim), np.float32))
                     self._codes[row] = 0
-                    self._labels[row] = _REMOVED
+                    self._labels[row] = REMOVED
                     if row < self._linked and self._graph is not None:
                         self._graph.mark_deleted(label)
             self._at.remove(labels)
@@ -187,7 +167,7 @@ class VectorIndex:
 
     def _exact(self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None) -> Matches:
         labels = self._labels[rows]
-        close = _largest(rough, labels, k, allowed, 2 * error_of(self._widest))
+        close = largest_found(rough, labels, k, allowed, 2 * error_of(self._widest))
         places = close + rows.start if isinstance(rows, slice) else rows[close]
         exact = self._rows.read(places) @ query
         best = np.argsort(-exact, kind="stable")[:k]
@@ -199,32 +179,19 @@ class VectorIndex:
         count, queries = self._count, np.asarray(vectors, np.float32)
         if count > EXACT_ROWS:
             return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
-        keys = [(query.tobytes(), k, least) for query in queries]
-        before = [self._looked_before(*key) for key in keys]
-        found: dict[int, _Looked] = {}
+        asked = [(query.tobytes(), k, least) for query in queries]
+        before = [self._looked.get(question, self._labels) for question in asked]
+        found: dict[int, Looked] = {}
         for again in (False, True):
             some = [number for number, looked in enumerate(before) if (looked is not None) is again]
             start = min((looked.stop for looked in before if looked is not None), default=0) if again else 0
             for number, new in zip(some, self._close(queries[some], start, count, k, least, pause), strict=True):
                 looked = before[number]
                 found[number] = new if looked is None else looked.joined(new, k)
-        with self._looking:
-            self._looked.update((key, found[number]) for number, key in enumerate(keys))
-            for key in list(self._looked)[:-LOOKED]:
-                del self._looked[key]
+        self._looked.keep((question, found[number]) for number, question in enumerate(asked))
         return [list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True)) for n in range(len(queries))]
 
-    def _looked_before(self, query: bytes, k: int, least: float) -> _Looked | None:
-        """What was found for it, of what is there still; None when it was not looked for, or more would have been found then."""
-        looked = self._looked.get((query, k, least))
-        if looked is None:
-            return None
-        there = self._labels[looked.places] != _REMOVED
-        if there.all():
-            return looked
-        return None if len(looked.places) == k else _Looked(looked.stop, looked.places[there], looked.cosines[there])
-
-    def _close(self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]) -> Iterator[_Looked]:
+    def _close(self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]) -> Iterator[Looked]:
         """For each of (n, dim) queries the k nearest of the rows from `start` to `stop` with at least this cosine."""
         if not len(queries):
             return
@@ -234,11 +201,11 @@ class VectorIndex:
         for number, query in enumerate(queries):
             own = whose == number
             near = places[own]
-            close = _largest(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
+            close = largest_found(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
             exact = self._rows.read(near[close]) @ query
             best = np.argsort(-exact, kind="stable")[:k]
             best = best[exact[best] >= least]
-            yield _Looked(stop, near[close][best], exact[best])
+            yield Looked(stop, near[close][best], exact[best])
             if number % _SOME == _SOME - 1:
                 pause()
 
@@ -281,7 +248,7 @@ class VectorIndex:
         is_near[left] = off[0] >= off[1]
         left = left[np.abs(off[0]) < off[1]]
         is_near[left] = self._rows.read(rows[left]) @ query >= least
-        is_near &= self._labels[rows] != _REMOVED
+        is_near &= self._labels[rows] != REMOVED
         marked = np.zeros(asked, bool)
         marked[there[close[is_near]]] = True
         return marked, self._exact(query, k, rows[is_near], rough[is_near], None)
@@ -298,7 +265,7 @@ class VectorIndex:
                 graph = self._graph
                 assert graph is not None
                 labels = self._labels[self._linked : stop]
-                kept = labels != _REMOVED
+                kept = labels != REMOVED
                 if kept.any():
                     graph.add_items(self._rows.read(np.arange(self._linked, stop)[kept]), labels[kept].astype(np.uint64), num_threads=1)
                 self._linked = stop
@@ -334,7 +301,7 @@ class VectorIndex:
                 "space": self.model.space,
                 "model_id": self.model.model_id,
                 "dim": self.model.dim,
-                "count": int((linked != _REMOVED).sum()),
+                "count": int((linked != REMOVED).sum()),
                 "elements": graph.get_current_count(),
                 "covered": dict(covered),
             }
@@ -418,26 +385,3 @@ def _membership(allowed: np.ndarray) -> Any:
         return at < size and sorted_labels[at] == label
 
     return inside
-
-
-def _largest(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float) -> np.ndarray:
-    """Places of the k largest of (n,) scores and of those at most `margin` below them, of labels that may be found; at most
-    MAX_CLOSE more than k.
-
-    Only as many of the largest are looked up in `allowed` as are needed: looking up all costs more than comparing them.
-    """
-    share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
-    depth = int(2 * k / min(share, 1.0)) + 2 * k
-    while True:
-        top = largest_places(scores, depth)
-        least = scores[top].min() if len(top) else 0.0
-        usable = labels[top] != _REMOVED
-        if allowed is not None:
-            places = np.minimum(np.searchsorted(allowed, labels[top]), len(allowed) - 1)
-            usable &= allowed[places] == labels[top]
-        chosen = top[usable]
-        chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
-        if len(top) == len(scores) or (len(chosen) >= k and (least <= scores[chosen[k - 1]] - margin or len(chosen) > k + MAX_CLOSE)):
-            kept: np.ndarray = chosen[: k + MAX_CLOSE]
-            return kept if len(kept) <= k else kept[scores[kept] >= scores[kept[k - 1]] - margin]
-        depth *= 4

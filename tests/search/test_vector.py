@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from storage.search import looked
 from storage.search import vector as vector_module
 from storage.search.vector import VectorIndex
 from tests.search.store import MODEL, exact, unit_rows
@@ -243,7 +244,7 @@ def test_who_looks_again_finds_what_came_and_not_what_went_since() -> None:
 
 
 def test_what_is_kept_of_earlier_looks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_module, "LOOKED", 3)
+    monkeypatch.setattr(looked, "KEPT", 3)
     index = linked_index(500)
     for query in unit_rows(10, seed=9):
         index.search_many(query[None], 5, 0.0)
