@@ -104,6 +104,16 @@ class Table:
         return tuple(place for place, kind in enumerate(self.columns.values()) if kind == "BLOB")
 
     @cached_property
+    def is_labelled(self) -> bool:
+        """Whether a row is found by the label of its record: that has an index of its own, and DuckDB looks up single columns only.
+        By a key of two every row is read, 5 ms of 100,000."""
+        return len(self.key) == 2 and self.key[0] == "namespace" and self.columns.get("label") == "BIGINT"
+
+    def find_labelled(self, count: int) -> str:
+        """So many rows by their labels."""
+        return f"SELECT * FROM {self.name} WHERE label IN ({', '.join('?' * count)})"
+
+    @cached_property
     def find_one(self) -> str:
         return f"SELECT * FROM {self.name} WHERE " + " AND ".join(f'"{name}" = ?' for name in self.key)
 

@@ -17,6 +17,7 @@ from storage.database import Database
 from storage.known_keys import KnownKeys
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
+from streams.ids import document_label
 from streams.positions import Partition
 from streams.progress import MATERIALISE
 
@@ -76,7 +77,8 @@ class Writer:
                     row[name] = None if row[name] is None else orjson.loads(row[name])
                 for name in spec.uuid_columns:
                     row[name] = str(row[name])
-                found[self.key_of(table, row)] = row
+                key = self.key_of(table, row)
+                found[key] = self._recent[table, key] = row
         return found
 
     def may_hold(self, table: str, key: Key) -> bool:
@@ -88,6 +90,8 @@ class Writer:
         return self._recent.get((table, key))
 
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
+        if spec.is_labelled and len(keys) <= FEW:
+            return self._execute(spec.find_labelled(len(keys)), [document_label(namespace, identity) for namespace, identity in keys])
         if len(keys) == 1:
             return self._execute(spec.find_one, list(keys[0]))
         named = [dict(zip(spec.key, key, strict=True)) for key in keys]
