@@ -29,6 +29,8 @@ ASKED = 4 * CANDIDATES
 """The nearest records that are asked for at first: among them are others than beliefs, and beliefs that are not held any more."""
 READ_AT_ONCE = CANDIDATES + 1
 """One of them may be the belief itself."""
+MANY_LINKS = 5000
+"""Of an entity with so many links not all are read, unless too few of the nearest records are among them."""
 _HELD = f"""label, belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall,
 overall_origin, {", ".join(WEIGHTS)}"""
 _OLD_PARTNERS = """
@@ -146,9 +148,8 @@ def find_tensions(
     `placed`: those that have a vector, in `space`. Whatever the store says of all the others is read at once.
     """
     own = {label_of_record(active.namespace, belief_id): belief_id for belief_id, belief in stated.items() if belief.is_active}
-    active.among(
-        [*own, *(label for belief_id in own.values() if belief_id in placed for label, _ in placed[belief_id].near[:READ_AT_ONCE])]
-    )
+    near = (match for belief_id in own.values() if belief_id in placed for match in placed[belief_id].near[:READ_AT_ONCE])
+    active.among([*own, *(label for label, cosine in near if cosine >= CANDIDATE_COSINE)])
     cosines = _candidates(active, indexes, own, stated, placed, space)
     best = {label: _best(others) for label, others in cosines.items() if others}
     held = active.held({label for others in best.values() for label in others} | best.keys())
@@ -174,15 +175,12 @@ def _candidates(
     those with which what it has superseded was in conflict."""
     cursor, namespace = active.cursor, active.namespace
     canonical = _canonical(cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values())))
-    links: dict[frozenset[str], Links] = {}
     found: dict[int, Cosines] = {}
     for label, belief_id in own.items():
         belief, place = stated[belief_id], placed.get(belief_id)
         others: Cosines = dict(nearest_held(active, indexes, place, CANDIDATE_COSINE, space=space)) if place is not None else {}
         if about := frozenset(canonical[entity] for entity in belief.linked):
-            if about not in links:
-                links[about] = links_of(cursor, namespace, about)
-            others |= _about_the_same(active, indexes, links[about], place, space)
+            others |= _about_the_same(active, indexes, about, place, space)
         if belief.supersedes_id is not None:
             partners = execute(cursor, _OLD_PARTNERS, [belief.supersedes_id, namespace]).fetchall()
             labels = active.among(label_of_record(namespace, partner) for (partner,) in partners)
@@ -202,8 +200,8 @@ def _known(cosine: float | None) -> float:
 
 
 def nearest_records(indexes: SearchIndexes, vectors: np.ndarray, *, space: str | None = None) -> list[Matches]:
-    """For each of (n, dim) unit vectors of `space` what may be near enough for a conflict, of any kind and namespace: `ASKED` at most."""
-    return [*indexes.nearest_to_each(vectors, ASKED, CANDIDATE_COSINE, space=space)]
+    """For each of (n, dim) unit vectors of `space` the `ASKED` records that are nearest, of any kind and namespace, however near."""
+    return [*indexes.nearest_to_each(vectors, ASKED, -1.0, space=space)]
 
 
 def nearest_held(
@@ -228,8 +226,38 @@ def nearest_held(
             near = more
 
 
-def _about_the_same(active: ActiveBeliefs, indexes: SearchIndexes, links: Links, place: Placed | None, space: str | None) -> Cosines:
-    """The active ones among the linked beliefs: the nearest, and where too few have a vector, the latest."""
+def _about_the_same(
+    active: ActiveBeliefs, indexes: SearchIndexes, about: Collection[str], place: Placed | None, space: str | None
+) -> Cosines:
+    """The active ones among the beliefs that are linked to these things: the nearest, and where too few have a vector, the latest."""
+    group = _group(active, about)
+    links = _links(active, group, at_most=MANY_LINKS)
+    if len(links.labels) == MANY_LINKS:  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
+        if len(found := _linked_among(active, group, place.near if place is not None else ())) > CANDIDATES:
+            return found
+        links = _links(active, group)
+    return _nearest_linked(active, indexes, links, place, space)
+
+
+def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) -> Cosines:
+    """The active ones of these that are linked to one of these things; where those are enough, the nearest of them."""
+    rows = execute(
+        active.cursor,
+        f"""SELECT DISTINCT label FROM valence_belief_entities
+        WHERE namespace = ? AND label IN (SELECT unnest(?::BIGINT[])) AND entity_id IN ({marks(group)})""",
+        [active.namespace, [label for label, _ in near], *group],
+    ).fetchall()
+    linked = {label for (label,) in rows}
+    cosines = {label: cosine for label, cosine in near if label in linked}
+    found: Cosines = {}
+    for start in range(0, len(cosines), READ_AT_ONCE):
+        found |= {label: cosines[label] for label in active.among(list(cosines)[start : start + READ_AT_ONCE])}
+        if len(found) > CANDIDATES:
+            break
+    return found
+
+
+def _nearest_linked(active: ActiveBeliefs, indexes: SearchIndexes, links: Links, place: Placed | None, space: str | None) -> Cosines:
     found: Cosines = {}
     near: Matches = []
     asked = READ_AT_ONCE
@@ -256,21 +284,34 @@ def _with_cosines(indexes: SearchIndexes, labels: Sequence[int], place: Placed |
     return {label: None if math.isnan(cosine) else cosine for label, cosine in zip(labels, cosines, strict=True)}
 
 
-def links_of(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> Links:
-    """Every belief, whatever has become of it, that is linked to one of these canonical entities or to what was merged into it."""
+def linked_to(cursor: duckdb.DuckDBPyConnection, namespace: str, entity_id: str) -> np.ndarray:
+    """(n,) sorted labels of every belief, whatever has become of it, that is linked to this canonical entity or to what was merged into it."""
+    active = ActiveBeliefs(cursor, namespace)
+    return _links(active, _group(active, [entity_id])).labels
+
+
+def _group(active: ActiveBeliefs, entities: Collection[str]) -> list[str]:
+    """These canonical entities, and what was merged into them."""
     merged = execute(
-        cursor,
+        active.cursor,
         f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
-        [namespace, *entities],
+        [active.namespace, *entities],
     ).fetchall()
-    group = [*entities, *(entity_id for (entity_id,) in merged)]
+    return [*entities, *(entity_id for (entity_id,) in merged)]
+
+
+def _links(active: ActiveBeliefs, group: Collection[str], *, at_most: int | None = None) -> Links:
+    """What is linked to these entities; `at_most` so many links, whichever come first."""
     found = execute(
-        cursor,
-        f'SELECT label, "offset" FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)})',
-        [namespace, *group],
+        active.cursor,
+        f'SELECT label, "offset" FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)}) LIMIT ?',
+        [active.namespace, *group, at_most],
     ).fetchnumpy()
+    offsets = np.asarray(found["offset"], np.int64)
+    if at_most is not None and len(offsets) == at_most:
+        return Links(np.asarray(found["label"], np.int64), offsets)
     labels, first = np.unique(np.asarray(found["label"], np.int64), return_index=True)
-    return Links(labels, np.asarray(found["offset"], np.int64)[first])
+    return Links(labels, offsets[first])
 
 
 def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, str]:

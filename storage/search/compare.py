@@ -95,20 +95,27 @@ def largest_found(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.nd
 
 
 def close_pairs(
-    codes: np.ndarray, scales: np.ndarray, queries: np.ndarray, least: float, pause: Callable[[], None]
+    codes: np.ndarray, scales: np.ndarray, queries: np.ndarray, k: int, least: float, margin: float, pause: Callable[[], None]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which of (n, dim) int8 rows, times their (n,) scales, have a product of at least this with which of (m, dim) queries:
-    places of rows, numbers of queries, products, in the order of the rows. A block of rows is unpacked once for all queries;
-    several queries are work that nobody waits for: `pause` is called after each block."""
+    places of rows, numbers of queries, products, in the order of the rows. Of a query for which that would be very many some are left
+    out, each more than `margin` below k others. A block of rows is unpacked once for all queries; several queries are work that
+    nobody waits for: `pause` is called after each block."""
     if len(queries) == 1:
         scores = products(codes, scales, queries[0])
         near = np.flatnonzero(scores >= least)
         return near, np.zeros(len(near), np.int64), scores[near]
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    best = np.full((k, len(queries)), -np.inf, np.float32)
+    bounds = np.full(len(queries), least, np.float32)
     for start, block in _blocks(codes):
         found = block @ queries.T
         found *= scales[start : start + len(block), None]
-        rows, numbers = np.nonzero(found >= least)
+        if np.count_nonzero(is_near := found >= bounds) > 2 * k * len(queries):
+            best = np.partition(np.concatenate((best, found)), -k, axis=0)[-k:]
+            bounds = np.maximum(bounds, best[0] - margin)
+            is_near = found >= bounds
+        rows, numbers = np.nonzero(is_near)
         parts.append((rows + start, numbers, found[rows, numbers]))
         pause()
     if not parts:

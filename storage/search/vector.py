@@ -196,7 +196,7 @@ class VectorIndex:
         if not len(queries):
             return
         error = error_of(self._widest)
-        places, whose, rough = close_pairs(self._codes[start:stop], self._scales[start:stop], queries, least - error, pause)
+        places, whose, rough = close_pairs(self._codes[start:stop], self._scales[start:stop], queries, k, least - error, 2 * error, pause)
         places += start
         for number, query in enumerate(queries):
             own = whose == number

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search import looked
+from storage.search import compare, looked
 from storage.search import vector as vector_module
 from storage.search.vector import VectorIndex
 from tests.search.store import MODEL, exact, unit_rows
@@ -249,3 +249,13 @@ def test_what_is_kept_of_earlier_looks_is_bounded(monkeypatch: pytest.MonkeyPatc
     for query in unit_rows(10, seed=9):
         index.search_many(query[None], 5, 0.0)
     assert len(index._looked) == 3
+
+
+def test_of_many_vectors_the_nearest_are_found_however_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No least cosine keeps the pairs few: what k others surpass is left out block by block."""
+    monkeypatch.setattr(compare, "BLOCK_ROWS", 128)
+    index, queries = linked_index(), unit_rows(9, seed=11)
+    found = index.search_many(queries, 25, -1.0)
+    fresh = linked_index()
+    assert found == [fresh.search_many(query[None], 25, -1.0)[0] for query in queries]
+    assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in index.search(query, 25)] for query in queries]

@@ -1,5 +1,8 @@
 """Which beliefs a new one is compared with: of many about the same thing the nearest, or the latest where no model says what is near."""
 
+import pytest
+
+from processors import tension_candidates
 from processors.tension_candidates import ActiveBeliefs, find_tensions, read_stated
 from processors.valence.tensions import CANDIDATES
 from tests.valence.conftest import BeliefNode, Believer
@@ -7,12 +10,18 @@ from tests.valence.conftest import BeliefNode, Believer
 MANY = 2 * CANDIDATES + 5
 
 
+@pytest.fixture(params=[tension_candidates.MANY_LINKS, 10], ids=["few", "many"])
+def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if an entity had few links, or so many that not all are read."""
+    monkeypatch.setattr(tension_candidates, "MANY_LINKS", request.param)
+
+
 async def _many_about_the_river(agent: Believer) -> list[str]:
     """Ids of beliefs that are all linked to one thing and say different things of it."""
     return [(await agent.hold(f"Gauge {number} of station {number * 7} is read at dawn", "river"))["id"] for number in range(MANY)]
 
 
-async def test_of_many_about_one_thing_the_nearest_is_compared(agent: Believer) -> None:
+async def test_of_many_about_one_thing_the_nearest_is_compared(agent: Believer, links: None) -> None:
     await agent.hold("The weir is open", "river")
     await _many_about_the_river(agent)
     answer = await agent.call("belief_create", content="The weir is not open", entities=[{"name": "river", "type": "tool"}])
@@ -21,7 +30,7 @@ async def test_of_many_about_one_thing_the_nearest_is_compared(agent: Believer) 
     assert [tension["id"] for tension in recorded["tensions"]] == [tension["id"] for tension in answer["tensions_detected"]]
 
 
-async def test_what_is_not_held_any_more_takes_no_place_among_them(agent: Believer) -> None:
+async def test_what_is_not_held_any_more_takes_no_place_among_them(agent: Believer, links: None) -> None:
     near = [(await agent.hold(f"The weir is open {number}", "river"))["id"] for number in range(CANDIDATES + 5)]
     far = await agent.hold("Open weirs are what the mill by the bridge wants in spring", "river")
     for belief_id in near:

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
-from processors.tension_candidates import links_of
+from processors.tension_candidates import linked_to
 from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import age_days, recency
 from processors.valence.wording import without_grammar
@@ -152,7 +152,7 @@ def _allowed(cursor: duckdb.DuckDBPyConnection, beliefs: Beliefs, conditions: Co
         ).fetchnumpy()
         allowed &= _among(beliefs, found["label"])
     if conditions.entity_id is not None:
-        allowed &= _among(beliefs, links_of(cursor, conditions.namespace, [conditions.entity_id]).labels)
+        allowed &= _among(beliefs, linked_to(cursor, conditions.namespace, conditions.entity_id))
     return allowed
 
 
