@@ -92,6 +92,11 @@ class ActiveBeliefs:
             self._rows |= dict.fromkeys(unknown) | {row[0]: row for row in rows if row[7] == "active"}
         return [label for label in wanted if self._rows[label] is not None]
 
+    def linked(self, labels: Iterable[int], entities: Collection[str]) -> list[int]:
+        """Those of these labels, in their order, that are active beliefs' with a link to one of these entities."""
+        rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
+        return [row[0] for row in rows if any(link["entity_id"] in entities for link in orjson.loads(row[8]))]
+
     def ids(self, labels: Iterable[int]) -> dict[int, str]:
         """The ids of those of these labels that are active beliefs', by label."""
         return {label: row[1] for label in self.among(labels) if (row := self._rows[label]) is not None}
@@ -148,8 +153,9 @@ def find_tensions(
     `placed`: those that have a vector, in `space`. Whatever the store says of all the others is read at once.
     """
     own = {label_of_record(active.namespace, belief_id): belief_id for belief_id, belief in stated.items() if belief.is_active}
-    near = (match for belief_id in own.values() if belief_id in placed for match in placed[belief_id].near[:READ_AT_ONCE])
-    active.among([*own, *(label for label, cosine in near if cosine >= CANDIDATE_COSINE)])
+    least = {belief_id: -1.0 if stated[belief_id].linked else CANDIDATE_COSINE for belief_id in own.values() if belief_id in placed}
+    near = (match for belief_id in least for match in placed[belief_id].near[:READ_AT_ONCE] if match[1] >= least[belief_id])
+    active.among([*own, *(label for label, _ in near)])
     cosines = _candidates(active, indexes, own, stated, placed, space)
     best = {label: _best(others) for label, others in cosines.items() if others}
     held = active.held({label for others in best.values() for label in others} | best.keys())
@@ -175,12 +181,13 @@ def _candidates(
     those with which what it has superseded was in conflict."""
     cursor, namespace = active.cursor, active.namespace
     canonical = _canonical(cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values())))
+    groups = _groups(cursor, namespace, set(canonical.values()))
     found: dict[int, Cosines] = {}
     for label, belief_id in own.items():
         belief, place = stated[belief_id], placed.get(belief_id)
         others: Cosines = dict(nearest_held(active, indexes, place, CANDIDATE_COSINE, space=space)) if place is not None else {}
-        if about := frozenset(canonical[entity] for entity in belief.linked):
-            others |= _about_the_same(active, indexes, about, place, space)
+        if group := {member for entity in belief.linked for member in groups[canonical[entity]]}:
+            others |= _about_the_same(active, indexes, group, place, space)
         if belief.supersedes_id is not None:
             partners = execute(cursor, _OLD_PARTNERS, [belief.supersedes_id, namespace]).fetchall()
             labels = active.among(label_of_record(namespace, partner) for (partner,) in partners)
@@ -227,10 +234,9 @@ def nearest_held(
 
 
 def _about_the_same(
-    active: ActiveBeliefs, indexes: SearchIndexes, about: Collection[str], place: Placed | None, space: str | None
+    active: ActiveBeliefs, indexes: SearchIndexes, group: Collection[str], place: Placed | None, space: str | None
 ) -> Cosines:
-    """The active ones among the beliefs that are linked to these things: the nearest, and where too few have a vector, the latest."""
-    group = _group(active, about)
+    """The active ones among the beliefs that are linked to these entities: the nearest, and where too few have a vector, the latest."""
     links = _links(active, group, at_most=MANY_LINKS)
     if len(links.labels) == MANY_LINKS:  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
         if len(found := _linked_among(active, group, place.near if place is not None else ())) > CANDIDATES:
@@ -240,18 +246,11 @@ def _about_the_same(
 
 
 def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) -> Cosines:
-    """The active ones of these that are linked to one of these things; where those are enough, the nearest of them."""
-    rows = execute(
-        active.cursor,
-        f"""SELECT DISTINCT label FROM valence_belief_entities
-        WHERE namespace = ? AND label IN (SELECT unnest(?::BIGINT[])) AND entity_id IN ({marks(group)})""",
-        [active.namespace, [label for label, _ in near], *group],
-    ).fetchall()
-    linked = {label for (label,) in rows}
-    cosines = {label: cosine for label, cosine in near if label in linked}
+    """The active ones of these that are linked to one of these entities; where those are enough, the nearest of them."""
     found: Cosines = {}
-    for start in range(0, len(cosines), READ_AT_ONCE):
-        found |= {label: cosines[label] for label in active.among(list(cosines)[start : start + READ_AT_ONCE])}
+    for start in range(0, len(near), READ_AT_ONCE):
+        some = dict(near[start : start + READ_AT_ONCE])
+        found |= {label: some[label] for label in active.linked(some, group)}
         if len(found) > CANDIDATES:
             break
     return found
@@ -287,17 +286,21 @@ def _with_cosines(indexes: SearchIndexes, labels: Sequence[int], place: Placed |
 def linked_to(cursor: duckdb.DuckDBPyConnection, namespace: str, entity_id: str) -> np.ndarray:
     """(n,) sorted labels of every belief, whatever has become of it, that is linked to this canonical entity or to what was merged into it."""
     active = ActiveBeliefs(cursor, namespace)
-    return _links(active, _group(active, [entity_id])).labels
+    return _links(active, _groups(cursor, namespace, [entity_id])[entity_id]).labels
 
 
-def _group(active: ActiveBeliefs, entities: Collection[str]) -> list[str]:
-    """These canonical entities, and what was merged into them."""
-    merged = execute(
-        active.cursor,
-        f"SELECT entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
-        [active.namespace, *entities],
-    ).fetchall()
-    return [*entities, *(entity_id for (entity_id,) in merged)]
+def _groups(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, list[str]]:
+    """Each of these canonical entities with what was merged into it."""
+    groups = {entity: [entity] for entity in entities}
+    if groups:
+        merged = execute(
+            cursor,
+            f"SELECT canonical_id, entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
+            [namespace, *entities],
+        ).fetchall()
+        for canonical_id, entity_id in merged:
+            groups[canonical_id].append(entity_id)
+    return groups
 
 
 def _links(active: ActiveBeliefs, group: Collection[str], *, at_most: int | None = None) -> Links:
