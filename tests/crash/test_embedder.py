@@ -108,6 +108,14 @@ async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(
     assert vectors >= 2 * CONSECUTIVE_FAILURES
 
 
+@pytest.mark.parametrize("node", ["hangs"], indirect=True)
+async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: FrailNode) -> None:
+    node.use(node.frail)
+    began = time.monotonic()
+    assert (await call(node, "journal_query", query="gearbox"))["degraded"]
+    assert time.monotonic() - began < 2.0
+
+
 class Picky(HashingEmbedder):
     """Cannot take one text."""
 
