@@ -40,7 +40,7 @@ async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
     what is known of it and its best records. Raises Refused for what cannot be asked."""
     text, filter, limit = _asked(node, request)
-    vector, tokens, space = await encoded_query(node.embedder, text)
+    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     if request.get("sessions"):
         return await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
     search = search_of(node, tokens=tokens, space=space)
@@ -106,7 +106,7 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
     text, filter, limit = _asked(node, request)
-    vector, tokens, space = await encoded_query(node.embedder, text)
+    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     search = search_of(node, tokens=tokens, space=space)
     identity = str(request["record_id"])
 

@@ -20,6 +20,7 @@ from processors.stages.stage import CONSECUTIVE_FAILURES
 from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
 from thalweg.node import Node
+from thalweg.searching import search_node
 from thalweg.settings import Settings
 
 pytestmark = pytest.mark.timeout(60)
@@ -113,6 +114,7 @@ async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: 
     node.use(node.frail)
     began = time.monotonic()
     assert (await call(node, "journal_query", query="gearbox"))["degraded"]
+    assert (await search_node(node, {"query": "gearbox"}))["degraded"]
     assert time.monotonic() - began < 2.0
 
 
