@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from thalweg.control import ask
 
 TIMEOUT_S = 60.0
 
@@ -49,6 +52,10 @@ class Program:
         command = [sys.executable, "-m", "thalweg", *arguments]
         done = subprocess.run(command, env={**self.env, **env}, capture_output=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
         return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def wait_for(self, written: Mapping[str, Any]) -> None:
+        """Until what this answer's token covers is applied."""
+        assert ask(self.home, "wait", freshness=written["freshness"], timeout_s=20.0)["applied"]
 
     def sql(self, query: str) -> list[list[Any]]:
         """Rows of an analyst's question, with all that was accepted so far applied, the records of calls included."""
