@@ -24,6 +24,7 @@ from streams.progress import MATERIALISE
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 CACHED_ROWS = 20_000
+ALONE = 2
 FEW = 100
 STATEMENTS = 500
 
@@ -127,9 +128,10 @@ class Writer:
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        """A changed row alone by an UPDATE, more as one JSON array into a prepared statement, very many through an appender (docs/adr/0006)."""
-        if replace and len(rows) == 1 and table.update is not None:
-            self._execute(table.update, table.changed(rows[0]))
+        """A changed row or two by UPDATEs, more as one JSON array into a prepared statement, very many through an appender (docs/adr/0006)."""
+        if replace and len(rows) <= ALONE and table.update is not None:
+            for row in rows:
+                self._execute(table.update, table.changed(row))
         elif 0 < len(rows) <= FEW:
             name = f"{'replace' if replace else 'insert'}_{table.name}"
             if name not in self._prepared:
