@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -252,9 +253,14 @@ class Node(Parts):
         """
         if freshness is None:
             return await asyncio.to_thread(self.snapshots.get, max_age_s), False
+        is_stale = not await self.has_reached(freshness)
+        return await asyncio.to_thread(self.snapshots.get, 0.0), is_stale
+
+    async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
+        """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
+        Raises Refused for what is no token."""
         token = await self._accepted() if freshness == NOW else Freshness.from_json(freshness)
-        applied = await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S)
-        return await asyncio.to_thread(self.snapshots.get, 0.0), not applied
+        return await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S, stages=stages)
 
     async def _accepted(self) -> Freshness:
         """What covers every record that is on the log, those of the calls that were answered included."""

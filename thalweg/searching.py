@@ -40,12 +40,22 @@ async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
     what is known of it and its best records. Raises Refused for what cannot be asked."""
     text, filter, limit = _asked(node, request)
+    stale = await _is_stale(node, request)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     if request.get("sessions"):
-        return await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
+        sessions = await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
+        return sessions | stale
     search = search_of(node, tokens=tokens, space=space)
     found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
-    return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded}
+    return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | stale
+
+
+async def _is_stale(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Wait for what the answer is to hold, vectors included; `{"stale": True}` when that was not in time."""
+    freshness = request.get("freshness")
+    if freshness is None or await node.has_reached(freshness, ("embed",) if node.embedder is not None else ()):
+        return {}
+    return {"stale": True}
 
 
 def search_of(node: Node, **model: Any) -> Search:
@@ -106,6 +116,7 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
     text, filter, limit = _asked(node, request)
+    stale = await _is_stale(node, request)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     search = search_of(node, tokens=tokens, space=space)
     identity = str(request["record_id"])
@@ -116,7 +127,7 @@ async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
         return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
 
     found = await node.reader.run(explained)
-    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)}
+    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | stale
 
 
 def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:

@@ -118,6 +118,19 @@ async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: 
     assert time.monotonic() - began < 2.0
 
 
+@pytest.mark.parametrize("node", ["hangs"], indirect=True)
+async def test_a_search_that_waits_for_vectors_which_do_not_come_says_that_it_is_older(
+    node: FrailNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thalweg.node.FRESHNESS_WAIT_S", 0.3)
+    await call(node, "journal_write", content="The valve leaks.", category="insight")
+    assert (await search_node(node, {"query": "valve", "freshness": "now"}))["stale"] is True
+    assert "stale" not in await search_node(node, {"query": "valve"})
+    node.frail.mended.set()
+    monkeypatch.setattr("thalweg.node.FRESHNESS_WAIT_S", 15.0)
+    assert "stale" not in await search_node(node, {"query": "valve", "freshness": "now"})
+
+
 class Picky(HashingEmbedder):
     """Cannot take one text."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -129,3 +130,15 @@ def test_what_cannot_be_asked_is_one_sentence(program: Program, tmp_path: Path) 
 def test_the_words_that_were_asked_for_are_emphasised_whatever_their_ending() -> None:
     text = highlighted("The gauges drifted, a gauge stood.", "gauge drifting")
     assert [text.plain[span.start : span.end] for span in text.spans] == ["gauges", "drifted", "gauge"]
+
+
+def test_a_search_waits_for_a_write_with_its_vector(program: Program) -> None:
+    client = Client(program.home)
+    for number, freshness in enumerate(("token", "now")):
+        written = client.call("journal_write", {"content": f"The lighthouse keeper counts {number} gulls.", "category": "observation"})
+        token = json.dumps(written["freshness"]) if freshness == "token" else "now"
+        answer = program("search", f"lighthouse keeper {number} gulls", "--freshness", token, "--json").json()
+        assert written["entry_id"] in [hit["record_id"] for hit in answer["hits"] if "vector" in hit["sides"]] and "stale" not in answer
+    client.close()
+    nonsense = program("search", "gulls", "--freshness", "later")
+    assert nonsense.code == 2 and "neither `now` nor a token" in nonsense.err

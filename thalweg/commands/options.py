@@ -4,17 +4,44 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
+from streams.positions import NOW
 from thalweg.settings import Settings, load
 
+
+class _Token(click.ParamType):
+    """A freshness token in JSON, or `now`."""
+
+    name = "TOKEN|now"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == NOW or not isinstance(value, str):
+            return value
+        try:
+            return orjson.loads(value)
+        except ValueError:
+            self.fail("neither `now` nor a token in JSON, as a write answers it.", param, ctx)
+
+
 HOME = click.option("--home", type=click.Path(path_type=Path), help="Data directory (THALWEG_HOME).")
+FRESHNESS = click.option(
+    "--freshness",
+    type=_Token(),
+    help="Wait until this is applied, at most 30 s: a write's freshness token (JSON), or `now` for all that was accepted so far.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+
+
+def say_if_stale(answer: Mapping[str, Any]) -> None:
+    """One line on standard error when what was waited for did not come in time."""
+    if answer.get("stale"):
+        click.echo("Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True)
 
 
 def print_json(value: Any) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from thalweg.commands.options import FRESHNESS
+
 OPTIONS = (
     click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most hits to return."),
     click.option("--namespace", help="Namespace to look in; default: the node's."),
@@ -21,6 +23,7 @@ OPTIONS = (
     click.option("--from", "created_from", help="Only what was made at or after this date or time (UTC)."),
     click.option("--before", "created_before", help="Only what was made before this date or time (UTC)."),
     click.option("--valid-at", help="What held at this date or time (valid time)."),
+    FRESHNESS,
     click.option("--as-of", "known_at", help="As it was known at this date or time (transaction time)."),
 )
 

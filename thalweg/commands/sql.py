@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from streams.positions import NOW
-from thalweg.commands.options import HOME, JSON, print_csv, print_json, settings_of
+from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, say_if_stale, settings_of
 
 
 @click.command()
 @click.argument("query")
 @HOME
 @click.option("--max-age", type=float, default=1.0, show_default=True, help="Reuse a snapshot that is at most this old, in seconds.")
-@click.option(
-    "--freshness",
-    metavar="TOKEN|now",
-    help="Wait until this is applied, at most 30 s: a write's freshness token (JSON), or `now` for all that was accepted so far.",
-)
+@FRESHNESS
 @click.option("--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Seconds before the query is killed.")
 @click.option("--max-rows", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option(
@@ -32,9 +26,7 @@ from thalweg.commands.options import HOME, JSON, print_csv, print_json, settings
     help="auto: a table, or where its columns would be too narrow to read records.",
 )
 @JSON
-def sql(
-    query: str, home: Path | None, max_age: float, freshness: str | None, timeout_s: float, max_rows: int, form: str, as_json: bool
-) -> None:
+def sql(query: str, home: Path | None, max_age: float, freshness: Any, timeout_s: float, max_rows: int, form: str, as_json: bool) -> None:
     """One read-only SQL statement over the analysts' schema (docs/tables.md).
 
     \b
@@ -44,30 +36,20 @@ def sql(
     from thalweg.show import show_rows
     from thalweg.store_access import snapshot_of
 
-    snapshot = snapshot_of(settings_of(home=home), max_age, _token(freshness))
+    snapshot = snapshot_of(settings_of(home=home), max_age, freshness)
     answer = run_sql(snapshot.path, query, timeout_s=timeout_s, max_rows=max_rows)
     if snapshot.waiting:
         click.echo(f"No node runs, and {snapshot.waiting} more records wait on the log: `thalweg up` applies them.", err=True)
-    if snapshot.stale:
-        click.echo("Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True)
+    stale = {"stale": True} if snapshot.stale else {}
+    say_if_stale(stale)
     if form == "csv":
         print_csv(answer.columns, answer.rows)
     elif as_json or form == "json":
-        stale = {"stale": True} if snapshot.stale else {}
         names = ("columns", "types", "rows", "truncated", "elapsed_ms")
         print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": snapshot.age_s} | stale)
     else:
         caption = f"{answer.elapsed_ms:.0f} ms, as of {snapshot.age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
         show_rows(answer.columns, answer.rows, caption, as_records=None if form == "auto" else form == "records")
-
-
-def _token(given: str | None) -> Any:
-    if given is None or given == NOW:
-        return given
-    try:
-        return json.loads(given)
-    except ValueError:
-        raise click.BadParameter("neither `now` nor a token in JSON, as a write answers it.", param_hint="--freshness") from None
 
 
 COMMAND = sql
