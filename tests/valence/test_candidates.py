@@ -4,13 +4,20 @@ import pytest
 
 from processors import tension_candidates
 from processors.tension_candidates import ActiveBeliefs, find_tensions, read_stated
-from processors.valence.tensions import CANDIDATES
 from tests.valence.conftest import BeliefNode, Believer
 
-MANY = 2 * CANDIDATES + 5
+ENOUGH, MANY = 4, 10
 
 
-@pytest.fixture(params=[tension_candidates.MANY_LINKS, 10], ids=["few", "many"])
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if four, not twenty, were compared."""
+    monkeypatch.setattr(tension_candidates, "CANDIDATES", ENOUGH)
+    monkeypatch.setattr(tension_candidates, "READ_AT_ONCE", ENOUGH + 1)
+    monkeypatch.setattr(tension_candidates, "ASKED", 4 * ENOUGH)
+
+
+@pytest.fixture(params=[tension_candidates.MANY_LINKS, 5], ids=["few", "many"])
 def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if an entity had few links, or so many that not all are read."""
     monkeypatch.setattr(tension_candidates, "MANY_LINKS", request.param)
@@ -31,7 +38,7 @@ async def test_of_many_about_one_thing_the_nearest_is_compared(agent: Believer, 
 
 
 async def test_what_is_not_held_any_more_takes_no_place_among_them(agent: Believer, links: None) -> None:
-    near = [(await agent.hold(f"The weir is open {number}", "river"))["id"] for number in range(CANDIDATES + 5)]
+    near = [(await agent.hold(f"The weir is open {number}", "river"))["id"] for number in range(ENOUGH + 3)]
     far = await agent.hold("Open weirs are what the mill by the bridge wants in spring", "river")
     for belief_id in near:
         await agent.call("belief_supersede", old_belief_id=belief_id, new_content=f"Gauge {belief_id[:8]} is read", reason="another")
@@ -48,4 +55,4 @@ async def test_without_a_model_the_latest_are_compared(agent: Believer, node: Be
     stated = read_stated(active.cursor, "default", [belief["id"] for belief in denials])
     found = find_tensions(active, node.indexes, stated, {})
     other_ids = [[conflict.other.belief_id for conflict in found[belief["id"]]] for belief in denials]
-    assert other_ids == [[], [last["id"]]] and len(many) > CANDIDATES
+    assert other_ids == [[], [last["id"]]] and len(many) > ENOUGH
