@@ -222,6 +222,7 @@ indexes.save()
 """
 
 
+@pytest.mark.crash
 @pytest.mark.parametrize("failpoint", [f"{name}:{count}:kill" for name in ("mid_index_save", "after_rename") for count in (1, 2, 17)])
 def test_a_kill_in_the_middle_of_a_save_leaves_either_the_old_or_the_new_index(tmp_path: Path, failpoint: str) -> None:
     environment = {**os.environ, "THALWEG_FAILPOINT": failpoint, "PYTHONPATH": os.pathsep.join(sys.path)}
