@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from processors.valence.beliefs import label_of_record
 from storage.statements import execute, marks
+from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def read_beliefs(cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, ids: Collection[str]) -> list[tuple[Any, ...]]:
     """These columns of those of the beliefs that there are, in no order."""
-    return read_labelled(cursor, columns, namespace, [label_of_record(namespace, belief_id) for belief_id in ids])
+    return read_labelled(cursor, columns, namespace, [document_label(namespace, belief_id) for belief_id in ids])
 
 
 def read_labelled(cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, labels: Collection[int]) -> list[tuple[Any, ...]]:

@@ -12,17 +12,16 @@ import orjson
 
 from processors.belief_rows import read_beliefs, read_labelled
 from processors.belief_standing import read_standing, stands
-from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import WEIGHTS, Confidence
 from processors.valence.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
 from storage.search.engine import SearchIndexes
+from storage.search.vector import Matches
 from storage.statements import execute, marks
+from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
 
-Matches = Sequence[tuple[int, float]]
-"""Labels of records with their cosines, best first."""
 Cosines = dict[int, float | None]
 """Label of a belief -> cosine; None where one has no vector."""
 ASKED = 4 * CANDIDATES
@@ -64,10 +63,11 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Beliefs that are linked to the same things: (n,) labels, sorted, and the offset at which each was linked."""
+    """Beliefs that are linked to the same things: (n,) labels, sorted, and the offset at which each was linked; all there are, or some."""
 
     labels: np.ndarray
     offsets: np.ndarray
+    are_all: bool
 
     def latest_without(self, labels: Sequence[int]) -> np.ndarray:
         """The labels but for these, those that were linked last first."""
@@ -152,7 +152,7 @@ def find_tensions(
 
     `placed`: those that have a vector, in `space`. Whatever the store says of all the others is read at once.
     """
-    own = {label_of_record(active.namespace, belief_id): belief_id for belief_id, belief in stated.items() if belief.is_active}
+    own = {document_label(active.namespace, belief_id): belief_id for belief_id, belief in stated.items() if belief.is_active}
     least = {belief_id: -1.0 if stated[belief_id].linked else CANDIDATE_COSINE for belief_id in own.values() if belief_id in placed}
     near = (match for belief_id in least for match in placed[belief_id].near[:READ_AT_ONCE] if match[1] >= least[belief_id])
     active.among([*own, *(label for label, _ in near)])
@@ -190,7 +190,7 @@ def _candidates(
             others |= _about_the_same(active, indexes, group, place, space)
         if belief.supersedes_id is not None:
             partners = execute(cursor, _OLD_PARTNERS, [belief.supersedes_id, namespace]).fetchall()
-            labels = active.among(label_of_record(namespace, partner) for (partner,) in partners)
+            labels = active.among(document_label(namespace, partner) for (partner,) in partners)
             others = _with_cosines(indexes, labels, place, space) | others
         others.pop(label, None)
         found[label] = others
@@ -208,7 +208,7 @@ def _known(cosine: float | None) -> float:
 
 def nearest_records(indexes: SearchIndexes, vectors: np.ndarray, *, space: str | None = None) -> list[Matches]:
     """For each of (n, dim) unit vectors of `space` the `ASKED` records that are nearest, of any kind and namespace, however near."""
-    return [*indexes.nearest_to_each(vectors, ASKED, -1.0, space=space)]
+    return indexes.nearest_to_each(vectors, ASKED, -1.0, space=space)
 
 
 def nearest_held(
@@ -238,8 +238,8 @@ def _about_the_same(
 ) -> Cosines:
     """The active ones among the beliefs that are linked to these entities: the nearest, and where too few have a vector, the latest."""
     links = _links(active, group, at_most=MANY_LINKS)
-    if len(links.labels) == MANY_LINKS:  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
-        if len(found := _linked_among(active, group, place.near if place is not None else ())) > CANDIDATES:
+    if not links.are_all:  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
+        if len(found := _linked_among(active, group, place.near if place is not None else [])) > CANDIDATES:
             return found
         links = _links(active, group)
     return _nearest_linked(active, indexes, links, place, space)
@@ -304,17 +304,14 @@ def _groups(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collect
 
 
 def _links(active: ActiveBeliefs, group: Collection[str], *, at_most: int | None = None) -> Links:
-    """What is linked to these entities; `at_most` so many links, whichever come first."""
+    """What is linked to these entities; fewer than `at_most` links are all there are, else so many are there, whichever come first."""
     found = execute(
         active.cursor,
         f'SELECT label, "offset" FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)}) LIMIT ?',
         [active.namespace, *group, at_most],
     ).fetchnumpy()
-    offsets = np.asarray(found["offset"], np.int64)
-    if at_most is not None and len(offsets) == at_most:
-        return Links(np.asarray(found["label"], np.int64), offsets)
     labels, first = np.unique(np.asarray(found["label"], np.int64), return_index=True)
-    return Links(labels, offsets[first])
+    return Links(labels, np.asarray(found["offset"], np.int64)[first], len(found["label"]) != at_most)
 
 
 def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collection[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from storage.search.members import Members
 from storage.statements import execute, marks
-from streams.ids import record_label
+from streams.ids import document_label
 
 _COLUMNS = (
     "label, status = 'active' AS is_active, status = 'superseded' AS is_superseded, overall, overall_origin = 'computed' AS is_computed, "
@@ -104,7 +104,7 @@ def _follow(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs,
     ).fetchall()
     if len(rows) != count - seen:  # row numbers that are not dense would hide a change
         return _read(cursor, "namespace = ?", [namespace])
-    labels = list({record_label(f"{namespace}\0{belief_id}") for place, belief_id in rows if place == namespace})
+    labels = list({document_label(namespace, belief_id) for place, belief_id in rows if place == namespace})
     if not labels:
         return beliefs
     return beliefs.changed(_read(cursor, f"namespace = ? AND label IN ({marks(labels)})", [namespace, *labels]))

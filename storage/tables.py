@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import orjson
 
+from storage.statements import marks
 from storage.vectors import stored_vector
 
 _NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
@@ -109,9 +110,9 @@ class Table:
         By a key of two every row is read, 5 ms of 100,000."""
         return len(self.key) == 2 and self.key[0] == "namespace" and self.columns.get("label") == "BIGINT"
 
-    def find_labelled(self, count: int) -> str:
-        """So many rows by their labels."""
-        return f"SELECT * FROM {self.name} WHERE label IN ({', '.join('?' * count)})"
+    def find_labelled(self, labels: Collection[int]) -> str:
+        """Rows by so many labels."""
+        return f"SELECT * FROM {self.name} WHERE label IN ({marks(labels)})"
 
     @cached_property
     def find_one(self) -> str:

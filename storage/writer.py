@@ -92,7 +92,8 @@ class Writer:
 
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
         if spec.is_labelled and len(keys) <= FEW:
-            return self._execute(spec.find_labelled(len(keys)), [document_label(namespace, identity) for namespace, identity in keys])
+            labels = [document_label(namespace, identity) for namespace, identity in keys]
+            return self._execute(spec.find_labelled(labels), labels)
         if len(keys) == 1:
             return self._execute(spec.find_one, list(keys[0]))
         named = [dict(zip(spec.key, key, strict=True)) for key in keys]

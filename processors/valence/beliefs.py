@@ -26,7 +26,7 @@ from processors.valence.sources import Source
 from processors.valence.tensions import DUPLICATE_COSINE, Held, is_duplicate
 from streams.clock import parse_time
 from streams.events import Event
-from streams.ids import derived_id, record_label
+from streams.ids import derived_id, document_label
 
 if TYPE_CHECKING:
     from processors.reducers.frame import Key, Row, Rows
@@ -135,16 +135,11 @@ def hash_of(content: str) -> str:
     return hashlib.sha256(content.strip().casefold().encode()).hexdigest()
 
 
-def label_of_record(namespace: str, record_id: str) -> int:
-    """The record's number in every index, as the frame makes it."""
-    return record_label(f"{namespace}\0{record_id}")
-
-
 def draft_reads(event: Event, content: Any, entities: Any = (), similar: Any = ()) -> Iterable[tuple[str, Key]]:
     """The rows that `state` will ask for, as far as the request tells; whatever it holds, this does not raise."""
     identity = belief_id_of(event)
     yield BELIEFS, (identity,)
-    yield "documents", (label_of_record(event.namespace, identity),)
+    yield "documents", (document_label(event.namespace, identity),)
     if isinstance(content, str):
         yield HASHES, (hash_of(content),)
     try:
@@ -190,7 +185,7 @@ def create(
     dimensions = draft.confidence.dimensions
     belief: Row = {
         "belief_id": identity,
-        "label": label_of_record(event.namespace, identity),
+        "label": document_label(event.namespace, identity),
         "content": draft.content,
         "content_hash": hash_of(draft.content),
         "overall": draft.confidence.overall,

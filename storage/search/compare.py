@@ -113,7 +113,8 @@ def close_pairs(
         found *= scales[start : start + len(block), None]
         if np.count_nonzero(is_near := found >= bounds) > 2 * k * len(queries):
             best = np.partition(np.concatenate((best, found)), -k, axis=0)[-k:]
-            bounds = np.maximum(bounds, best[0] - margin)
+            raised = best[0] > 0  # a row that is gone has a product of 0: below that, k others may be none
+            bounds[raised] = np.maximum(bounds, best[0] - margin)[raised]
             is_near = found >= bounds
         rows, numbers = np.nonzero(is_near)
         parts.append((rows + start, numbers, found[rows, numbers]))

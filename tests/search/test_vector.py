@@ -259,3 +259,13 @@ def test_of_many_vectors_the_nearest_are_found_however_far_they_are(monkeypatch:
     fresh = linked_index()
     assert found == [fresh.search_many(query[None], 25, -1.0)[0] for query in queries]
     assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in index.search(query, 25)] for query in queries]
+
+
+def test_rows_that_are_gone_take_no_place_among_the_nearest_of_many_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that is gone is as near as one at a right angle: those that are further count still."""
+    monkeypatch.setattr(compare, "BLOCK_ROWS", 128)
+    index, queries = linked_index(), unit_rows(4, seed=12)
+    index.remove(LABELS[60:].tolist())
+    found = index.search_many(queries, 50, -1.0)
+    assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in index.search(query, 50)] for query in queries]
+    assert all(len(matches) == 50 and matches[-1][1] < -0.01 for matches in found)

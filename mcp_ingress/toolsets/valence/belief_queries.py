@@ -11,12 +11,12 @@ import orjson
 
 from processors.belief_rows import read_beliefs, read_labelled
 from processors.belief_standing import Standing, read_standing, stands
-from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.entities import name_key
 from processors.valence.tensions import SEVERITIES
 from storage.statements import execute, marks
 from streams.clock import format_time
+from streams.ids import document_label
 
 Cursor = duckdb.DuckDBPyConnection
 Row = dict[str, Any]
@@ -63,7 +63,7 @@ _ENTITY_FIELDS = ("id", "name", "type", "description", "aliases", "canonical_id"
 
 def find_beliefs(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[str, Row]:
     """The beliefs with these ids, by id, each with its source and the entities it is linked to."""
-    return beliefs_of(cursor, namespace, [label_of_record(namespace, identity) for identity in ids])
+    return beliefs_of(cursor, namespace, [document_label(namespace, identity) for identity in ids])
 
 
 def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[str, Row]:
@@ -183,14 +183,10 @@ def find_recorded(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[st
     return {row["id"]: row for row in _with_contents(cursor, namespace, [_shown(_TENSION_FIELDS, row) for row in rows])}
 
 
-def contents_of(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, str]:
-    """What these beliefs say, by id."""
-    return dict(read_beliefs(cursor, "belief_id, content", namespace, ids))
-
-
 def _with_contents(cursor: Cursor, namespace: str, tensions: Sequence[Row]) -> list[Row]:
     """The tensions with the texts of both beliefs, which are read for these only and not for all."""
-    said = contents_of(cursor, namespace, {row[side] for row in tensions for side in ("belief_a_id", "belief_b_id")})
+    sides = {row[side] for row in tensions for side in ("belief_a_id", "belief_b_id")}
+    said = dict(read_beliefs(cursor, "belief_id, content", namespace, sides))
     return [row | {"belief_a_content": said[row["belief_a_id"]], "belief_b_content": said[row["belief_b_id"]]} for row in tensions]
 
 

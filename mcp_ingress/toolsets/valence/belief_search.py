@@ -12,12 +12,12 @@ import numpy as np
 
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
 from processors.tension_candidates import linked_to
-from processors.valence.beliefs import label_of_record
 from processors.valence.confidence import age_days, recency
 from processors.valence.wording import without_grammar
 from storage.held_beliefs import Beliefs, HeldBeliefs
 from storage.search.engine import SearchIndexes
 from storage.search.vector import Matches
+from streams.ids import document_label
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
 MIN_COSINE = 0.30
@@ -127,7 +127,7 @@ def _ranked(
     rank.sort(key=lambda match: match[:2], reverse=True)
     # those that are equal to the last one go by their ids, which are read with the rows
     shown = [match for match in rank if match[:2] >= rank[min(limit, len(rank)) - 1][:2]]
-    rows = {label_of_record(namespace, belief_id): row for belief_id, row in beliefs_of(cursor, namespace, [m[2] for m in shown]).items()}
+    rows = {document_label(namespace, belief_id): row for belief_id, row in beliefs_of(cursor, namespace, [m[2] for m in shown]).items()}
     shown.sort(key=lambda match: rows[match[2]]["id"])
     shown.sort(key=lambda match: match[:2], reverse=True)
     return [Found(rows[label], score, parts) for score, _, label, parts in shown[:limit]]
@@ -138,7 +138,7 @@ def _overall(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs
     overall = dict(zip(beliefs.labels[places].tolist(), beliefs.overall[places].tolist(), strict=True))
     computed = beliefs.labels[places[beliefs.is_computed[places]]].tolist()
     for belief_id, row in beliefs_of(cursor, namespace, computed).items():
-        overall[label_of_record(namespace, belief_id)] = row["confidence"]["overall"]
+        overall[document_label(namespace, belief_id)] = row["confidence"]["overall"]
     return overall
 
 
