@@ -26,6 +26,7 @@ from mcp.types import (
 )
 from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
+from pydantic import ValidationError
 
 from mcp_ingress.calls import PULSE_FIELD, PULSE_META, Answer, Door, Principal, Request, UnknownTool, Visitor
 from mcp_ingress.gateway import Connection
@@ -61,6 +62,18 @@ class Pulses(ServerMiddleware[Any]):
         if ctx.method == "tools/call" and isinstance(result, dict) and PULSE_META in (result.get("_meta") or {}):
             result[PULSE_FIELD] = result["_meta"][PULSE_META]
         return result
+
+
+class MalformedParams(ServerMiddleware[Any]):
+    """Says which parameter of a request is malformed, and how; the SDK's own answer says only that one is."""
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        try:
+            return await call_next(ctx)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise MCPError(code=INVALID_PARAMS, message=f"Invalid parameters of {ctx.method}: {where}: {first['msg']}") from None
 
 
 def build_server(door: Door, version: str) -> Server[Visitor]:
@@ -125,7 +138,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         **reads,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
-    server.middleware[:] = [Spans(), Pulses()]
+    server.middleware[:] = [Spans(), MalformedParams(), Pulses()]
     return server
 
 

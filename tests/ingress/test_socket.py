@@ -78,6 +78,16 @@ async def test_values_that_storage_must_not_see_are_refused_at_the_door(server: 
     assert (await peer.result(calling(2, "echo")))["success"]
 
 
+@pytest.mark.parametrize(
+    ("params", "named"), [({"name": "echo", "arguments": ["hi"]}, "arguments"), ({"arguments": {}}, "name"), ({"name": 5}, "name")]
+)
+async def test_a_malformed_call_is_refused_with_what_is_malformed(server: SocketServer, params: dict[str, Any], named: str) -> None:
+    peer = await Lines.to_socket(server.path)
+    await peer.greet()
+    error = (await peer.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))["error"]
+    assert error["code"] == -32602 and "tools/call" in error["message"] and f"{named}:" in error["message"]
+
+
 async def test_deep_nesting_is_answered(server: SocketServer) -> None:
     peer = await Lines.to_socket(server.path)
     await peer.greet()
