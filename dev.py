@@ -7,10 +7,12 @@ calls only look whether they are current.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import venv
 from pathlib import Path
@@ -57,8 +59,8 @@ def set_up(*, dev: bool = False) -> int:
     pip = (sys.executable, "-m", "pip", "--python", str(BIN / "python"), "install", "--quiet", "--disable-pip-version-check")
     pip = (*pip, "--no-warn-script-location", "--root-user-action=ignore", "--no-compile", "--no-deps")
     if not _is_current(LOCK):
-        if not any(map(shutil.which, ("c++", "g++", "clang++"))):
-            print("thalweg needs a C++ compiler for hnswlib: install g++ (Debian: apt-get install g++) or clang.", file=sys.stderr)
+        if missing := _missing():
+            print(f"thalweg needs {missing}", file=sys.stderr)
             return 2
         print("Setting up .venv (once) …", file=sys.stderr, flush=True)
         venv.create(VENV, with_pip=False, clear=True)
@@ -70,6 +72,17 @@ def set_up(*, dev: bool = False) -> int:
             return failed
         _stamp(DEV_LOCK).write_text(_wanted(DEV_LOCK))
     return 0
+
+
+def _missing() -> str | None:
+    """What this machine lacks for the set-up, and how it comes; None when all is there."""
+    if not any(map(shutil.which, ("c++", "g++", "clang++"))):
+        return "a C++ compiler for hnswlib: install g++ (Debian: apt-get install g++) or clang."
+    if importlib.util.find_spec("pip") is None:
+        return f"pip for {sys.executable} (Debian: apt-get install python3-pip)."
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        return f"the headers of {sys.executable} to compile hnswlib (Debian: apt-get install python3-dev)."
+    return None
 
 
 def _stamp(lock: Path) -> Path:
