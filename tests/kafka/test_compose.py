@@ -40,9 +40,9 @@ def command_of_the_image() -> list[str]:
     """What the container runs: the Dockerfile's entry point with its command, which the compose file leaves alone."""
     assert "command" not in NODE and "entrypoint" not in NODE
     lines = dict(line.split(" ", 1) for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith(("ENTRYPOINT ", "CMD ")))
-    program, *arguments = [*json.loads(lines["ENTRYPOINT"]), *json.loads(lines["CMD"])]
-    assert program == "thalweg"
-    return arguments
+    words: list[str] = [*json.loads(lines["ENTRYPOINT"]), *json.loads(lines["CMD"])]
+    assert words[0] == "thalweg"
+    return words[1:]
 
 
 def test_the_nodes_environment_is_settings_that_every_command_in_the_container_reads(tmp_path: Path) -> None:
