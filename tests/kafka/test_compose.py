@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -30,22 +31,32 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 KAFKA, NODE = COMPOSE["services"]["kafka"], COMPOSE["services"]["thalweg"]
 
 
-def flags() -> dict[str, str]:
-    verb, *rest = NODE["command"]
-    assert verb == "up"
-    return {name.removeprefix("--"): value for name, value in zip(rest[::2], rest[1::2], strict=True)}
+def environment_of_the_node() -> dict[str, str]:
+    """As compose gives it to the node, with the token that the operator has set."""
+    return {name: re.sub(r"^\$\{THALWEG_TOKEN:\?.*\}$", TOKEN, value) for name, value in NODE["environment"].items()}
 
 
-def test_the_nodes_flags_are_settings_that_the_program_accepts(tmp_path: Path) -> None:
-    settings = load({"home": str(tmp_path), **flags()}, {name: "token" for name in NODE["environment"]})
+def command_of_the_image() -> list[str]:
+    """What the container runs: the Dockerfile's entry point with its command, which the compose file leaves alone."""
+    assert "command" not in NODE and "entrypoint" not in NODE
+    lines = dict(line.split(" ", 1) for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith(("ENTRYPOINT ", "CMD ")))
+    words: list[str] = [*json.loads(lines["ENTRYPOINT"]), *json.loads(lines["CMD"])]
+    assert words[0] == "thalweg"
+    return words[1:]
+
+
+def test_the_nodes_environment_is_settings_that_every_command_in_the_container_reads(tmp_path: Path) -> None:
+    assert command_of_the_image() == ["up"]  # a flag of `up` would be unknown to `docker compose run thalweg rebuild --from-log`
+    settings = load({"home": str(tmp_path)}, environment_of_the_node())
     assert settings.broker_url == "kafka://kafka:9092"
     assert settings.http == "0.0.0.0:7733"
-    assert settings.token == "token"
+    assert settings.token == TOKEN
+    assert settings.allowed_hosts in COMPOSE["services"]  # other services reach it by the name of this one
 
 
 def test_the_node_reaches_the_broker_under_the_name_that_the_broker_advertises() -> None:
     inside = dict(listener.split("://") for listener in KAFKA["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(","))["INSIDE"]
-    assert flags()["broker"] == f"kafka://{inside}"
+    assert NODE["environment"]["THALWEG_BROKER"] == f"kafka://{inside}"
     assert NODE["depends_on"]["kafka"]["condition"] == "service_healthy"
     assert KAFKA["healthcheck"]["test"]
 
@@ -58,8 +69,10 @@ def test_every_volume_is_declared_and_every_port_stays_on_loopback() -> None:
 
 def test_the_image_copies_only_what_exists_and_runs_as_a_user() -> None:
     text = (ROOT / "Dockerfile").read_text()
-    for name in re.findall(r"^COPY (\w+) \1$", text, re.MULTILINE):
-        assert (ROOT / name).is_dir()
+    copied = {name for names in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE) for name in names.split()}
+    assert {"requirements.lock", "thalweg"} < copied and all((ROOT / name).exists() for name in copied)
+    first, *others = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert first == "*" and {line.removeprefix("!") for line in others if line.startswith("!")} == copied
     assert re.search(r"^USER thalweg$", text, re.MULTILINE)
     assert "--require-hashes" in text
 
@@ -105,19 +118,22 @@ async def test_a_broker_starts_with_these_settings_and_takes_the_topics(rig: Non
 
 def node_of_the_page(home: Path, broker: Broker, port: int) -> subprocess.Popen[bytes]:
     """The node's own command and environment as processes of this machine: other places and ports, nothing else is changed."""
-    command = [word.replace("kafka:9092", broker.bootstrap).replace("7733", str(port)) for word in NODE["command"]]
     own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_")}
-    asked = {name: re.sub(r"^\$\{\w+:\?.*\}$", TOKEN, value) for name, value in NODE["environment"].items()}
+    asked = {
+        name: value.replace("kafka:9092", broker.bootstrap).replace("7733", str(port)) for name, value in environment_of_the_node().items()
+    }
     environment = {**own, **asked, "THALWEG_HOME": str(home), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen([sys.executable, "-m", "thalweg", *command], env=environment, stdin=subprocess.DEVNULL)
+    return subprocess.Popen([sys.executable, "-m", "thalweg", *command_of_the_image()], env=environment, stdin=subprocess.DEVNULL)
 
 
-def healthy(port: int) -> bool:
-    """What the node's health check says."""
-    how, program, *arguments = NODE["healthcheck"]["test"]
-    assert (how, program) == ("CMD", "python")
-    done = subprocess.run([sys.executable, *(word.replace("7733", str(port)) for word in arguments)], stderr=subprocess.DEVNULL, timeout=30)
-    return done.returncode == 0
+def healthy(service: dict[str, Any], port: int) -> bool:
+    """What the service's health check says when its port is this one."""
+    how, program, flag, asks = service["healthcheck"]["test"]
+    assert (how, program, flag) in (("CMD", "python", "-c"), ("CMD", "bash", "-c"))
+    own_port = "7733" if service is NODE else "9092"
+    assert own_port in asks
+    command = [sys.executable if program == "python" else program, flag, asks.replace(own_port, str(port)).replace("$$", "$")]
+    return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=30).returncode == 0
 
 
 @pytest.mark.kafka
@@ -125,11 +141,13 @@ def healthy(port: int) -> bool:
 def test_the_two_services_run_answer_a_call_with_the_token_and_stop(rig: None, tmp_path: Path) -> None:
     broker, _ = broker_of_the_page(tmp_path / "broker")
     port = free_port()
+    assert not healthy(KAFKA, broker.port) and not healthy(NODE, port)
     broker.start()
+    assert healthy(KAFKA, broker.port)
     node = node_of_the_page(tmp_path / "home", broker, port)
     try:
         deadline = time.monotonic() + 60
-        while not healthy(port):
+        while not healthy(NODE, port):
             assert node.poll() is None and time.monotonic() < deadline, "the node's health check never passed"
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=20) as client:
             write = calling(1, "journal_write", content="I learned that tides turn.", category="insight")
