@@ -165,7 +165,7 @@ class Materialiser:
             if at in ends and offset > ends[at]:
                 raise StoreError(
                     f"The store has applied {at.topic}/{at.partition} up to {offset}, but that log ends at {ends[at]}: "
-                    "they do not belong together. Point at the right log, or run `thalweg rebuild --from-log`."
+                    "they do not belong together. Point at the right log, or move thalweg.duckdb away to begin anew with this one."
                 )
 
     async def apply(self, records: Sequence[Record]) -> Reduced:

@@ -313,7 +313,7 @@ class KafkaLogReader(LogReader):
             at, offset = next(iter(error.args[0].items()))
             raise StoreError(
                 f"Offset {offset} of {at.topic}/{at.partition} is not on this broker: its retention deleted it, or it is another log. "
-                "Point at the right broker, or run `thalweg rebuild --from-log`."
+                "Point at the right broker, or move thalweg.duckdb away to begin anew with this one."
             ) from None
         except KafkaError as error:
             raise _away("does not answer the reader") from error

@@ -222,6 +222,25 @@ def test_a_rebuild_gives_the_same_contents(thalweg: Program, node: NodeProcess, 
     assert everything(node) == before
 
 
+@pytest.mark.parametrize(
+    ("broker", "said"),
+    [
+        ("sqlite://{}/other.db", "so nothing was deleted. Point at the right log (THALWEG_BROKER)"),
+        ("kafka://127.0.0.1:1", "No Kafka broker answers at 127.0.0.1:1"),
+    ],
+)
+def test_a_rebuild_deletes_nothing_unless_the_log_is_there_and_holds_it(
+    thalweg: Program, node: NodeProcess, tmp_path: Path, broker: str, said: str
+) -> None:
+    fill(node)
+    before = everything(node)
+    assert node.stop() == 0
+    refused = thalweg("rebuild", "--from-log", THALWEG_BROKER=broker.format(tmp_path))
+    assert refused.code == 1 and said in refused.sentence, refused.sentence
+    node.start()
+    assert everything(node) == before
+
+
 # --- damage
 
 
