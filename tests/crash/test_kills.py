@@ -17,7 +17,7 @@ from tests.crash.invariants import check_all, contents, indexes_at_rest_hold_the
 from tests.crash.load import Load
 from tests.node_process import NodeProcess
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 KILLS = int(os.environ.get("THALWEG_KILLS", "20"))
 SEED = int(os.environ.get("THALWEG_SEED", "7"))

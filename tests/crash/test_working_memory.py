@@ -10,7 +10,7 @@ import pytest
 from tests.crash.test_kills import rebuilt
 from tests.node_process import Client, NodeProcess
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 CALLS = 50
 GIVE_UP_S = 120.0
