@@ -16,10 +16,13 @@ from typing import Any
 
 import duckdb
 
+from streams.errors import Unavailable
 from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
 
-START_S = 30.0
+START_S = 90.0
+PATIENCE_S = 60.0
+"""How long anything else is waited for that takes a second on a machine that does nothing else."""
 CONNECTION_CLOSED = -32000
 
 
@@ -55,7 +58,7 @@ class NodeProcess:
             try:
                 ask(self.home, "status")
                 return
-            except NotRunning:
+            except (NotRunning, Unavailable):  # not yet, or it ended while it was asked: the next look says with what
                 time.sleep(0.02)
         raise AssertionError(f"the node did not answer in {START_S} s: {self.log_tail()}")
 
@@ -66,9 +69,9 @@ class NodeProcess:
         """SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(PATIENCE_S)
 
-    def died(self, timeout_s: float = 30.0) -> int:
+    def died(self, timeout_s: float = 2 * PATIENCE_S) -> int:
         """Wait until it has ended by itself; the exit code."""
         assert self.process is not None
         return self.process.wait(timeout_s)
@@ -80,19 +83,26 @@ class NodeProcess:
         assert self.process is not None
         if self.is_alive():
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
-    def settle(self, timeout_s: float = 15.0) -> dict[str, Any]:
-        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then."""
+    def settle(self, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
+        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then.
+
+        It is asked twice: what the first look saw wait in the door may be on the log, and not applied yet, when the same look counts
+        what waits there. The second one sees it lag.
+        """
         deadline = time.monotonic() + timeout_s
+        was_settled = False
         while True:
             status = ask(self.home, "status")
-            parts = [*status["topics"].values(), *status["stages"].values()]
-            unpublished = status["door"]["records_waiting"]
-            if all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green":
+            is_settled = _is_settled(status)
+            if is_settled and was_settled:
                 return status
+            parts, unpublished = [status["topics"], status["stages"]], status["door"]["records_waiting"]
             assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
-            time.sleep(0.05)
+            was_settled = is_settled
+            if not is_settled:
+                time.sleep(0.05)
 
     @contextmanager
     def store(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -109,12 +119,18 @@ class NodeProcess:
             return connection.execute(query).fetchall()
 
 
+def _is_settled(status: dict[str, Any]) -> bool:
+    parts = [*status["topics"].values(), *status["stages"].values()]
+    is_still = status["door"]["records_waiting"] == 0 and status["spaces"]["building"] is None
+    return is_still and status["status"] == "green" and all(part.get("lag", 0) == 0 for part in parts)
+
+
 class Client:
     """MCP in lines on the node's socket: one request at a time."""
 
     def __init__(self, home: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(15.0)
+        self._socket.settimeout(PATIENCE_S)
         self._socket.connect(str(socket_path(home)))
         self._lines = self._socket.makefile("rb")
         self._next = 0

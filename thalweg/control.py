@@ -268,20 +268,23 @@ class NotRunning(ThalwegError):
 
 
 def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
-    """Ask the node of this data directory. Raises NotRunning, or Refused with the node's own sentence."""
+    """Ask the node of this data directory. Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not
+    answer or ends meanwhile."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         try:
             connection.connect(str(socket_path(home)))
         except OSError:
             raise NotRunning(f"No node runs on {home}.") from None
-        connection.sendall(orjson.dumps({"thalweg": "control", "command": command, **arguments}, default=str) + b"\n")
         try:
+            connection.sendall(orjson.dumps({"thalweg": "control", "command": command, **arguments}, default=str) + b"\n")
             with connection.makefile("rb") as stream:
                 line = stream.readline()
         except TimeoutError:
             raise Unavailable(f"The node did not answer `{command}` within {timeout_s:g} s.") from None
-    if not line:
+        except ConnectionError:  # it was killed with the question unread, or before it was asked
+            line = b""
+    if not line.endswith(b"\n"):
         raise Unavailable(f"The node ended while it was asked for `{command}`.")
     answer: dict[str, Any] = orjson.loads(line)
     if not answer.pop("ok", False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -23,8 +24,12 @@ from thalweg.node import Node
 from thalweg.searching import search_node
 from thalweg.settings import Settings
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 LIMIT_S = 0.2
+SLOW_S = 60.0
+BESIDE_S = 20.0
+"""Far less than the slow model takes for one text, far more than anything takes that does not wait for it."""
+PATIENCE_S = 60.0
 
 
 class Frail(HashingEmbedder):
@@ -40,7 +45,7 @@ class Frail(HashingEmbedder):
         if not self.mended.is_set():
             if self._fault == "raises":
                 raise RuntimeError("out of memory")
-            self.mended.wait(1.0 if self._fault == "slow" else None)
+            self.mended.wait(SLOW_S if self._fault == "slow" else None)
         return super().encode(texts)
 
 
@@ -75,18 +80,20 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
     for number in range(5):
         began = time.monotonic()
         written = await call(node, "journal_write", content=f"I realized that the gearbox of case {number} whines.", category="insight")
-        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=2.0, stages=("extract",))
-        assert time.monotonic() - began < 2.0
+        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=BESIDE_S, stages=("extract",))
+        assert time.monotonic() - began < BESIDE_S
     for _ in range(3):
         began = time.monotonic()
         found = await call(node, "journal_query", query="gearbox whines")
         assert found["degraded"] and "embedder did not answer" in found["message"]
         assert len(found["results"]) >= 5
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < BESIDE_S
     node.frail.mended.set()
-    assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=15.0, stages=("embed",))
+    assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S, stages=("embed",))
     assert (await node.health.report())["dead_letters"] == {}
-    assert "degraded" not in await call(node, "journal_query", query="gearbox whines")
+    async with asyncio.timeout(PATIENCE_S):  # a model that is well may be late, too, where the limit is so short
+        while "degraded" in await call(node, "journal_query", query="gearbox whines"):
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("node", ["raises"], indirect=True)
@@ -96,17 +103,22 @@ async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(
     for number in range(2 * CONSECUTIVE_FAILURES):
         written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
     token = Freshness.from_json(written["freshness"])
-    assert await node.applied.wait(token, timeout_s=10.0, stages=("extract",))
+    assert await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))
     await node.health.observe()  # from here on the stage is seen to be behind
     assert not await node.applied.wait(token, timeout_s=1.0, stages=("embed",))
-    report = await node.health.report()
+    async with asyncio.timeout(PATIENCE_S):  # the stage may just be about to ask the model for the first time
+        while not is_said((report := await node.health.report())["problems"]):
+            await asyncio.sleep(0.05)
     assert (report["dead_letters"], report["stages"]["embed"]["failure"]) == ({}, None)
-    assert any("stage embed waits: The model" in problem and "fails on every text" in problem for problem in report["problems"])
     assert all(not task.done() for task in node._critical)
     node.frail.mended.set()
-    assert await node.applied.wait(token, timeout_s=15.0, stages=("embed",))
+    assert await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("embed",))
     [vectors] = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM embeddings").fetchone())
     assert vectors >= 2 * CONSECUTIVE_FAILURES
+
+
+def is_said(problems: Sequence[str]) -> bool:
+    return any("stage embed waits: The model" in problem and "fails on every text" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("node", ["hangs"], indirect=True)
@@ -115,7 +127,7 @@ async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: 
     began = time.monotonic()
     assert (await call(node, "journal_query", query="gearbox"))["degraded"]
     assert (await search_node(node, {"query": "gearbox"}))["degraded"]
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < BESIDE_S
 
 
 @pytest.mark.parametrize("node", ["hangs"], indirect=True)
@@ -127,7 +139,7 @@ async def test_a_search_that_waits_for_vectors_which_do_not_come_says_that_it_is
     assert (await search_node(node, {"query": "valve", "freshness": "now"}))["stale"] is True
     assert "stale" not in await search_node(node, {"query": "valve"})
     node.frail.mended.set()
-    monkeypatch.setattr("thalweg.node.FRESHNESS_WAIT_S", 15.0)
+    monkeypatch.setattr("thalweg.node.FRESHNESS_WAIT_S", PATIENCE_S)
     assert "stale" not in await search_node(node, {"query": "valve", "freshness": "now"})
 
 

@@ -23,7 +23,7 @@ from tests.search.store import START, unit_rows
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, label_of_memory, origin_of_memory
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 COUNT, CAUGHT_UP, AT_ONCE = 4_000, 500, 512
 REBUILD = f"""
@@ -38,7 +38,7 @@ table.CATCH_UP_ROWS, table.FETCH_ROWS = {CAUGHT_UP}, {AT_ONCE}
 database = Database(Path(sys.argv[1]))
 indexes = SearchIndexes(Path(sys.argv[1]) / "indexes", database.cursor, MINILM)
 indexes.open({{}})
-indexes.wait_ready(60)
+indexes.wait_ready(300)
 """
 
 
@@ -66,7 +66,7 @@ def answers(home: Path) -> tuple[list[list[tuple[str, float]]], dict[int, bytes]
     database = Database(home)
     indexes = SearchIndexes(home / "indexes", database.cursor, MINILM)
     indexes.open({})
-    assert indexes.wait_ready(60)
+    assert indexes.wait_ready(300)
     assert indexes.late.tokens is not None
     found = []
     for number, text in enumerate(texts(5, seed=11)):
@@ -91,6 +91,6 @@ def test_a_kill_at_any_part_of_a_rebuild_leaves_what_the_next_start_makes_whole(
         for path in sorted((tmp_path / "indexes").rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
         environment = {**os.environ, "THALWEG_FAILPOINT": f"mid_index_rebuild:{nth}:kill", "PYTHONPATH": os.pathsep.join(sys.path)}
-        killed = subprocess.run([sys.executable, "-c", REBUILD, str(tmp_path)], env=environment, timeout=120, check=False)
+        killed = subprocess.run([sys.executable, "-c", REBUILD, str(tmp_path)], env=environment, timeout=300, check=False)
         assert killed.returncode == -9, nth
         assert answers(tmp_path) == expected, nth

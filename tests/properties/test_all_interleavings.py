@@ -93,7 +93,7 @@ def test_every_interleaving_of_a_small_log_decides_the_same(story: str) -> None:
 
 
 @pytest.mark.crash
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("story", STORIES)
 def test_each_record_committed_alone_leads_from_every_state_to_the_one_state_that_follows(story: str) -> None:
     """With each record a transaction of its own. A state is how much of each topic was read: when every record leads from it to the
