@@ -19,7 +19,11 @@ import duckdb
 from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
 
-START_S = 30.0
+START_S = 90.0
+END_S = 60.0
+SETTLE_S = 90.0
+ANSWER_S = 60.0
+"""How long a machine that is slow and busy may take; what is well never does."""
 CONNECTION_CLOSED = -32000
 
 
@@ -66,9 +70,9 @@ class NodeProcess:
         """SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(END_S)
 
-    def died(self, timeout_s: float = 30.0) -> int:
+    def died(self, timeout_s: float = END_S) -> int:
         """Wait until it has ended by itself; the exit code."""
         assert self.process is not None
         return self.process.wait(timeout_s)
@@ -80,19 +84,32 @@ class NodeProcess:
         assert self.process is not None
         if self.is_alive():
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(END_S)
 
-    def settle(self, timeout_s: float = 15.0) -> dict[str, Any]:
-        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then."""
+    def settle(self, timeout_s: float = SETTLE_S) -> dict[str, Any]:
+        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then.
+
+        A status looks at one part after the other, and what is published meanwhile (a record of a call, from the spool, by a stage)
+        may be missed by both looks: it is settled when two in a row say so.
+        """
         deadline = time.monotonic() + timeout_s
+        was_quiet = False
         while True:
             status = ask(self.home, "status")
             parts = [*status["topics"].values(), *status["stages"].values()]
             unpublished = status["door"]["records_waiting"]
-            if all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green":
+            is_quiet = all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green"
+            if is_quiet and was_quiet:
                 return status
             assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
-            time.sleep(0.05)
+            was_quiet = is_quiet
+            time.sleep(0.0 if is_quiet else 0.05)
+
+    def wait_for(self, freshness: dict[str, Any], *stages: str, timeout_s: float = SETTLE_S) -> None:
+        """Until what a write's token covers is applied, and processed by these stages."""
+        deadline = time.monotonic() + timeout_s
+        while not ask(self.home, "wait", freshness=freshness, stages=stages, timeout_s=10.0)["applied"]:
+            assert time.monotonic() < deadline, f"not processed by {stages} after {timeout_s} s: {ask(self.home, 'status')}"
 
     @contextmanager
     def store(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -114,7 +131,7 @@ class Client:
 
     def __init__(self, home: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(15.0)
+        self._socket.settimeout(ANSWER_S)
         self._socket.connect(str(socket_path(home)))
         self._lines = self._socket.makefile("rb")
         self._next = 0
@@ -145,6 +162,15 @@ class Client:
         if "error" in answer:
             raise AssertionError(answer["error"])
         return answer["result"]["structuredContent"]
+
+    def insist(self, tool: str, arguments: dict[str, Any], request_id: str, *, spooled: bool = False) -> dict[str, Any]:
+        """The answer to a write once the log has taken it, or with `spooled` once the spool has: a node that was too slow for
+        that says so (spooled, or a time-out), and the same request is made again."""
+        deadline = time.monotonic() + ANSWER_S
+        while bool((answer := self.call(tool, arguments, request_id)).get("spooled")) != spooled or "error_code" in answer:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.1)
+        return answer
 
     def close(self) -> None:
         self._lines.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,7 +15,9 @@ from pathlib import Path
 from tests.kafka.rig.jars import RigUnavailable, library
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
-READY_S = 60.0
+READY_S = 120.0
+END_S = 60.0
+LOWEST_PORT = 10_000
 JVM = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 # The short session timeouts and the absent rebalance delay are for tests: a restart takes 1-2 s instead of 11 s.
 PROPERTIES = """\
@@ -106,7 +109,7 @@ class Broker:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM and wait; SIGKILL when it takes longer than 20 s."""
+        """SIGTERM and wait; SIGKILL when it takes very long."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
@@ -162,17 +165,30 @@ class Broker:
         if how != signal.SIGKILL:
             process.send_signal(signal.SIGCONT)
         try:
-            process.wait(20)
+            process.wait(END_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(20)
+            process.wait(END_S)
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback interface that nobody listens on now, nor soon: it is none of those that the kernel hands out itself,
+    to a listener on port 0 or to a client's own end, while a broker is down for instance. (Who tries to connect to such a port
+    again and again is at last given it as their own, and speaks to themselves.)"""
+    first = _first_ephemeral()
+    for _ in range(200):
+        port = random.SystemRandom().randrange(LOWEST_PORT, first) if first > LOWEST_PORT + 1000 else 0
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise RigUnavailable("No port of the loopback interface is free.")
+
+
+def _first_ephemeral() -> int:
+    """The lowest port that the kernel hands out; 0 where it does not say."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    return 0
 
 
 def _java() -> list[str]:

@@ -1,0 +1,89 @@
+"""Waiting for what was accepted, on a node in process: who waits is answered in their own time, and told what was not in time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import thalweg.node
+from mcp_ingress.calls import Request, Visitor
+from streams.errors import Unavailable
+from streams.log import Outgoing
+from streams.positions import NOW, Position
+from streams.topics import MEMORY
+from thalweg.control import ask
+from thalweg.node import Node
+from thalweg.paths import make_home, socket_path
+from thalweg.settings import Settings
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2))
+    await node.start()
+    yield node
+    await node.stop()
+
+
+async def test_records_of_calls_that_are_not_on_the_log_in_time_are_lacking_and_whoever_waited_is_told(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_publish, publish = asyncio.Event(), node.log.publish
+
+    async def held(records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        await may_publish.wait()
+        return await publish(records, timeout_s=timeout_s)
+
+    monkeypatch.setattr(node.log, "publish", held)
+    monkeypatch.setattr(thalweg.node, "RECORDS_WAIT_S", 0.01)
+    await node.door.call(Visitor(node.door.local), Request("ping", {}))
+    assert node.door.publisher.waiting == 1
+    assert not await node.has_reached(NOW)
+    monkeypatch.setattr(thalweg.node, "RECORDS_WAIT_S", 30.0)
+    may_publish.set()
+    assert await node.has_reached(NOW)
+    counted = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM invocations").fetchall())
+    assert counted == [(1,)]
+
+
+async def test_records_of_calls_that_come_later_are_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    publisher, publish = node.door.publisher, node.log.publish
+    visitor = Visitor(node.door.local)
+
+    async def always_another(records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        positions = await publish(records, timeout_s=timeout_s)
+        await node.door.call(visitor, Request("ping", {}))
+        return positions
+
+    monkeypatch.setattr(node.log, "publish", always_another)
+    await node.door.call(visitor, Request("ping", {}))
+    assert await publisher.flushed(30.0) and publisher.waiting
+
+
+async def test_a_wait_ends_in_the_time_of_who_asked(node: Node) -> None:
+    never = {MEMORY.name: {"0": 1_000_000}}
+    assert await asyncio.to_thread(ask, node.settings.home, "wait", freshness=never, timeout_s=5.0) == {"applied": False}
+
+
+def test_a_node_that_ends_with_the_request_unread_is_a_sentence(tmp_path: Path) -> None:
+    make_home(tmp_path)
+
+    def hang_up(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(1)  # of many: with the rest unread the other side's connection is reset
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(socket_path(tmp_path)))
+        listener.listen()
+        thread = threading.Thread(target=hang_up, args=(listener,))
+        thread.start()
+        with pytest.raises(Unavailable, match="The node ended while it was asked for `status`"):
+            ask(tmp_path, "status")
+        thread.join()
