@@ -98,7 +98,8 @@ class NodeProcess:
             status = ask(self.home, "status")
             parts = [*status["topics"].values(), *status["stages"].values()]
             unpublished = status["door"]["records_waiting"]
-            is_quiet = all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green"
+            has_space = status["embedder"] is None or status["spaces"]["live"] is not None  # a new store's is registered by the way
+            is_quiet = all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green" and has_space
             if is_quiet and was_quiet:
                 return status
             assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"

@@ -13,7 +13,6 @@ import pytest
 from tests.e2e.program import TIMEOUT_S, Program
 from tests.node_process import NodeProcess
 
-
 pytestmark = pytest.mark.timeout(300)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
+from streams.errors import LogUnavailable
 from streams.log.kafka import KafkaLog
 from streams.positions import Partition
 from streams.progress import read_progress
@@ -25,7 +27,7 @@ from tests.kafka.rig.broker import Broker
 from tests.node_process import NodeProcess
 from thalweg.stage_apps import GROUP
 
-pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(900)]
 
 STAGES = (Extract.name, Embed.name)
 """Stages that read the memory topic: the group's offset there is what all of them have acknowledged."""
@@ -61,15 +63,16 @@ class Sampler(threading.Thread):
 
     def finish(self) -> None:
         self._asked_to_stop.set()
-        self.join(60)
+        self.join(150)
         assert not self.is_alive(), "the sampler hangs"
 
     async def _sample(self) -> None:
         log = KafkaLog(self._address)
         await log.start()
         while not self._asked_to_stop.is_set():
-            committed = await log.committed(GROUP, [MEMORY.name])
-            self.samples.append(Sample(committed, await log.end_offsets([DERIVED.name])))
+            with contextlib.suppress(LogUnavailable):  # too slow to answer for once
+                committed = await log.committed(GROUP, [MEMORY.name])
+                self.samples.append(Sample(committed, await log.end_offsets([DERIVED.name])))
             await asyncio.sleep(0.1)
         await self._read_marks(log)
         await log.stop()
@@ -78,7 +81,7 @@ class Sampler(threading.Thread):
         """Every progress mark on the log, with its place."""
         left = {at: end for at, end in (await log.end_offsets([DERIVED.name])).items() if end}
         reader = await log.reader(dict.fromkeys(left, 0))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while left:
                 for record in await reader.read(timeout_s=1.0, max_records=1000):
                     progress = read_progress(record)
@@ -117,7 +120,7 @@ def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothi
             assert node.died() == -9, node.log_tail()
             node.start()
             load.wait_for(20)
-        node.settle(60)
+        node.settle()
         check_all(node, load.ledger)
         check_all(other, load.ledger)
         for member in (other, node):
@@ -153,7 +156,7 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
                 load.wait_for(1)
             other.process.send_signal(signal.SIGCONT)
             load.wait_for(20)
-        node.settle(60)
+        node.settle()
         check_all(node, load.ledger)
         check_all(other, load.ledger)
         sampler.finish()
