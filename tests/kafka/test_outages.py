@@ -36,7 +36,7 @@ async def frail(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     log = KafkaLog(own_broker.bootstrap)
     await log.start()
     await log.create_topics([TOPIC])
-    await publish(log, b"first", HEALED_S)
+    await log.publish([Outgoing(TOPIC.name, b"key", b"first")], timeout_s=HEALED_S)
     yield log
     await log.stop()
 
