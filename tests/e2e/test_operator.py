@@ -301,7 +301,7 @@ async def test_the_whole_log_a_second_time_changes_nothing(node: NodeProcess) ->
 def test_a_log_that_is_held_by_another_makes_writes_wait_in_the_spool_and_status_red(home: Path) -> None:
     node = NodeProcess(home).start()
     client = Client(home)
-    kept = []
+    kept: list[tuple[Any]] = []
 
     def held() -> float:
         node.settle()
