@@ -7,18 +7,21 @@ The same agents run on `kafka://` and `sqlite://`. A process that embeds Faust g
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from faust.transport import base
 from faust.types import TP, ConsumerMessage, RecordMetadata
 
+from streams.errors import LogUnavailable
 from streams.log.base import Outgoing, Record
 from streams.log.sqlite import SqliteLog
 from streams.partitioning import partition_for
 from streams.positions import Partition
 
 FETCH_RECORDS = 500
+logger = logging.getLogger(__name__)
 _logs: dict[str, SqliteLog] = {}
 
 
@@ -35,6 +38,7 @@ class Consumer(base.Consumer):
         self._topics: frozenset[str] = frozenset()
         self._assigned: set[TP] = set()
         self._at: dict[TP, int] = {}
+        self._uncommitted: dict[TP, int] = {}
         self._changed: asyncio.Event | None = None
         self._rebalance: asyncio.Task[None] | None = None
 
@@ -104,7 +108,15 @@ class Consumer(base.Consumer):
         )
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        await self.log_file.commit(self.app.conf.id, {Partition(*tp): offset for tp, offset in offsets.items()})
+        """Whether they were written. While the log takes nothing (a full disk) they wait for the next time, and the stages live on; who is
+        started again without them reads those records again, and their facts are applied once."""
+        self._uncommitted |= offsets
+        try:
+            await self.log_file.commit(self.app.conf.id, {Partition(*tp): offset for tp, offset in self._uncommitted.items()})
+        except LogUnavailable as error:
+            logger.warning("how far the stages have come is not written down yet: %s", error.message)
+            return False
+        self._uncommitted = {}
         return True
 
     async def seek_to_committed(self) -> Mapping[TP, int]:

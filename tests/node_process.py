@@ -16,14 +16,13 @@ from typing import Any
 
 import duckdb
 
+from streams.errors import Unavailable
 from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
 
 START_S = 90.0
-END_S = 60.0
-SETTLE_S = 90.0
-ANSWER_S = 60.0
-"""How long a machine that is slow and busy may take; what is well never does."""
+PATIENCE_S = 60.0
+"""How long anything else is waited for that takes a second on a machine that does nothing else."""
 CONNECTION_CLOSED = -32000
 
 
@@ -59,7 +58,7 @@ class NodeProcess:
             try:
                 ask(self.home, "status")
                 return
-            except NotRunning:
+            except (NotRunning, Unavailable):  # not yet, or it ended while it was asked: the next look says with what
                 time.sleep(0.02)
         raise AssertionError(f"the node did not answer in {START_S} s: {self.log_tail()}")
 
@@ -70,9 +69,9 @@ class NodeProcess:
         """SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(END_S)
+        self.process.wait(PATIENCE_S)
 
-    def died(self, timeout_s: float = END_S) -> int:
+    def died(self, timeout_s: float = 2 * PATIENCE_S) -> int:
         """Wait until it has ended by itself; the exit code."""
         assert self.process is not None
         return self.process.wait(timeout_s)
@@ -84,29 +83,28 @@ class NodeProcess:
         assert self.process is not None
         if self.is_alive():
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(END_S)
+        return self.process.wait(PATIENCE_S)
 
-    def settle(self, timeout_s: float = SETTLE_S) -> dict[str, Any]:
+    def settle(self, timeout_s: float = 1.5 * PATIENCE_S) -> dict[str, Any]:
         """Wait until nothing lags (I9), the records of the calls that were answered included; the status then.
 
-        A status looks at one part after the other, and what is published meanwhile (a record of a call, from the spool, by a stage)
-        may be missed by both looks: it is settled when two in a row say so.
+        It is asked twice: a status looks at one part after the other, and what the first look saw wait (in the door, in the spool)
+        may be on the log, and not applied yet, when the same look counts what waits there. The second one sees it lag.
         """
         deadline = time.monotonic() + timeout_s
-        was_quiet = False
+        was_settled = False
         while True:
             status = ask(self.home, "status")
-            parts = [*status["topics"].values(), *status["stages"].values()]
-            unpublished = status["door"]["records_waiting"]
-            has_space = status["embedder"] is None or status["spaces"]["live"] is not None  # a new store's is registered by the way
-            is_quiet = all(part.get("lag", 0) == 0 for part in parts) and unpublished == 0 and status["status"] == "green" and has_space
-            if is_quiet and was_quiet:
+            is_settled = _is_settled(status)
+            if is_settled and was_settled:
                 return status
+            parts, unpublished = [status["topics"], status["stages"]], status["door"]["records_waiting"]
             assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
-            was_quiet = is_quiet
-            time.sleep(0.0 if is_quiet else 0.05)
+            was_settled = is_settled
+            if not is_settled:
+                time.sleep(0.05)
 
-    def wait_for(self, freshness: dict[str, Any], *stages: str, timeout_s: float = SETTLE_S) -> None:
+    def wait_for(self, freshness: dict[str, Any], *stages: str, timeout_s: float = 1.5 * PATIENCE_S) -> None:
         """Until what a write's token covers is applied, and processed by these stages."""
         deadline = time.monotonic() + timeout_s
         while not ask(self.home, "wait", freshness=freshness, stages=stages, timeout_s=10.0)["applied"]:
@@ -127,12 +125,19 @@ class NodeProcess:
             return connection.execute(query).fetchall()
 
 
+def _is_settled(status: dict[str, Any]) -> bool:
+    parts = [*status["topics"].values(), *status["stages"].values()]
+    has_space = status["embedder"] is None or status["spaces"]["live"] is not None  # that of a new store is registered by the way
+    is_still = status["door"]["records_waiting"] == 0 and status["spaces"]["building"] is None
+    return is_still and has_space and status["status"] == "green" and all(part.get("lag", 0) == 0 for part in parts)
+
+
 class Client:
     """MCP in lines on the node's socket: one request at a time."""
 
     def __init__(self, home: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(ANSWER_S)
+        self._socket.settimeout(PATIENCE_S)
         self._socket.connect(str(socket_path(home)))
         self._lines = self._socket.makefile("rb")
         self._next = 0
@@ -167,7 +172,7 @@ class Client:
     def insist(self, tool: str, arguments: dict[str, Any], request_id: str, *, spooled: bool = False) -> dict[str, Any]:
         """The answer to a write once the log has taken it, or with `spooled` once the spool has: a node that was too slow for
         that says so (spooled, or a time-out), and the same request is made again."""
-        deadline = time.monotonic() + ANSWER_S
+        deadline = time.monotonic() + PATIENCE_S
         while bool((answer := self.call(tool, arguments, request_id)).get("spooled")) != spooled or "error_code" in answer:
             assert time.monotonic() < deadline, answer
             time.sleep(0.1)

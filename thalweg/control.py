@@ -272,7 +272,7 @@ class NotRunning(ThalwegError):
 def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
     """Ask the node of this data directory; what it waits for itself (`wait`) it gives up in time to say so.
 
-    Raises NotRunning, Unavailable when no answer came within `timeout_s`, or Refused with the node's own sentence.
+    Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not answer or ends meanwhile.
     """
     request = {"thalweg": "control", "command": command, "timeout_s": timeout_s * ANSWER_SHARE, **arguments}
     with socket.socket(socket.AF_UNIX) as connection:
@@ -287,9 +287,9 @@ def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) 
                 line = stream.readline()
         except TimeoutError:
             raise Unavailable(f"The node did not answer `{command}` within {timeout_s:g} s.") from None
-        except OSError:
-            line = b""  # it ended with the request unread
-    if not line:
+        except ConnectionError:  # it was killed with the question unread, or before it was asked
+            line = b""
+    if not line.endswith(b"\n"):
         raise Unavailable(f"The node ended while it was asked for `{command}`.")
     answer: dict[str, Any] = orjson.loads(line)
     if not answer.pop("ok", False):

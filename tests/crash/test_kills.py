@@ -32,7 +32,7 @@ def rebuilt(node: NodeProcess) -> None:
         before = contents(store)
     assert node.stop() == 0, node.log_tail()
     indexes_at_rest_hold_the_rows(node.home)
-    done = subprocess.run([sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     node.start()
     node.settle()
@@ -106,7 +106,7 @@ def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebui
     """A save is rare; here one follows another a second later, which is how often the node looks whether one is due."""
     node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill", THALWEG_INDEX_SAVE_S="0.1")
     with Load(node.home, callers=2, seed=nth) as load:
-        assert node.died(60) == -9, node.log_tail()
+        assert node.died() == -9, node.log_tail()
         node.start()
         load.wait_for(10)
     check_all(node, load.ledger)

@@ -13,11 +13,11 @@ from tests.node_process import Client, NodeProcess
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
 CALLS = 50
-GIVE_UP_S = 60.0
+GIVE_UP_S = 120.0
 
 
 def put(node: NodeProcess, number: int, answers: dict[int, dict[str, object]]) -> None:
-    """One call, repeated under its request id until it is answered."""
+    """One call, repeated under its request id until it is answered; also when it is told that there was not the time for it."""
     deadline = time.monotonic() + GIVE_UP_S
     while time.monotonic() < deadline:
         try:
@@ -25,11 +25,13 @@ def put(node: NodeProcess, number: int, answers: dict[int, dict[str, object]]) -
             try:
                 arguments = {"content": f"item {number}", "importance": 0.5}
                 answers[number] = client.call("update_working_memory", arguments, request_id=f"wm-{number}")
-                return
+                if "error" not in answers[number]:
+                    return
             finally:
                 client.close()
-        except OSError:
-            time.sleep(0.05)
+        except (OSError, ValueError):  # the node is gone, or went in the middle of a line
+            pass
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("kills", [0, 1], ids=["undisturbed", "with a kill between"])
@@ -43,9 +45,9 @@ def test_fifty_parallel_calls_leave_ten_rows_and_forty_archived(broker_url: str 
             node.kill()
             node.start()
     for caller in callers:
-        caller.join(GIVE_UP_S)
+        caller.join(2 * GIVE_UP_S)
     try:
-        assert len(answers) == CALLS and all(answer["status"] == "success" for answer in answers.values()), answers
+        assert len(answers) == CALLS and all(answer.get("status") == "success" for answer in answers.values()), answers
         node.settle()
         assert node.sql("SELECT count(*), count(DISTINCT id) FROM working_memory") == [(10, 10)]
         assert node.sql("SELECT count(*), count(DISTINCT item_id), count(DISTINCT original_content) FROM stale_memory") == [(40, 40, 40)]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -13,13 +10,11 @@ import pytest
 
 import thalweg.node
 from mcp_ingress.calls import Request, Visitor
-from streams.errors import Unavailable
 from streams.log import Outgoing
 from streams.positions import NOW, Position
 from streams.topics import MEMORY
 from thalweg.control import ask
 from thalweg.node import Node
-from thalweg.paths import make_home, socket_path
 from thalweg.settings import Settings
 
 
@@ -69,21 +64,3 @@ async def test_records_of_calls_that_come_later_are_not_waited_for(node: Node, m
 async def test_a_wait_ends_in_the_time_of_who_asked(node: Node) -> None:
     never = {MEMORY.name: {"0": 1_000_000}}
     assert await asyncio.to_thread(ask, node.settings.home, "wait", freshness=never, timeout_s=5.0) == {"applied": False}
-
-
-def test_a_node_that_ends_with_the_request_unread_is_a_sentence(tmp_path: Path) -> None:
-    make_home(tmp_path)
-
-    def hang_up(listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        with connection, contextlib.suppress(OSError):
-            connection.recv(1)  # of many: with the rest unread the other side's connection is reset
-
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(socket_path(tmp_path)))
-        listener.listen()
-        thread = threading.Thread(target=hang_up, args=(listener,))
-        thread.start()
-        with pytest.raises(Unavailable, match="The node ended while it was asked for `status`"):
-            ask(tmp_path, "status")
-        thread.join()

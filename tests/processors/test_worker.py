@@ -6,13 +6,16 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from faust.types import TP
 
 from processors import worker
 from processors.stages.extract import Extract
 from processors.stages.stage import StageRunner, StageStopped
 from streams.clock import SystemClock
 from streams.codec import encode
-from streams.positions import Position
+from streams.errors import LogUnavailable
+from streams.positions import Partition, Position
+from streams.sqlite_transport import Consumer
 from streams.topics import MEMORY
 from tests.processors.harness import event
 
@@ -121,3 +124,25 @@ async def test_a_work_that_is_cancelled_from_inside_crashes_the_app_and_one_that
     agent.tasks[1].cancel()
     await asyncio.gather(*agent.tasks, return_exceptions=True)
     assert not agent.app.crashed.done()
+
+
+class FullLog:
+    """A log that takes what is committed only while there is room."""
+
+    def __init__(self):
+        self.has_room, self.committed = False, {}
+
+    async def commit(self, group, offsets):
+        if not self.has_room:
+            raise LogUnavailable("The log file cannot be written: database or disk is full.")
+        self.committed |= offsets
+
+
+async def test_positions_that_the_log_does_not_take_end_nothing_and_are_written_with_the_next():
+    log = FullLog()
+    consumer = SimpleNamespace(log_file=log, app=SimpleNamespace(conf=SimpleNamespace(id="group")), _uncommitted={})
+    assert not await Consumer._commit(consumer, {TP("a", 0): 3, TP("a", 1): 5})
+    log.has_room = True
+    assert await Consumer._commit(consumer, {TP("a", 0): 4})
+    assert log.committed == {Partition("a", 0): 4, Partition("a", 1): 5}
+    assert await Consumer._commit(consumer, {}) and consumer._uncommitted == {}
