@@ -107,7 +107,7 @@ class NodeProcess:
     def wait_for(self, freshness: dict[str, Any], *stages: str, timeout_s: float = 1.5 * PATIENCE_S) -> None:
         """Until what a write's token covers is applied, and processed by these stages."""
         deadline = time.monotonic() + timeout_s
-        while not ask(self.home, "wait", freshness=freshness, stages=stages, timeout_s=10.0)["applied"]:
+        while not ask(self.home, "wait", freshness=freshness, stages=stages, timeout_s=PATIENCE_S)["applied"]:
             assert time.monotonic() < deadline, f"not processed by {stages} after {timeout_s} s: {ask(self.home, 'status')}"
 
     @contextmanager

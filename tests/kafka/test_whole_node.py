@@ -61,6 +61,7 @@ def test_a_full_disk_under_the_store_ends_the_node_while_kafka_takes_the_writes_
     disk, ledger = FileSizeLimit(tmp_path), Ledger()
     node = NodeProcess(disk.home, own_broker.url).start()
     try:
+        node.settle()  # it has published before: the first one may be too slow for a write, which then is spooled
         client = Client(node.home)
         for number in range(5):
             assert write(client, ledger, number)["success"]
