@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1500)]
 PACKAGE = "@anthropic-ai/claude-code@2.1.329"
 RUN_S = 300
 PATIENCE_MS = "120000"
-"""How long Claude Code may wait for a server and for a call. Of itself it goes on without a server that takes 5 s to start."""
+"""How long Claude Code may wait for a server that starts slowly, and for a call."""
 WAITING = {"THALWEG_WRITE_WAIT_S": "30"}
 """A write answers what became of it, not that it is pending, as long as its time allows."""
 NOTED: Block = {"type": "text", "text": "Noted."}
