@@ -71,7 +71,7 @@ async def answered(client: Client, tool: str, arguments: dict[str, Any], meta: d
 def _is_early(result: CallToolResult) -> bool:
     body = result.structured_content or {}
     if result.is_error:
-        return "did not answer within" in str(body)
+        return body.get("stale") is True or "did not answer within" in str(body)
     return any(said.get(note) for said in (body, body.get("diagnostics", {})) for note in NOT_YET)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 import thalweg.node
 from mcp_ingress.calls import Request, Visitor
+from mcp_ingress.gateway import Limits
 from streams.log import Outgoing
-from streams.positions import NOW, Position
+from streams.positions import NOW, Freshness, Partition, Position
 from streams.topics import MEMORY
 from thalweg.control import ask
 from thalweg.node import Node
@@ -59,6 +61,19 @@ async def test_records_of_calls_that_come_later_are_not_waited_for(node: Node, m
     monkeypatch.setattr(node.log, "publish", always_another)
     await node.door.call(visitor, Request("ping", {}))
     assert await publisher.flushed(30.0) and publisher.waiting
+
+
+async def test_what_is_not_found_while_the_callers_writes_are_under_way_is_refused_as_stale(node: Node) -> None:
+    visitor = Visitor(node.door.local)
+    await node.door.call(visitor, Request("journal_write", {"content": "It turned.", "category": "insight"}))
+    unknown = Request("tension_resolve", {"tension_id": str(UUID(int=4, version=4)), "resolution": "none", "action": "keep_both"})
+    limits, node.gateway.limits = node.gateway.limits, Limits(read_wait_s=0.0)
+    visitor.connection.last_writes = Freshness({Partition(MEMORY.name, 0): 1_000_000})  # as if more were under way
+    refused = await node.door.call(visitor, unknown)
+    assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", True)
+    visitor.connection.last_writes, node.gateway.limits = Freshness(), limits
+    refused = await node.door.call(visitor, unknown)
+    assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", None)
 
 
 async def test_a_wait_ends_in_the_time_of_who_asked(node: Node) -> None:
