@@ -19,7 +19,8 @@ READY_S = 120.0
 END_S = 60.0
 LOWEST_PORT = 10_000
 JVM = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-# The short session timeouts and the absent rebalance delay are for tests: a restart takes 1-2 s instead of 11 s.
+# The short session timeouts and the absent rebalance delay are for tests: a restart takes seconds fewer. A session outlives a stall:
+# while its only broker is fenced, the controller makes no topic and nothing has a leader.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -49,7 +50,7 @@ num.recovery.threads.per.data.dir=1
 log.cleaner.dedupe.buffer.size=4194304
 background.threads=2
 controlled.shutdown.enable=true
-broker.session.timeout.ms=1000
+broker.session.timeout.ms=5000
 broker.heartbeat.interval.ms=200
 """
 
