@@ -18,6 +18,7 @@ CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 READY_S = 120.0
 END_S = 60.0
 LOWEST_PORT = 10_000
+TRIES = 3
 JVM = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 # The short session timeouts and the absent rebalance delay are for tests: a restart takes seconds fewer. A session outlives a stall:
 # while its only broker is fenced, the controller makes no topic and nothing has a leader.
@@ -98,12 +99,15 @@ class Broker:
         properties.write_text(self._settings(data))
         if not (data / "meta.properties").exists():
             self._format(properties)
-        with (self.directory / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*_java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        self._wait_ready(began + timeout_s)
-        return time.monotonic() - began
+        for _ in range(TRIES):  # one that ends at once (memory or a port that is just taken) is started again
+            with (self.directory / "broker.log").open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*_java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                )
+            code = self._wait_ready(began + timeout_s)
+            if code is None:
+                return time.monotonic() - began
+        raise RigUnavailable(f"The broker ended at once with {code}, {TRIES} times: {self.log_tail()}")
 
     def kill(self) -> None:
         """SIGKILL, as a power cut would."""
@@ -146,14 +150,15 @@ class Broker:
         if done.returncode != 0:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")
 
-    def _wait_ready(self, deadline: float) -> None:
+    def _wait_ready(self, deadline: float) -> int | None:
+        """None once clients are served, or the exit code of a broker that ended. Raises RigUnavailable when time is up."""
         assert self._process is not None
         while time.monotonic() < deadline:
-            if self._process.poll() is not None:
+            if (code := self._process.poll()) is not None:
                 self._process = None
-                raise RigUnavailable(f"The broker ended at once: {self.log_tail()}")
+                return code
             if _serves(self.port):
-                return
+                return None
             time.sleep(0.05)
         self.kill()
         raise RigUnavailable(f"The broker did not answer in time: {self.log_tail()}")
