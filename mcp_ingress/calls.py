@@ -172,7 +172,8 @@ class Door:
         except Refused as refused:
             code = self.inventory.code(tool, refused.error_code)
             record.failed("rate_limited" if code == "rate_limited" else "refused", code)
-            body = error_body(code, refused.message, refused.extra)
+            stale = {"stale": True} if call is not None and call.is_stale else {}
+            body = error_body(code, refused.message, {**refused.extra, **stale})
         except Unavailable as absent:
             code = self.inventory.code(tool, absent.code)
             record.failed("error", code)

@@ -125,6 +125,8 @@ class Call:
     """Whether the request id is the caller's own: then this may be a resend."""
     asked_at: datetime | None = None
     """When the request was first made, if its caller named it: a resend makes the same events, their time too."""
+    is_stale: bool = False
+    """Whether it has looked before all was there that its caller asked to see: what it did not find may be there by now."""
 
     @property
     def clock(self) -> Clock:
@@ -165,6 +167,7 @@ class Call:
         limit = min(self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S))
         if published.spooled or not await self.applied(published.freshness, timeout_s=limit):
             return None
+        self.is_stale = False  # it is decided, in the order of the log
         lately = self.gateway.recent("outcomes", (self.namespace, self.request_id))
         if lately is not None:
             return outcome_of(lately)
@@ -183,7 +186,9 @@ class Call:
 
         With stages, the part of the token that lies on their source is waited for until they have processed it.
         """
-        return await self.applied(self.asked, timeout_s=self.gateway.limits.read_wait_s, stages=stages)
+        is_fresh = await self.applied(self.asked, timeout_s=self.gateway.limits.read_wait_s, stages=stages)
+        self.is_stale = not is_fresh
+        return is_fresh
 
     async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""

@@ -36,6 +36,8 @@ class BackgroundPublisher:
         self._empty = asyncio.Event()
         self._empty.set()
         self._hurry = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._taken = 0
         self._reached = Freshness()
         self._task: asyncio.Task[None] | None = None
         self.dropped = 0
@@ -74,13 +76,21 @@ class BackgroundPublisher:
         self.dropped += len(self._queue)
         self._queue.clear()
 
-    async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
-        """Put what waits on the log at once; how far all records reach that are there when that is done, or time is up."""
+    async def flushed(self, timeout_s: float) -> bool:
+        """Put what waits on the log at once; whether all of it was there in time. What comes later is not waited for."""
+        last = self._taken + len(self._queue)
         self._hurry.set()
         try:
-            await asyncio.wait_for(self._empty.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                while self._taken < last:
+                    await self._moved.wait()
         except TimeoutError:
-            pass  # the log does not answer: what is there is there
+            return False  # the log does not answer: what is there is there
+        return True
+
+    async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
+        """Put what waits on the log at once; how far all records reach that are there when that is done, or time is up."""
+        await self.flushed(timeout_s)
         return self._reached
 
     async def _gather(self) -> None:
@@ -108,6 +118,9 @@ class BackgroundPublisher:
                 self.dropped += len(batch)
             for _ in batch:
                 self._queue.popleft()
+            self._taken += len(batch)
+            moved, self._moved = self._moved, asyncio.Event()
+            moved.set()
             if not self._queue:
                 self._filled.clear()
                 self._empty.set()

@@ -85,11 +85,11 @@ class NodeProcess:
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE_S)
 
-    def settle(self, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
+    def settle(self, timeout_s: float = 1.5 * PATIENCE_S) -> dict[str, Any]:
         """Wait until nothing lags (I9), the records of the calls that were answered included; the status then.
 
-        It is asked twice: what the first look saw wait in the door may be on the log, and not applied yet, when the same look counts
-        what waits there. The second one sees it lag.
+        It is asked twice: a status looks at one part after the other, and what the first look saw wait (in the door, in the spool)
+        may be on the log, and not applied yet, when the same look counts what waits there. The second one sees it lag.
         """
         deadline = time.monotonic() + timeout_s
         was_settled = False
@@ -103,6 +103,12 @@ class NodeProcess:
             was_settled = is_settled
             if not is_settled:
                 time.sleep(0.05)
+
+    def wait_for(self, freshness: dict[str, Any], *stages: str, timeout_s: float = 1.5 * PATIENCE_S) -> None:
+        """Until what a write's token covers is applied, and processed by these stages."""
+        deadline = time.monotonic() + timeout_s
+        while not ask(self.home, "wait", freshness=freshness, stages=stages, timeout_s=PATIENCE_S)["applied"]:
+            assert time.monotonic() < deadline, f"not processed by {stages} after {timeout_s} s: {ask(self.home, 'status')}"
 
     @contextmanager
     def store(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -121,8 +127,9 @@ class NodeProcess:
 
 def _is_settled(status: dict[str, Any]) -> bool:
     parts = [*status["topics"].values(), *status["stages"].values()]
+    has_space = status["embedder"] is None or status["spaces"]["live"] is not None  # that of a new store is registered by the way
     is_still = status["door"]["records_waiting"] == 0 and status["spaces"]["building"] is None
-    return is_still and status["status"] == "green" and all(part.get("lag", 0) == 0 for part in parts)
+    return is_still and has_space and status["status"] == "green" and all(part.get("lag", 0) == 0 for part in parts)
 
 
 class Client:
@@ -161,6 +168,15 @@ class Client:
         if "error" in answer:
             raise AssertionError(answer["error"])
         return answer["result"]["structuredContent"]
+
+    def insist(self, tool: str, arguments: dict[str, Any], request_id: str, *, spooled: bool = False) -> dict[str, Any]:
+        """The answer to a write once the log has taken it, or with `spooled` once the spool has: a node that was too slow for
+        that says so (spooled, or a time-out), and the same request is made again."""
+        deadline = time.monotonic() + PATIENCE_S
+        while bool((answer := self.call(tool, arguments, request_id)).get("spooled")) != spooled or "error_code" in answer:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.1)
+        return answer
 
     def close(self) -> None:
         self._lines.close()

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 OPERATOR = "thalweg:operator"
 REQUEST_WAIT_S = 30.0
+ANSWER_SHARE = 0.9
+"""How much of its caller's time the node may wait: what is left is for the answer."""
 Handler = Callable[["Node", dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -268,8 +270,11 @@ class NotRunning(ThalwegError):
 
 
 def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
-    """Ask the node of this data directory. Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not
-    answer or ends meanwhile."""
+    """Ask the node of this data directory; what it waits for itself (`wait`) it gives up in time to say so.
+
+    Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not answer or ends meanwhile.
+    """
+    request = {"thalweg": "control", "command": command, "timeout_s": timeout_s * ANSWER_SHARE, **arguments}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         try:
@@ -277,7 +282,7 @@ def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) 
         except OSError:
             raise NotRunning(f"No node runs on {home}.") from None
         try:
-            connection.sendall(orjson.dumps({"thalweg": "control", "command": command, **arguments}, default=str) + b"\n")
+            connection.sendall(orjson.dumps(request, default=str) + b"\n")
             with connection.makefile("rb") as stream:
                 line = stream.readline()
         except TimeoutError:

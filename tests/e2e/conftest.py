@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.program import Program
 from tests.node_process import NodeProcess
+from thalweg.paths import socket_path
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def thalweg(home: Path, broker_url: str | None) -> Iterator[Program]:
     """The command line; a node that one of its commands has started is stopped at the end."""
     program = Program(home, broker_url)
     yield program
-    if (home / "node.sock").exists():
+    if socket_path(home).exists():
         program("stop")
 
 

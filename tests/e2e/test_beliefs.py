@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.program import Program
-from tests.e2e.test_agent import call, over_stdio, refused
+from tests.e2e.test_agent import answered, call, over_stdio, refused
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 async def test_query_first_then_create_then_the_tension_that_it_makes_and_its_end(thalweg: Program) -> None:
@@ -57,7 +57,7 @@ async def test_of_many_supersedes_at_once_one_wins_and_the_others_are_told(thalw
 
         async def supersede(number: int) -> dict[str, object]:
             fields = {"old_belief_id": old, "new_content": f"The port is {number}", "reason": "moved"}
-            answer = await client.call_tool("belief_supersede", fields)
+            answer = await answered(client, "belief_supersede", fields)
             body: dict[str, object] = answer.structured_content or {}
             return body
 
@@ -79,7 +79,7 @@ async def test_of_resolutions_at_once_one_wins_and_the_others_are_told_which(tha
 
         async def resolve(number: int) -> dict[str, Any]:
             fields = {"tension_id": tension["id"], "resolution": f"said by {number}", "action": ("keep_both", "supersede_a")[number % 2]}
-            return (await client.call_tool("tension_resolve", fields)).structured_content or {}
+            return (await answered(client, "tension_resolve", fields)).structured_content or {}
 
         answers = await asyncio.gather(*(resolve(number) for number in range(6)))
         [won] = [answer for answer in answers if answer["success"]]

@@ -6,9 +6,11 @@ a response and the URIs of its example calls.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 
 from tests.e2e.program import Program
+from tests.e2e.test_agent import PATIENCE_S, answered
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 PRINTED = json.loads((Path(__file__).parent / "data" / "cognitive_memory_printed.json").read_text())
 DIMENSIONS = (1536, 384)
@@ -88,7 +91,7 @@ async def test_every_printed_request_gives_an_answer_of_the_printed_shape(prepar
         await _signatures(client)
         answers: dict[str, dict[str, Any]] = {}
         for tool, arguments in _requests(answers):
-            result = await client.call_tool(tool, arguments)
+            result = await answered(client, tool, arguments)
             assert not result.is_error and result.structured_content is not None, (tool, result)
             answers[tool] = result.structured_content
             if tool != "update_working_memory" or answers[tool]["evicted_id"] is not None:  # printed is the answer that evicts
@@ -141,15 +144,20 @@ async def _resources(client: Client) -> None:
 
 
 async def _read(client: Client, uri: str) -> dict[str, Any]:
-    (content,) = (await client.read_resource(uri)).contents
-    assert content.mime_type == "application/json"
-    envelope: dict[str, Any] = json.loads(content.text)  # type: ignore[union-attr]
-    return envelope
+    """What is read, once it is not `stale` any more."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        (content,) = (await client.read_resource(uri)).contents
+        assert content.mime_type == "application/json"
+        envelope: dict[str, Any] = json.loads(content.text)  # type: ignore[union-attr]
+        if not envelope.get("stale") or time.monotonic() > deadline:
+            return envelope
+        await asyncio.sleep(0.1)
 
 
 async def _errors(client: Client) -> None:
     """The printed error, from a tool and from a resource."""
-    result = await client.call_tool("hybrid_search", {"query_text": "x", "weights": {"semantic": 0.5}})
+    result = await answered(client, "hybrid_search", {"query_text": "x", "weights": {"semantic": 0.5}})
     assert result.is_error and result.structured_content is not None
     same_shape(PRINTED["error"], result.structured_content)
     assert result.structured_content["details"] == "Weights must sum to 1.0, got 0.8"

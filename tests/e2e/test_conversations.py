@@ -10,10 +10,10 @@ from mcp import Client
 
 from mcp_ingress.calls import REQUEST_ID_META
 from tests.e2e.program import Program
-from tests.e2e.test_agent import call, over_stdio, refused
+from tests.e2e.test_agent import answered, call, over_stdio, refused
 from thalweg.example import session_path
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 ROOM = "!room:example.com"
 TRANSCRIPT = "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905"
@@ -61,7 +61,7 @@ async def _capture_on_insight(client: Client, session_id: str) -> None:
 
 
 async def test_a_transcript_and_a_recorded_session_stand_in_one_list_and_in_one_table(thalweg: Program) -> None:
-    thalweg("import", "claude-code", str(session_path()))
+    assert thalweg("import", "claude-code", str(session_path()), "--json").json()["applied"]
     async with over_stdio(thalweg) as client:
         session_id = (await call(client, "session_start", platform="api", metadata={"claude_session_id": TRANSCRIPT}))["session_id"]
         await call(client, "exchange_add", session_id=session_id, role="user", content="one")
@@ -80,7 +80,7 @@ async def test_the_same_exchange_sent_twice_at_once_is_one_and_another_under_its
         meta = {REQUEST_ID_META: "r-1"}
         answers = await asyncio.gather(*(call(client, "exchange_add", meta, **turn) for _ in range(5)))
         [(exchange_id, sequence)] = {(answer["exchange_id"], answer["sequence"]) for answer in answers}
-        lost = await client.call_tool("exchange_add", {**turn, "content": "twice"}, meta=meta)
+        lost = await answered(client, "exchange_add", {**turn, "content": "twice"}, meta)
         assert lost.is_error and lost.structured_content is not None
         assert lost.structured_content["details"]["allowed"]["exchange_id"] == exchange_id and sequence == 1
         assert (await call(client, "exchange_list", session_id=session_id))["total_count"] == 1

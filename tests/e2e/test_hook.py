@@ -8,16 +8,21 @@ import sys
 import time
 from pathlib import Path
 
-from tests.e2e.program import Program
+import pytest
+
+from tests.e2e.program import TIMEOUT_S, Program
 from tests.node_process import NodeProcess
+
+pytestmark = pytest.mark.timeout(300)
 
 
 def hook(thalweg: Program, *arguments: str, **told: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "thalweg", "hook", *arguments]
-    return subprocess.run(command, env=thalweg.env, input=json.dumps(told).encode(), capture_output=True, timeout=60, check=False)
+    return subprocess.run(command, env=thalweg.env, input=json.dumps(told).encode(), capture_output=True, timeout=TIMEOUT_S, check=False)
 
 
 def test_a_session_is_told_by_its_hooks_and_its_transcript_follows_at_its_end(thalweg: Program, node: NodeProcess, tmp_path: Path) -> None:
+    node.settle()  # it has published before: a hook waits for the log, but not long
     transcript = tmp_path / "s1.jsonl"
     line = {"type": "user", "sessionId": "s1", "uuid": "u1", "timestamp": "2026-01-05T10:00:00Z", "message": {"content": "Mend it."}}
     transcript.write_text(json.dumps(line) + "\n")
@@ -25,7 +30,7 @@ def test_a_session_is_told_by_its_hooks_and_its_transcript_follows_at_its_end(th
     for event in ("SessionStart", "UserPromptSubmit", "SessionEnd"):
         done = hook(thalweg, event, **told, hook_event_name=event)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     wanted = {"hook.SessionStart", "hook.UserPromptSubmit", "hook.SessionEnd", "user"}
     while {kind for (kind,) in node.sql("SELECT event_type FROM session_events WHERE session_id = 's1'")} != wanted:
         assert time.monotonic() < deadline, (node.home / "hook.log").read_text()

@@ -13,14 +13,16 @@ from tests.e2e.program import Program
 from tests.node_process import NodeProcess
 from thalweg.control import ask
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 EXAMPLE = str(Path(thalweg.example.__file__).parent / "session.jsonl")
 
 
 def rows(program: Program) -> dict[str, list[str]]:
-    """Every row of every table that an import may touch."""
+    """Every row of every table that an import may touch, with nothing under way."""
     import duckdb
+
+    NodeProcess(program.home).settle()
 
     with duckdb.connect(ask(program.home, "snapshot", max_age_s=0.0)["path"], read_only=True) as store:
         found = contents(store)
@@ -41,7 +43,8 @@ def test_importing_twice_changes_nothing(thalweg: Program, node: NodeProcess) ->
 
 def test_the_line_that_is_cut_off_is_one_dead_letter_with_its_reason_and_bytes(thalweg: Program, node: NodeProcess) -> None:
     for _ in range(2):
-        thalweg("import", "claude-code", EXAMPLE, "--json").json()
+        assert thalweg("import", "claude-code", EXAMPLE, "--json").json()["applied"]
+    node.settle()
     listed = thalweg("dlq", "list", "--json").json()
     assert listed["total"] == 1
     [letter] = listed["dead_letters"]
@@ -50,6 +53,7 @@ def test_the_line_that_is_cut_off_is_one_dead_letter_with_its_reason_and_bytes(t
     assert shown["value"].encode() in Path(EXAMPLE).read_bytes()
     replayed = thalweg("dlq", "replay", "--all")
     assert replayed.code == 0 and "Replayed 0; 1 cannot be" in replayed.out
+    node.settle()
     assert thalweg("dlq", "list", "--json").json()["total"] == 1
 
 
@@ -73,6 +77,7 @@ def test_what_was_imported_can_be_asked_for(thalweg: Program, node: NodeProcess)
 def test_an_import_starts_the_node_when_none_runs(thalweg: Program) -> None:
     report = thalweg("import", "claude-code", EXAMPLE, "--json").json()
     assert report["applied"]
+    NodeProcess(thalweg.home).settle()
     assert thalweg("status", "--json").json()["status"] == "green"
     assert thalweg.sql("SELECT count(*) > 30 FROM session_events") == [[True]]
 

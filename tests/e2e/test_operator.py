@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -19,8 +20,9 @@ from tests.e2e.program import Program
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
 from tests.node_process import Client, NodeProcess
+from tests.patience import within
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(400)
 
 
 def fill(node: NodeProcess) -> None:
@@ -46,6 +48,7 @@ def everything(node: NodeProcess) -> dict[str, list[object]]:
 
 
 def test_a_node_is_green_while_it_runs_and_red_with_exit_code_1_when_none_does(thalweg: Program, node: NodeProcess) -> None:
+    node.settle()
     running = thalweg("status", "--json")
     assert running.code == 0 and running.json()["status"] == "green"
     assert thalweg("stop").code == 0
@@ -82,7 +85,7 @@ async def test_sql_without_a_node_says_what_the_store_does_not_have_yet(home: Pa
     assert node.stop() == 0
     log = open_log(node.broker or f"sqlite://{home / 'log.db'}")
     await log.start()
-    await log.publish([Outgoing(MEMORY.name, b"default", b"{", ())] * 2)
+    await log.publish([Outgoing(MEMORY.name, b"default", b"{", ())] * 2, timeout_s=60.0)
     await log.stop()
     asked = thalweg("sql", "--format", "csv", "SELECT count(*) AS entries FROM journal")
     assert asked.code == 0 and asked.out.startswith("entries")
@@ -94,7 +97,7 @@ async def test_sql_without_a_node_says_what_the_store_does_not_have_yet(home: Pa
 
 async def test_sql_waits_for_one_write_or_for_all_that_was_accepted(node: NodeProcess, thalweg: Program) -> None:
     client = Client(node.home)
-    written = client.call("journal_write", {"content": "Seen at once.", "category": "insight"}, request_id="seen")
+    written = client.insist("journal_write", {"content": "Seen at once.", "category": "insight"}, "seen")
     origin = "SELECT content, tool_name FROM memory_origins JOIN journal ON memory_id = entry_id"
     assert thalweg.sql(origin) == [["Seen at once.", "journal_write"]], "the record of the call that was answered is applied too"
     token = json.dumps(written["freshness"])
@@ -109,14 +112,21 @@ def test_a_second_node_on_one_directory_refuses_and_names_the_first(thalweg: Pro
     assert node.process is not None
     second = thalweg("up")
     assert second.code == 2 and f"pid {node.process.pid}" in second.sentence
+    node.settle()
     assert thalweg("status").code == 0
 
 
 def test_a_term_ends_the_node_within_bounds_and_cleanly(thalweg: Program, node: NodeProcess) -> None:
     fill(node)
-    started = time.monotonic()
-    assert node.stop() == 0
-    assert time.monotonic() - started < 10
+
+    def ended() -> float:
+        if not node.is_alive():
+            node.start()
+        started = time.monotonic()
+        assert node.stop() == 0
+        return time.monotonic() - started
+
+    within(10, ended)
 
 
 # --- what is set wrong
@@ -298,7 +308,7 @@ async def test_the_whole_log_a_second_time_changes_nothing(node: NodeProcess) ->
     while len(records) < sum(ends.values()):
         records += await reader.read(timeout_s=10.0, max_records=1000)
     await reader.close()
-    await log.publish([Outgoing(r.topic, r.key, r.value, r.headers, r.partition) for r in records])
+    await log.publish([Outgoing(r.topic, r.key, r.value, r.headers, r.partition) for r in records], timeout_s=60.0)
     await log.stop()
     after = everything(node)
     assert {table: rows for table, rows in after.items() if rows != before.get(table)} == {}
@@ -310,18 +320,28 @@ async def test_the_whole_log_a_second_time_changes_nothing(node: NodeProcess) ->
 def test_a_log_that_is_held_by_another_makes_writes_wait_in_the_spool_and_status_red(home: Path) -> None:
     node = NodeProcess(home).start()
     client = Client(home)
-    blocker = sqlite3.connect(home / "log.db", isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
-    started = time.monotonic()
-    answer = client.call("journal_write", {"content": "Kept.", "category": "insight"}, "held")
-    assert time.monotonic() - started < 5.5
-    assert answer["degraded"] and answer["spooled"] and answer["entry_id"]
-    status = Program(home)("status", "--json")
-    assert status.code == 1 and "spool" in status.out
-    blocker.execute("ROLLBACK")
-    blocker.close()
-    node.settle(30)
-    assert node.sql("SELECT entry_id FROM talos_journal") == [(answer["entry_id"],)]
+    kept: list[tuple[Any]] = []
+
+    def held() -> float:
+        node.settle()
+        blocker = sqlite3.connect(home / "log.db", isolation_level=None, timeout=60.0)
+        blocker.execute("BEGIN IMMEDIATE")
+        said, name = {"content": f"Kept {len(kept)}.", "category": "insight"}, f"held-{len(kept)}"
+        started = time.monotonic()
+        client.call("journal_write", said, name)
+        took = time.monotonic() - started
+        answer = client.insist("journal_write", said, name, spooled=True)
+        assert answer["degraded"] and answer["entry_id"]
+        status = Program(home)("status", "--json")
+        assert status.code == 1 and "spool" in status.out
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        kept.append((answer["entry_id"],))
+        return took
+
+    within(5.5, held)
+    node.settle()
+    assert node.sql('SELECT entry_id FROM talos_journal ORDER BY "offset"') == kept
     assert node.stop() == 0
 
 
@@ -334,14 +354,26 @@ def test_while_kafka_is_away_writes_are_spooled_within_five_seconds_and_land_whe
     try:
         fill(node)
         client = Client(node.home)
-        broker.kill()
-        started = time.monotonic()
-        answers = [client.call("journal_write", {"content": f"Away {n}.", "category": "insight"}, f"away-{n}") for n in range(2)]
-        assert time.monotonic() - started < 10
-        assert all(answer["degraded"] and answer["spooled"] for answer in answers)
-        assert Program(node.home, broker.url)("status").code == 1
-        broker.start()
-        node.settle(60)
+        answers: list[dict[str, Any]] = []
+
+        def away() -> float:
+            writes = [
+                ("journal_write", {"content": f"Away {n}.", "category": "insight"}, f"away-{n}")
+                for n in range(len(answers), len(answers) + 2)
+            ]
+            broker.kill()
+            started = time.monotonic()
+            for write in writes:
+                client.call(*write)
+            took = time.monotonic() - started
+            answers.extend(client.insist(*write, spooled=True) for write in writes)
+            assert all(answer["degraded"] for answer in answers)
+            assert Program(node.home, broker.url)("status").code == 1
+            broker.start()
+            node.settle()
+            return took
+
+        within(10, away)
         ids = {entry for (entry,) in node.sql("SELECT entry_id FROM talos_journal")}
         assert {answer["entry_id"] for answer in answers} <= ids
         assert node.is_alive() and node.stop() == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,8 +20,9 @@ from tests.e2e.program import Program
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
 from tests.node_process import NodeProcess
+from thalweg.control import ask
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 JOURNAL = {"content": "I realized that brokers outlive us.", "category": "insight"}
 SESSION_EVENT = {"session_id": "s-1", "event_type": "user", "role": "user", "text": "Hello from elsewhere."}
@@ -55,7 +58,7 @@ async def send(node: NodeProcess, records: Sequence[Outgoing]) -> None:
         return
     log = open_log(f"sqlite://{node.home / 'log.db'}")
     await log.start()
-    await log.publish(records)
+    await log.publish(records, timeout_s=60.0)
     await log.stop()
 
 
@@ -158,6 +161,10 @@ async def test_what_the_otel_collector_writes_to_kafka_becomes_rows(tmp_path: Pa
         await admin.create_topics([NewTopic(name, 1, 1) for name in ("otlp_spans", "otlp_logs", "otlp_metrics")])
         await admin.close()
         node.start()
+        deadline = time.monotonic() + 90
+        while not {topic for topic, _ in _otlp()} <= set(ask(node.home, "status")["topics"]):  # what was just made may be found later
+            assert time.monotonic() < deadline, ask(node.home, "status")["topics"]
+            await asyncio.sleep(0.1)
         await send(node, [Outgoing(topic, None, value) for topic, value in _otlp() + _otlp()])  # the Collector repeats after a failure
         thalweg = Program(node.home, broker.url)
         node.settle()

@@ -13,7 +13,7 @@ from mcp import Client
 from tests.e2e.program import Program
 from tests.e2e.test_agent import call, over_stdio, refused
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SEED: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / "talos" / "seed.json").read_text(encoding="utf-8"))
 """The seeds' input schemas, printed requests and responses, word for word, by tool."""

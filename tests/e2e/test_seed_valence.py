@@ -14,7 +14,7 @@ from tests.e2e.program import Program
 from tests.e2e.test_agent import call, over_stdio, refused
 from tests.sql.test_questions import QUESTIONS
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SEED: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / "valence" / "seed.json").read_text(encoding="utf-8"))
 """The seed's input schemas and printed responses, word for word, by tool."""

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.kafka.rig.broker import Broker
 from thalweg.cli import cli
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 INGEST = ["ingest", "--accepted", "50", "--n", "40", "--rate", "5", "--seconds", "1"]
 WRITE = ["write", "--callers", "1,2", "--n", "4"]

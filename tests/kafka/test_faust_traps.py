@@ -22,12 +22,12 @@ from streams.topics import Topic
 from tests.kafka.conftest import MakeTopic
 from tests.kafka.rig.broker import Broker
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 VALUES = [f"value-{number}".encode() for number in range(50)]
 BAD = 17
-WAIT_S = 40.0
+WAIT_S = 120.0
 
 
 @contextmanager
@@ -44,10 +44,10 @@ def a_worker(kafka: Broker, topic: Topic, form: str, out: Path, fail_on: bytes |
         if worker.poll() is None:
             worker.send_signal(signal.SIGTERM)
         try:
-            worker.wait(20)
+            worker.wait(60)
         except subprocess.TimeoutExpired:
             worker.kill()
-            worker.wait(20)
+            worker.wait(60)
 
 
 def processed(out: Path) -> list[bytes]:
@@ -69,7 +69,7 @@ async def committed(log: KafkaLog, topic: Topic) -> int:
 
 async def fill(log: KafkaLog, make_topic: MakeTopic) -> Topic:
     topic = await make_topic(partitions=1)
-    await log.publish([Outgoing(topic.name, b"key", value) for value in VALUES])
+    await log.publish([Outgoing(topic.name, b"key", value) for value in VALUES], timeout_s=WAIT_S)
     return topic
 
 
@@ -86,7 +86,7 @@ async def test_an_unprocessed_record_is_committed_over_and_lost(
     with a_worker(kafka, topic, form, out, fail_on=VALUES[BAD]):
         await until(all_are_committed, "everything is committed, the failed record included")
     with a_worker(kafka, topic, form, out):  # it would process the record now, but never sees it again
-        await log.publish([Outgoing(topic.name, b"key", b"one more")])
+        await log.publish([Outgoing(topic.name, b"key", b"one more")], timeout_s=WAIT_S)
 
         async def the_new_one_is_processed() -> bool:
             return b"one more" in processed(out)
@@ -126,7 +126,7 @@ async def test_noack_take_loses_nothing_to_a_kill(log: KafkaLog, kafka: Broker, 
         await until(some_are_processed, "the worker has begun")
         worker.kill()
     more = [f"more-{number}".encode() for number in range(50)]
-    await log.publish([Outgoing(topic.name, b"key", value) for value in more])
+    await log.publish([Outgoing(topic.name, b"key", value) for value in more], timeout_s=WAIT_S)
     with a_worker(kafka, topic, "noack_take", out):
 
         async def all_are_processed() -> bool:

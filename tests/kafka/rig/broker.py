@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -14,9 +15,13 @@ from pathlib import Path
 from tests.kafka.rig.jars import RigUnavailable, library
 
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
-READY_S = 60.0
+READY_S = 120.0
+END_S = 60.0
+LOWEST_PORT = 10_000
+TRIES = 3
 JVM = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-# The short session timeouts and the absent rebalance delay are for tests: a restart takes 1-2 s instead of 11 s.
+# The short session timeouts and the absent rebalance delay are for tests: a restart takes seconds fewer. A session outlives a stall:
+# while its only broker is fenced, the controller makes no topic and nothing has a leader.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -46,7 +51,7 @@ num.recovery.threads.per.data.dir=1
 log.cleaner.dedupe.buffer.size=4194304
 background.threads=2
 controlled.shutdown.enable=true
-broker.session.timeout.ms=1000
+broker.session.timeout.ms=5000
 broker.heartbeat.interval.ms=200
 """
 
@@ -94,19 +99,22 @@ class Broker:
         properties.write_text(self._settings(data))
         if not (data / "meta.properties").exists():
             self._format(properties)
-        with (self.directory / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*_java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
-            )
-        self._wait_ready(began + timeout_s)
-        return time.monotonic() - began
+        for _ in range(TRIES):  # one that ends at once (memory or a port that is just taken) is started again
+            with (self.directory / "broker.log").open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*_java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                )
+            code = self._wait_ready(began + timeout_s)
+            if code is None:
+                return time.monotonic() - began
+        raise RigUnavailable(f"The broker ended at once with {code}, {TRIES} times: {self.log_tail()}")
 
     def kill(self) -> None:
         """SIGKILL, as a power cut would."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM and wait; SIGKILL when it takes longer than 20 s."""
+        """SIGTERM and wait; SIGKILL when it takes very long."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
@@ -142,14 +150,15 @@ class Broker:
         if done.returncode != 0:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")
 
-    def _wait_ready(self, deadline: float) -> None:
+    def _wait_ready(self, deadline: float) -> int | None:
+        """None once clients are served, or the exit code of a broker that ended. Raises RigUnavailable when time is up."""
         assert self._process is not None
         while time.monotonic() < deadline:
-            if self._process.poll() is not None:
+            if (code := self._process.poll()) is not None:
                 self._process = None
-                raise RigUnavailable(f"The broker ended at once: {self.log_tail()}")
+                return code
             if _serves(self.port):
-                return
+                return None
             time.sleep(0.05)
         self.kill()
         raise RigUnavailable(f"The broker did not answer in time: {self.log_tail()}")
@@ -162,17 +171,30 @@ class Broker:
         if how != signal.SIGKILL:
             process.send_signal(signal.SIGCONT)
         try:
-            process.wait(20)
+            process.wait(END_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(20)
+            process.wait(END_S)
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback interface that nobody listens on now, nor soon: it is none of those that the kernel hands out itself,
+    to a listener on port 0 or to a client's own end, while a broker is down for instance. (Who tries to connect to such a port
+    again and again is at last given it as their own, and speaks to themselves.)"""
+    first = _first_ephemeral()
+    for _ in range(200):
+        port = random.SystemRandom().randrange(LOWEST_PORT, first) if first > LOWEST_PORT + 1000 else 0
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return int(probe.getsockname()[1])
+    raise RigUnavailable("No port of the loopback interface is free.")
+
+
+def _first_ephemeral() -> int:
+    """The lowest port that the kernel hands out; 0 where it does not say."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    return 0
 
 
 def _java() -> list[str]:
