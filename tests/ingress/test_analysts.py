@@ -20,6 +20,7 @@ from storage.migrate import migrate
 from storage.sql.snapshot import Snapshot, Snapshots
 from streams.clock import SystemClock
 from streams.positions import Freshness
+from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import opened_door
 
 TOKEN = "a-token"
@@ -43,7 +44,7 @@ async def client(tmp_path: Path, endpoint: SqlEndpoint) -> AsyncIterator[httpx.A
         server = HttpServer(build_server(door, "0"), Principal("http", "default"), token=TOKEN, analysts=endpoint)
         await server.start()
         headers = {"authorization": f"Bearer {TOKEN}"}
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=WAIT_S) as client:
             yield client
         await server.stop()
 
@@ -97,6 +98,6 @@ async def test_unless_it_is_switched_on_there_is_no_such_endpoint(tmp_path: Path
     async with opened_door(tmp_path) as door:
         server = HttpServer(build_server(door, "0"), Principal("http", "default"))
         await server.start()
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
             assert (await client.post("/sql", json={"sql": "SELECT 1"})).status_code == 404
         await server.stop()

@@ -16,7 +16,7 @@ from streams.positions import Position
 from streams.topics import MEMORY
 from tests.processors.harness import event
 
-SOON_S = 5.0
+SOON_S = 30.0
 
 
 class SlowLog:
