@@ -19,7 +19,7 @@ import duckdb
 from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
 
-START_S = 30.0
+START_S = 60.0
 CONNECTION_CLOSED = -32000
 
 
@@ -66,7 +66,7 @@ class NodeProcess:
         """SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(30)
 
     def died(self, timeout_s: float = 30.0) -> int:
         """Wait until it has ended by itself; the exit code."""
@@ -80,9 +80,9 @@ class NodeProcess:
         assert self.process is not None
         if self.is_alive():
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(20)
+        return self.process.wait(30)
 
-    def settle(self, timeout_s: float = 15.0) -> dict[str, Any]:
+    def settle(self, timeout_s: float = 30.0) -> dict[str, Any]:
         """Wait until nothing lags (I9), the records of the calls that were answered included; the status then."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -114,7 +114,7 @@ class Client:
 
     def __init__(self, home: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(15.0)
+        self._socket.settimeout(30.0)
         self._socket.connect(str(socket_path(home)))
         self._lines = self._socket.makefile("rb")
         self._next = 0

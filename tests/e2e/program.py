@@ -13,7 +13,7 @@ from typing import Any
 
 from thalweg.control import ask
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 180.0
 
 
 @dataclass(frozen=True)
