@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,19 @@ from mcp_ingress.http import HttpServer
 from mcp_ingress.limits import RateLimits
 from mcp_ingress.server import build_server
 from storage.database import Database
-from storage.migrate import migrate
 from storage.sql.snapshot import Snapshot, Snapshots
 from streams.clock import SystemClock
 from streams.positions import Freshness
 from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import opened_door
+from tests.schema import migrated_home
 
 TOKEN = "a-token"
 
 
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
-    database = Database(tmp_path / "store")
-    migrate(database.cursor(), datetime(2026, 1, 5, tzinfo=UTC))
+    database = Database(migrated_home(tmp_path / "store"))
 
     async def snapshot(max_age_s: float, freshness: Any) -> tuple[Snapshot, bool]:
         return Snapshots(database).get(max_age_s), freshness is not None and bool(Freshness.from_json(freshness))

@@ -12,8 +12,7 @@ from processors.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyF
 from processors.mirror import TelemetryMirror
 from processors.reducers.frame import reducers
 from storage.applied import AppliedPositions
-from storage.database import Database
-from storage.migrate import migrate
+from storage.database import FILE_NAME, Database
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import SystemClock
@@ -25,7 +24,8 @@ from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
 from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
-from tests.processors.harness import NOW, event
+from tests.processors.harness import event
+from tests.schema import migrated_home, tables
 
 SOON_S = 30.0
 
@@ -38,9 +38,8 @@ class Running:
     """A store that follows a log."""
 
     def __init__(self, home, log):
-        self.database = Database(home)
-        migrate(self.database.cursor(), NOW)
-        self.writer, self.applied = Writer(self.database), AppliedPositions()
+        self.database = Database(home if (home / FILE_NAME).exists() else migrated_home(home))
+        self.writer, self.applied = Writer(self.database, tables()), AppliedPositions()
         indexes = SearchIndexes(home / "indexes", self.database.cursor, None)
         indexes.open({})
         topics, mirror = [t.name for t in with_partitions(2)], TelemetryMirror(home / "telemetry", SystemClock())

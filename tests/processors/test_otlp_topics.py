@@ -14,6 +14,7 @@ from processors import otlp_records
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
 from streams.topics import Topic
+from tests.schema import migrated_home
 from thalweg import node as program
 from thalweg.control import handle
 from thalweg.node import Node
@@ -32,7 +33,7 @@ def logs(text: str) -> bytes:
 @pytest.fixture
 async def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setattr(program, "LOOK_S", 0.02)
-    node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2, otlp_topics=True), stages=False)
+    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2, otlp_topics=True), stages=False)
     await node.start()
     yield node
     await node.stop()

@@ -15,6 +15,7 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import MEMORY, TELEMETRY
 from tests.processors.harness import batch_of, event, opened
+from tests.schema import migrated_home
 from thalweg.control import handle
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -25,7 +26,7 @@ WRITTEN = "thalweg.talos.journal.written.v1"
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2))
+    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2))
     await node.start()
     yield node
     await node.stop()
