@@ -45,10 +45,11 @@ class Changes:
 class Writer:
     """Reads rows by key for the reducers and commits what they decided."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tables: Mapping[str, Table] | None = None) -> None:
+        """`tables`: what `read_tables` says of a store of this schema, for who knows it already."""
         self.database = database
         self._cursor = database.cursor()
-        self.tables = read_tables(self._cursor)
+        self.tables = read_tables(self._cursor) if tables is None else tables
         self._known = KnownKeys(self._cursor, self.tables.values())
         self._places = self._read_places()
         self._statements: dict[str, duckdb.Statement] = {}

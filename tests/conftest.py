@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
 
 load_profile()
+gc.disable()  # while the tests are collected, which throws nothing away
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +42,12 @@ def broker_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str |
     broker.start()
     yield broker.url
     broker.kill()
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: no later collection of garbage looks through it again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -37,6 +37,8 @@ TAKEN_OVER = ("THALWEG_EMBEDDER",)
 """Variables that count here too. A broker or namespace of the caller's must not: the demo writes what nobody wants to keep."""
 CALL_S = 30.0
 CATCH_UP_S = 30.0
+WRITE_WAIT_S = 30.0
+"""A machine that is busy with other things makes the demo slow, and not a write `pending`."""
 ENTRIES = (
     ("insight", "I realized that the sign of a UTC offset belongs to its minutes as well as to its hours."),
     ("observation", "Every gauge with a whole-hour offset was right; only Newfoundland and Marquesas were wrong."),
@@ -130,7 +132,7 @@ class _Demo:
         self.steps: list[Step] = []
         self._settings = settings
         self._environ = environment(settings.home, embedder=settings.embedder, broker=settings.broker)
-        self._node = running_node(settings.home, embedder=settings.embedder, broker=settings.broker)
+        self._node = running_node(settings.home, embedder=settings.embedder, broker=settings.broker, write_wait_s=WRITE_WAIT_S)
         self._tell = tell
         self._started = time.perf_counter()
         self._found: dict[str, Any] = {"broker": settings.broker_url, "query": QUERY}

@@ -41,6 +41,7 @@ from thalweg.settings import Settings
 
 KEY = "secret-key-of-nobody"
 LATE = 0
+SOON_S, MOMENT_S = 30.0, 0.1
 
 
 class Server(ThreadingHTTPServer):
@@ -61,10 +62,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = orjson.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
         status, answer = self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
+        self.server.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
         if status == LATE:
-            time.sleep(0.3)
+            self.rfile.read(1)  # until who asked has gone away
             return
         self.send_response(status)
         self.end_headers()
@@ -76,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(providers, "TIMEOUT_S", 0.1)
+    monkeypatch.setattr(providers, "TIMEOUT_S", SOON_S)
     server = Server()
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
@@ -93,13 +94,13 @@ def environment(server: Server) -> dict[str, str]:
 
 
 def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
-    """As the node configures them; what they would have waited is noted instead."""
+    """As the node configures them; what they would have waited is noted instead, and no time passes."""
     asked = {"judge1": "openai:gpt-4o", "judge2": "anthropic:claude-3-5-haiku-latest", **settings}
     made = configured(Settings(**asked), None, environment(server))
     waits: list[float] = []
     for judge in made.judges or ():
         assert isinstance(judge, ApiJudge)
-        judge.client.sleep, judge.client.chance = waits.append, lambda low, high: high
+        judge.client.sleep, judge.client.chance, judge.client.monotonic = waits.append, lambda low, high: high, lambda: 0.0
     return made, waits
 
 
@@ -109,10 +110,20 @@ def judged(made: Cognitive, which: int = 0, count: int = 1) -> Judged:
     return asyncio.run(made.judges[which].judge("a query", documents, Corpus(0, {})))
 
 
-def test_a_judge_is_asked_again_with_growing_waits_and_its_tokens_are_priced(server: Server) -> None:
+def test_a_judge_is_asked_again_with_growing_waits_and_its_tokens_are_priced(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.replies = [(429, b""), (503, b""), (LATE, b""), said("0.7")]
     made, waits = judges(server)
-    made.judges[0].client.monotonic = itertools.count(0.0, 10.0).__next__  # type: ignore[index,union-attr]  # no request is too soon
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        until = time.monotonic() + SOON_S
+        while len(server.asked) < len(waits):  # whoever was not answered in time was heard, too
+            assert time.monotonic() < until
+            time.sleep(0.001)
+        monkeypatch.setattr(providers, "TIMEOUT_S", MOMENT_S if server.replies[0][0] == LATE else SOON_S)
+
+    client = made.judges[0].client  # type: ignore[index,union-attr]
+    client.sleep, client.monotonic = wait, itertools.count(0.0, 10.0).__next__  # no request is too soon
     result = judged(made)
     assert result.scores == [0.7] and waits == [1.2, 2.4, 4.8]
     assert (result.spent.input_tokens, result.spent.output_tokens, result.spent.cost_usd) == (1000, 2, (1000 * 2.5 + 2 * 10) / 1e6)
@@ -131,7 +142,7 @@ def test_a_judge_is_asked_once_a_second_and_each_provider_in_its_own_form(server
     server.replies = [(200, {"content": [{"text": "1.0"}], "usage": {"input_tokens": 10, "output_tokens": 1}})]
     made, waits = judges(server)
     assert judged(made, which=1, count=3).scores == [1.0] * 3
-    assert len(waits) == 2 and all(wait > 0.5 for wait in waits)
+    assert waits == [1.0, 2.0]
     path, headers, _ = server.asked[0]
     assert path == "/v1/messages" and headers["x-api-key"] == KEY and headers["anthropic-version"]
 

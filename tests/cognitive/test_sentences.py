@@ -63,7 +63,7 @@ async def test_a_query_of_over_thirty_seconds_is_an_operation_of_the_store_that_
     assert max(tool.timeout_s for tool in tools if tool.name not in asks_others) == 30.0
     slow = replace(node.door.inventory.tools["hybrid_search"], timeout_s=0.05)
     monkeypatch.setitem(node.door.inventory.tools, "hybrid_search", slow)
-    monkeypatch.setattr(node.gateway.reader, "run", lambda query: asyncio.sleep(5))
+    monkeypatch.setattr(node.gateway.reader, "run", lambda query: asyncio.sleep(60))
     answer = await node.error("hybrid_search", query_text="rivers")
     assert answer["error"] == "Database operation failed" and "0.05 s" in answer["details"]
 

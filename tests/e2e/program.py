@@ -14,7 +14,7 @@ from typing import Any
 from tests.node_process import NodeProcess
 from thalweg.paths import socket_path
 
-TIMEOUT_S = 150.0
+TIMEOUT_S = 180.0
 TRIES = 3
 
 

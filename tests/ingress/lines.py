@@ -14,7 +14,8 @@ INITIALIZE = {
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "0"}},
 }
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-WAIT_S = 20.0
+WAIT_S = 30.0
+"""Longer than any stall: what comes, comes long before."""
 
 
 def calling(request: int | str, tool: str, _meta: dict[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:

@@ -12,14 +12,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mcp_ingress import socket as socket_module
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from streams.clock import SystemClock
+from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import opened_door
 from thalweg.paths import socket_path
 
 
 async def serve(home: Path) -> None:
+    socket_module.LAST_ANSWERS_S = WAIT_S
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
 

@@ -21,6 +21,7 @@ from streams.log.base import Log
 from streams.log.sqlite import SqliteLog
 from streams.positions import Partition
 from streams.topics import TOPICS
+from tests.ingress.lines import WAIT_S
 from tests.ingress.tools import demo_tools
 
 
@@ -59,6 +60,8 @@ async def opened_door(
         try:
             yield door
         finally:
+            if door.publisher.waiting:
+                await door.publisher.flush(WAIT_S)  # however slow the log is, and without waiting for company
             await door.stop()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +15,19 @@ from mcp_ingress.http import HttpServer
 from mcp_ingress.limits import RateLimits
 from mcp_ingress.server import build_server
 from storage.database import Database
-from storage.migrate import migrate
 from storage.sql.snapshot import Snapshot, Snapshots
 from streams.clock import SystemClock
 from streams.positions import Freshness
+from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import opened_door
+from tests.schema import migrated_home
 
 TOKEN = "a-token"
 
 
 @pytest.fixture
 def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
-    database = Database(tmp_path / "store")
-    migrate(database.cursor(), datetime(2026, 1, 5, tzinfo=UTC))
+    database = Database(migrated_home(tmp_path / "store"))
 
     async def snapshot(max_age_s: float, freshness: Any) -> tuple[Snapshot, bool]:
         return Snapshots(database).get(max_age_s), freshness is not None and bool(Freshness.from_json(freshness))
@@ -43,7 +42,7 @@ async def client(tmp_path: Path, endpoint: SqlEndpoint) -> AsyncIterator[httpx.A
         server = HttpServer(build_server(door, "0"), Principal("http", "default"), token=TOKEN, analysts=endpoint)
         await server.start()
         headers = {"authorization": f"Bearer {TOKEN}"}
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=20) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=WAIT_S) as client:
             yield client
         await server.stop()
 
@@ -97,6 +96,6 @@ async def test_unless_it_is_switched_on_there_is_no_such_endpoint(tmp_path: Path
     async with opened_door(tmp_path) as door:
         server = HttpServer(build_server(door, "0"), Principal("http", "default"))
         await server.start()
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
             assert (await client.post("/sql", json={"sql": "SELECT 1"})).status_code == 404
         await server.stop()

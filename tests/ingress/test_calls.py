@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mcp_ingress import gateway
 from mcp_ingress.calls import Answer, Door, Principal, Request, UnknownTool, Visitor
 from mcp_ingress.inventory import Inventory
 from streams.errors import LogUnavailable
@@ -20,6 +21,7 @@ from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Position
 from streams.topics import INVOCATIONS, TELEMETRY
+from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import events_on, opened_door
 from tests.ingress.tools import ALL, demo_tools
 
@@ -53,7 +55,7 @@ class Desk:
         return await self.door.call(self.visitor, Request(tool, arguments, _meta or {}))
 
     async def events(self, topic: str) -> list[Event]:
-        await self.door.publisher.flush(5.0)
+        await self.door.publisher.flush(WAIT_S)
         assert self.door.publisher.waiting == 0
         log = self.door.gateway.log
         assert isinstance(log, SqliteLog)
@@ -165,7 +167,9 @@ async def test_a_tool_that_takes_too_long_is_answered_timeout(desk: Desk) -> Non
     assert (await desk.record())["outcome"] == "timeout"
 
 
-async def test_a_write_that_is_on_the_log_answers_pending_before_its_time_is_up(desk: Desk) -> None:
+async def test_a_write_that_is_on_the_log_answers_pending_before_its_time_is_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "ANSWER_MARGIN_S", 20.0)
+    desk.door.gateway.limits = gateway.Limits(write_wait_s=WAIT_S)
     assert desk.door.gateway.limits.write_wait_s > desk.door.inventory.tools["decide"].timeout_s
     answer = await desk.call("decide")
     assert answer.body == {"success": True, "pending": True}
@@ -304,7 +308,7 @@ async def test_an_answer_does_not_wait_for_its_record_and_a_full_queue_is_counte
         door.publisher._log, door.publisher._capacity = stuck, 3
         desk = Desk(door)
         for _ in range(5):
-            assert not (await asyncio.wait_for(desk.call("echo"), 1.0)).is_error
+            assert not (await asyncio.wait_for(desk.call("echo"), WAIT_S)).is_error
         status = door.status()
         assert (status["calls"], status["records_waiting"], status["records_dropped"]) == (5, 3, 2)
         stuck.go.set()
@@ -319,5 +323,5 @@ async def test_stopping_is_bounded_when_the_log_is_away(tmp_path: Path) -> None:
         stuck.down = True
         door.publisher._log = stuck
         await Desk(door).call("echo")
-        await asyncio.wait_for(door.stop(0.1), 2.0)
+        await asyncio.wait_for(door.stop(0.1), WAIT_S)
         assert door.status()["records_dropped"] == 1

@@ -16,7 +16,7 @@ from mcp_ingress.calls import Principal
 from mcp_ingress.http import MAX_BODY, HttpServer
 from mcp_ingress.server import build_server
 from streams.errors import SettingsError
-from tests.ingress.lines import INITIALIZE, calling
+from tests.ingress.lines import INITIALIZE, WAIT_S, calling
 from tests.ingress.parts import opened_door
 
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
@@ -36,7 +36,7 @@ async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
 @asynccontextmanager
 async def requests(home: Path, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(home, **settings) as server:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=HEADERS, timeout=10) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=HEADERS, timeout=WAIT_S) as client:
             yield client
 
 

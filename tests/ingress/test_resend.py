@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
+from mcp_ingress.gateway import Limits
 from streams.positions import Freshness
 from thalweg.node import Node
 from thalweg.settings import Settings
 
+SOON_S = 30.0
 BEFORE_MIDNIGHT = datetime(2026, 1, 5, 23, 59, 59, tzinfo=UTC)
 WRITES: list[tuple[str, dict[str, Any]]] = [
     ("journal_write", {"content": "I realized that days end.", "category": "insight"}),
@@ -42,8 +45,12 @@ def clock() -> WallClock:
 
 
 async def started(home: Path, clock: WallClock) -> Node:
+    """A node that is never in a hurry: what it answers does not depend on how fast this machine is."""
     node = Node(Settings(home=home, embedder="none", partitions=2), clock)
     await node.start()
+    node.gateway.limits = Limits(SOON_S, SOON_S, SOON_S)
+    tools = {name: replace(tool, timeout_s=2 * SOON_S) for name, tool in node.door.inventory.tools.items()}
+    node.door.inventory = replace(node.door.inventory, tools=tools)
     return node
 
 
@@ -66,7 +73,7 @@ def named(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 async def entries(node: Node, answer: dict[str, Any]) -> set[str]:
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=10, stages=("extract",))
+    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S, stages=("extract",))
     query = "SELECT entry_id FROM talos_journal UNION SELECT entity_id FROM entities"
     return {row[0] for row in await node.reader.run(lambda cursor: cursor.execute(query).fetchall())}
 

@@ -19,6 +19,7 @@ from mcp_ingress import spans
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.server import build_server
 from streams.topics import INVOCATIONS
+from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import events_on, opened_door
 from tests.ingress.tools import ALL
 
@@ -87,7 +88,7 @@ async def test_the_record_of_a_call_names_the_client(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         async with Client(build_server(door, "0"), mode="legacy") as client:
             await client.call_tool("echo", {})
-        await door.publisher.flush(5.0)
+        await door.publisher.flush(WAIT_S)
         assert door.publisher.waiting == 0
         (event,) = await events_on(door.gateway.log, INVOCATIONS.name)  # type: ignore[arg-type]
         assert event.data["client"] == "mcp"

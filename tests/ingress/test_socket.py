@@ -16,7 +16,7 @@ from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from streams.clock import SystemClock
 from streams.errors import SettingsError, StoreError
-from tests.ingress.lines import Lines, calling
+from tests.ingress.lines import WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
 
 
@@ -106,11 +106,12 @@ async def test_a_message_that_is_too_long_is_answered_before_the_connection_ends
 async def test_calls_run_side_by_side_and_a_slow_one_holds_up_none(server: SocketServer) -> None:
     peer = await Lines.to_socket(server.path)
     await peer.greet()
-    await peer.send(calling("slow", "patient", seconds=10), calling("fast", "echo"))
+    await peer.send(calling("slow", "patient", seconds=50), calling("fast", "echo"))
     assert (await peer.receive())["id"] == "fast"
 
 
-async def test_after_the_peers_last_line_what_it_asked_is_still_answered(server: SocketServer) -> None:
+async def test_after_the_peers_last_line_what_it_asked_is_still_answered(server: SocketServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_ingress.socket.LAST_ANSWERS_S", WAIT_S)
     peer = await Lines.to_socket(server.path)
     await peer.greet()
     await peer.send(calling(1, "patient", seconds=0.3))
@@ -135,7 +136,7 @@ async def test_the_server_knows_how_many_clients_there_are_and_since_when_none(s
     await peer.greet()
     assert (server.clients, server.idle_since) == (1, None)
     peer.writer.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT_S):
         while server.clients:
             await asyncio.sleep(0.01)
     assert server.idle_since is not None and server.idle_since > before

@@ -75,10 +75,10 @@ def tool(name: str, handler: Any, properties: dict[str, Any], *, required: list[
 ALL = (
     tool("echo", echo, {"text": {"type": "string"}, "session_id": SESSION, "times": {"type": "integer", "default": 1}}),
     tool("write_note", write, {"content": {"type": "string"}, "session_id": SESSION}, required=["content"], kind="write"),
-    tool("decide", decide, {}, kind="write", timeout_s=1.0),
+    tool("decide", decide, {}, kind="write", timeout_s=20.5),
     tool("asked", asked, {}),
     tool("slow", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=0.2),
-    tool("patient", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=20.0),
+    tool("patient", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=60.0),
     tool("fail", fail, {"how": {"type": "string"}, "session_id": SESSION}, required=["how"], memory_operation="search_memory"),
     tool("die", die, {"counter": {"type": "string"}, "times": {"type": "integer"}}, required=["counter", "times"], kind="write"),
 )

@@ -17,7 +17,7 @@ from streams.dlq import bury
 from streams.events import Event, wire_type
 from streams.log.base import Outgoing, Record
 from streams.topics import MEMORY, TELEMETRY
-from tests.schema import NOW, fresh_database
+from tests.schema import NOW, fresh_database, tables
 
 
 class Store:
@@ -25,7 +25,7 @@ class Store:
 
     def __init__(self, database: Database | None = None) -> None:
         self.database = database or fresh_database()
-        self.writer = Writer(self.database)
+        self.writer = Writer(self.database, tables())
         self.offsets: dict[tuple[str, int], int] = {}
 
     def record(self, outgoing: Outgoing, partition: int = 0) -> Record:

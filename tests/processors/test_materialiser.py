@@ -12,8 +12,7 @@ from processors.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyF
 from processors.mirror import TelemetryMirror
 from processors.reducers.frame import reducers
 from storage.applied import AppliedPositions
-from storage.database import Database
-from storage.migrate import migrate
+from storage.database import FILE_NAME, Database
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import SystemClock
@@ -25,7 +24,10 @@ from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
 from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
-from tests.processors.harness import NOW, event
+from tests.processors.harness import event
+from tests.schema import migrated_home, tables
+
+SOON_S = 30.0
 
 
 def invoked(number: int):
@@ -36,9 +38,8 @@ class Running:
     """A store that follows a log."""
 
     def __init__(self, home, log):
-        self.database = Database(home)
-        migrate(self.database.cursor(), NOW)
-        self.writer, self.applied = Writer(self.database), AppliedPositions()
+        self.database = Database(home if (home / FILE_NAME).exists() else migrated_home(home))
+        self.writer, self.applied = Writer(self.database, tables()), AppliedPositions()
         indexes = SearchIndexes(home / "indexes", self.database.cursor, None)
         indexes.open({})
         topics, mirror = [t.name for t in with_partitions(2)], TelemetryMirror(home / "telemetry", SystemClock())
@@ -78,16 +79,16 @@ async def running(home, log):
 async def test_what_is_published_is_applied_and_can_be_waited_for(tmp_path, log):
     async with running(tmp_path / "home", log) as store:
         positions = await log.publish([invoked(1), invoked(2)])
-        assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
 
 
 async def test_a_restart_goes_on_from_the_positions_in_the_store(tmp_path, log):
     async with running(tmp_path / "home", log) as store:
-        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=10)
+        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
     positions = await log.publish([invoked(2)])
     async with running(tmp_path / "home", log) as store:
-        assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
         assert store.materialiser.counters.records == 1
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
 
@@ -97,11 +98,11 @@ async def test_a_dead_letter_is_buried_once_even_when_the_store_is_rebuilt(tmp_p
     for home in ("first", "second"):
         async with running(tmp_path / home, log) as store:
             positions = await log.publish([bad] if home == "first" else [invoked(1)])
-            assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+            assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
             ends = await log.end_offsets([INVOCATIONS.dlq.name])
             assert sum(ends.values()) == 1
             letters = Freshness({at: end for at, end in ends.items() if end})
-            assert await store.applied.wait(letters, timeout_s=10)
+            assert await store.applied.wait(letters, timeout_s=SOON_S)
             assert store.sql("SELECT count(*), min(stage) FROM dead_letters") == [(1, "materialise")]
 
 
@@ -112,9 +113,9 @@ async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_t
     before = Freshness()
     for number in range(2):
         async with running(tmp_path / "home", log) as store:
-            assert await store.applied.wait(before, timeout_s=10)  # what lay there at the start
+            assert await store.applied.wait(before, timeout_s=SOON_S)  # what lay there at the start
             before = Freshness.after(await log.publish([called(number)]))
-            assert await store.applied.wait(before, timeout_s=10)
+            assert await store.applied.wait(before, timeout_s=SOON_S)
             assert store.sql("SELECT count(*) FROM events") == [(number + 1,)]
         (tmp_path / "home" / "thalweg.duckdb").unlink()
     assert len((tmp_path / "home" / "telemetry" / "events.jsonl").read_bytes().splitlines()) == 2
@@ -128,24 +129,24 @@ async def test_when_reducers_fail_on_everything_it_stops_rather_than_divert_ever
     await log.publish([invoked(number) for number in range(count)])
     async with running(tmp_path / "home", log) as store:
         with pytest.raises(TooManyFailures, match="ZeroDivisionError"):
-            await asyncio.wait_for(asyncio.shield(store.task), 20)
+            await asyncio.wait_for(asyncio.shield(store.task), SOON_S)
         assert store.sql("SELECT count(*) FROM invocations") == [(0,)]
         diverted = await log.end_offsets([INVOCATIONS.dlq.name])
         assert sum(diverted.values()) == CONSECUTIVE_FAILURES
     async with running(tmp_path / "home", log) as store:  # as a supervisor would start it
         with pytest.raises(TooManyFailures, match="nothing more is diverted"):
-            await asyncio.wait_for(asyncio.shield(store.task), 20)
+            await asyncio.wait_for(asyncio.shield(store.task), SOON_S)
         assert await log.end_offsets([INVOCATIONS.dlq.name]) == diverted
     monkeypatch.undo()  # the code is mended
     async with running(tmp_path / "home", log) as store:
-        assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name, INVOCATIONS.dlq.name])), timeout_s=10)
+        assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name, INVOCATIONS.dlq.name])), timeout_s=SOON_S)
         rows = "SELECT (SELECT count(*) FROM invocations), (SELECT count(*) FROM dead_letters)"
         assert store.sql(rows) == [(count - CONSECUTIVE_FAILURES, CONSECUTIVE_FAILURES)]
         assert not store.database.is_given_up
         reader = await log.reader(dict.fromkeys(diverted, 0))
-        letters = await reader.read(timeout_s=5, max_records=count)
+        letters = await reader.read(timeout_s=SOON_S, max_records=count)
         await reader.close()
-        assert await store.applied.wait(Freshness.after(await log.publish([exhume(letter) for letter in letters])), timeout_s=10)
+        assert await store.applied.wait(Freshness.after(await log.publish([exhume(letter) for letter in letters])), timeout_s=SOON_S)
         assert store.sql(rows) == [(count, CONSECUTIVE_FAILURES)]
 
 
@@ -156,16 +157,16 @@ async def test_an_event_on_which_the_code_always_fails_is_a_dead_letter_and_its_
     monkeypatch.setitem(reducers(), kind, fragile)
     async with running(tmp_path / "home", log) as store:
         positions = await log.publish([invoked(number) for number in range(3)])
-        assert await store.applied.wait(Freshness.after(positions), timeout_s=10)
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
         letters = Freshness(await log.end_offsets([INVOCATIONS.dlq.name]))
-        assert await store.applied.wait(letters, timeout_s=10)
+        assert await store.applied.wait(letters, timeout_s=SOON_S)
         assert store.sql("SELECT count(*) FROM invocations") == [(2,)]
         assert store.sql("SELECT error_type, stage FROM dead_letters") == [("ZeroDivisionError", "materialise")]
 
 
 async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_path, log):
     async with running(tmp_path / "home", log) as store:
-        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=10)
+        assert await store.applied.wait(Freshness.after(await log.publish([invoked(1)])), timeout_s=SOON_S)
     other = SqliteLog(tmp_path / "other.db")
     await other.start()
     await other.create_topics(with_partitions(2))
@@ -205,6 +206,6 @@ async def test_what_the_first_read_took_is_applied_when_the_log_goes_down_before
     async with running(tmp_path / "home", log) as store:
         for number in range(3):
             positions = await log.publish([invoked(number)])
-            assert await store.applied.wait(Freshness.after(positions), timeout_s=10, patient=True)  # so that the batch gathers
+            assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S, patient=True)  # so that the batch gathers
         assert sum(reader.outages for reader in readers) >= 1
         assert store.sql("SELECT count(*) FROM events") == [(3,)]

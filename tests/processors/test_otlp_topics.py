@@ -14,12 +14,14 @@ from processors import otlp_records
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
 from streams.topics import Topic
+from tests.schema import migrated_home
 from thalweg import node as program
 from thalweg.control import handle
 from thalweg.node import Node
 from thalweg.settings import Settings
 
 LOGS = Topic("otlp_logs", "the Collector's logs", partitions=2)
+SOON_S = 30.0
 BROKEN = b"\x0a\xff\xff broken"
 
 
@@ -31,7 +33,7 @@ def logs(text: str) -> bytes:
 @pytest.fixture
 async def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setattr(program, "LOOK_S", 0.02)
-    node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2, otlp_topics=True), stages=False)
+    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2, otlp_topics=True), stages=False)
     await node.start()
     yield node
     await node.stop()
@@ -40,11 +42,11 @@ async def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 async def export(node: Node, value: bytes) -> None:
     """What the Collector sends, applied."""
     positions = await node.log.publish([Outgoing(LOGS.name, None, value)])
-    assert await node.applied.wait(Freshness.after(positions), timeout_s=10)
+    assert await node.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
 
 
 async def letters(node: Node, count: int) -> list[dict[str, Any]]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SOON_S):
         while len((answer := await handle(node, {"command": "dlq_list"}))["dead_letters"]) < count:
             await asyncio.sleep(0.01)
     found: list[dict[str, Any]] = answer["dead_letters"]
@@ -60,7 +62,7 @@ async def test_topics_that_the_collector_makes_later_are_read_from_their_first_r
     await node.log.create_topics([LOGS])
     await export(node, logs("late"))
     assert await rows(node) == [('"late"',)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SOON_S):
         while LOGS.name not in node.followed:
             await asyncio.sleep(0.01)
     report = await node.health.report()
@@ -80,7 +82,7 @@ async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a
     for _ in range(2):
         replayed = await handle(node, {"command": "dlq_replay", "ids": [letter["dead_letter_id"]]})
         assert (replayed["ok"], replayed["replayed"]) == (True, 1)
-        assert await node.applied.wait(Freshness.from_json(replayed["freshness"]), timeout_s=10)
+        assert await node.applied.wait(Freshness.from_json(replayed["freshness"]), timeout_s=SOON_S)
     assert await rows(node) == [('"mended"',)]
     assert (await handle(node, {"command": "dlq_list"}))["total"] == 1
 

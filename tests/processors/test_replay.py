@@ -15,16 +15,18 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import MEMORY, TELEMETRY
 from tests.processors.harness import batch_of, event, opened
+from tests.schema import migrated_home
 from thalweg.control import handle
 from thalweg.node import Node
 from thalweg.settings import Settings
 
+SOON_S = 30.0
 WRITTEN = "thalweg.talos.journal.written.v1"
 
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    node = Node(Settings(home=tmp_path / "home", embedder="none", partitions=2))
+    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2))
     await node.start()
     yield node
     await node.stop()
@@ -35,13 +37,13 @@ def written(number: int) -> Any:
 
 
 async def publish(node: Node, *records: Outgoing) -> None:
-    assert await node.applied.wait(Freshness.after(await node.log.publish(records)), timeout_s=10, stages=("extract",))
+    assert await node.applied.wait(Freshness.after(await node.log.publish(records)), timeout_s=SOON_S, stages=("extract",))
 
 
 async def replay(node: Node, *ids: str) -> dict[str, Any]:
     answer = await handle(node, {"command": "dlq_replay", "ids": list(ids)})
     assert answer["ok"], answer
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=10, stages=("extract",))
+    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S, stages=("extract",))
     return answer
 
 
@@ -50,7 +52,7 @@ async def rows(node: Node, query: str) -> list[Any]:
 
 
 async def letters(node: Node, count: int) -> list[dict[str, Any]]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SOON_S):
         while len((answer := await handle(node, {"command": "dlq_list"}))["dead_letters"]) < count:
             await asyncio.sleep(0.01)
     found: list[dict[str, Any]] = answer["dead_letters"]
@@ -112,7 +114,7 @@ async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(
     monkeypatch.setattr(node.log, "reader", counted)
     answer = await handle(node, {"command": "dlq_replay", "ids": []})
     assert answer["ok"] and answer["replayed"] == 12, answer
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=10)
+    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
     assert await rows(node, 'SELECT event_id FROM talos_journal ORDER BY "offset"') == [(f"e{number}",) for number in range(10)]
     assert len(opened_readers) == 3, "twelve letters, four at once"
 

@@ -19,7 +19,7 @@ from streams.sqlite_transport import Consumer
 from streams.topics import MEMORY
 from tests.processors.harness import event
 
-SOON_S = 5.0
+SOON_S = 30.0
 
 
 class SlowLog:

@@ -162,5 +162,5 @@ class Delivery(RuleBasedStateMachine):
         return {row[0] for row in self.store.sql('SELECT "offset" FROM duplicates')}
 
 
-Delivery.TestCase.settings = settings(max_examples=examples(5, 40), stateful_step_count=25, deadline=None)
+Delivery.TestCase.settings = settings(max_examples=examples(3, 40), stateful_step_count=25, deadline=None)
 TestDelivery = Delivery.TestCase

@@ -187,8 +187,8 @@ def test_a_document_is_findable_at_every_moment_of_a_commit(index: KeywordIndex)
         index.add([(number, "a", "river") for number in range(start, start + 50)])
         index.commit()
     done.set()
-    searcher.join(10)
-    assert not missed
+    searcher.join(30)
+    assert not searcher.is_alive() and not missed
     assert index.labels().tolist() == list(range(350))
 
 

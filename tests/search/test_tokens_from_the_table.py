@@ -31,7 +31,7 @@ def store() -> Store:
 
 
 def held(indexes: SearchIndexes) -> dict[int, bytes]:
-    assert indexes.wait_ready(10)
+    assert indexes.wait_ready(60)
     tokens = indexes.late.tokens
     assert tokens is not None
     return {label: tokens.packed_body(label) for label in tokens.labels().tolist()}

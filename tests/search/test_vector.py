@@ -160,7 +160,7 @@ def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(
         index.link(100)
     done.set()
     for searcher in searchers:
-        searcher.join(10)
+        searcher.join(30)
     assert not wrong
 
 

@@ -257,7 +257,7 @@ ASKER = """
 import sys
 from pathlib import Path
 from storage.sql.run import run_sql
-run_sql(Path(sys.argv[1]), "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", timeout_s=60)
+run_sql(Path(sys.argv[1]), "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b", timeout_s=600)
 """
 
 

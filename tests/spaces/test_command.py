@@ -83,7 +83,7 @@ def test_a_live_model_that_is_gone_is_told_and_another_takes_its_place(node: Nod
     database.close()
     node.start()
     said = thalweg("status", "--json")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while not (status := json.loads(said.out))["spaces"]["problem"]:
         assert time.monotonic() < deadline
         said = thalweg("status", "--json")
@@ -93,7 +93,7 @@ def test_a_live_model_that_is_gone_is_told_and_another_takes_its_place(node: Nod
     report = thalweg("reembed", "--model", "hashing-32", "--json").json()
     assert report["live"] == "text/hashing-32" and report["problem"] is None
     assert node.settle()["status"] == "green"
-    deadline = time.monotonic() + 10  # what was embedded in the moment of the switch follows
+    deadline = time.monotonic() + 30  # what was embedded in the moment of the switch follows
     while {row["space"]: row["vectors"] for row in ask(node.home, "spaces")["spaces"]}["text/hashing-32"] != 10:
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -34,7 +34,7 @@ def record(offset: int) -> Record:
     return Record("t", 0, offset, 0, None, b"")
 
 
-async def offsets(both: TwoReaders, timeout_s: float = 5.0, max_records: int = 10) -> list[int]:
+async def offsets(both: TwoReaders, timeout_s: float = 30.0, max_records: int = 10) -> list[int]:
     return [found.offset for found in await both.read(timeout_s=timeout_s, max_records=max_records)]
 
 
@@ -68,7 +68,7 @@ async def test_what_one_brings_while_the_other_fails_is_read_and_the_failure_rai
 async def test_a_read_that_is_given_up_loses_nothing() -> None:
     one = Scripted()
     both = TwoReaders(one, Scripted())
-    reading = asyncio.create_task(both.read(timeout_s=5.0, max_records=10))
+    reading = asyncio.create_task(both.read(timeout_s=30.0, max_records=10))
     await asyncio.sleep(0)
     reading.cancel()
     await asyncio.wait([reading])

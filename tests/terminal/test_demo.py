@@ -13,7 +13,7 @@ from thalweg.demo import ENTRIES, QUESTIONS, run_demo
 from thalweg.example import session_path
 from thalweg.show import show_demo
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 
 def test_the_report_says_what_was_done_and_every_number_agrees_with_the_others(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.program import Program
+from tests.e2e.program import Program, Said
 from tests.node_process import Client, NodeProcess
 from thalweg.show_search import highlighted
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
-
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
+SOON_S = 30.0
 
 SAID = {
     "2026-01-05-harbour": ["The crane at the quay was inspected.", "Its hook has a crack of two millimetres."],
@@ -22,6 +23,16 @@ SAID = {
 }
 
 LONG = " ".join(f"The mill on hill number {number} grinds quietly." for number in range(80)) + " The submarine surfaced near the buoy."
+
+
+class Searching(Program):
+    """Asks again when the node was held up for so long that it went on without its model."""
+
+    def __call__(self, *arguments: str, **env: str) -> Said:
+        until = time.monotonic() + SOON_S
+        while "The embedder did not answer" in (said := super().__call__(*arguments, **env)).out and time.monotonic() < until:
+            pass
+        return said
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +56,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     client.call("journal_write", {"content": LONG, "category": "observation"})
     node.settle()
     client.close()
-    yield Program(home)
+    yield Searching(home)
     assert node.stop() == 0
 
 
