@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import resource
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -170,6 +171,35 @@ async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_agai
     assert node.door.status()["records_dropped"] == 0
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb) / 1024
     assert grown_mb < 300, f"{grown_mb:.0f} MB more for {calls} calls"
+
+
+async def test_the_writer_waits_for_no_reader_and_a_reader_sees_none_of_what_is_written_meanwhile(start: StartNode) -> None:
+    node = await start(rate_limit=10_000.0)
+    await write(node, "before")
+    await settled(node)
+    inside, may_end = threading.Semaphore(0), threading.Event()
+
+    def linger(cursor: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+        """How much a transaction sees as it begins, and when everything was written beside it."""
+        cursor.execute("BEGIN")
+        first = cursor.execute("SELECT count(*) FROM talos_journal").fetchall()[0][0]
+        inside.release()
+        assert may_end.wait(5 * PATIENCE_S)
+        last = cursor.execute("SELECT count(*) FROM talos_journal").fetchall()[0][0]
+        cursor.execute("COMMIT")
+        return first, last
+
+    readers = [asyncio.ensure_future(node.reader.run(linger)) for _ in range(2)]
+    try:
+        for _ in readers:
+            assert await asyncio.to_thread(inside.acquire, timeout=PATIENCE_S)
+        for number in range(50):  # would wait for ever for readers that end only after the last of them
+            answer = await write(node, f"beside-{number}")
+            assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=PATIENCE_S)
+    finally:
+        may_end.set()
+    assert await asyncio.gather(*readers) == [(1, 1), (1, 1)]
+    assert await read(node, "SELECT count(*) FROM talos_journal") == [(51,)]
 
 
 async def test_slow_readers_do_not_slow_the_writer(start: StartNode) -> None:
