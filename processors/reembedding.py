@@ -1,4 +1,4 @@
-"""What a space of vectors lacks, and the facts that fill it. The texts are the log's, as `documents` keeps them."""
+"""What a space of vectors lacks, and the facts that fill it. The texts are the log's, as the tables keep them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ _NOT_EMBEDDED = "Domain"
 _WANTED = """
 SELECT DISTINCT d.label FROM documents d JOIN embeddings e ON e.label = d.label WHERE e.space <> ?"""
 _WANTED_OF_ALL = "SELECT label FROM documents WHERE kind <> ? AND NOT EXISTS (FROM embeddings WHERE space <> ?)"
+
+_TEXTS = """
+SELECT d.namespace, d.record_id, coalesce(e.query, d.text), d.created_at
+FROM documents d LEFT JOIN episode_memory e ON d.kind = 'episode' AND e.namespace = d.namespace AND d.record_id = 'episode-' || e.id
+WHERE d.label IN (SELECT unnest(?::BIGINT[])) ORDER BY d."offset", d.label"""
+"""Of an episode its query alone, as when it came; its keywords are those of the reflection too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,8 @@ def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: list[str]
 
 
 def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Missing]:
-    """The texts of these labels, in the order of their records' places on the log."""
-    rows = cursor.execute(
-        'SELECT namespace, record_id, text, created_at FROM documents WHERE label IN (SELECT unnest(?::BIGINT[])) ORDER BY "offset", label',
-        [labels.tolist()],
-    ).fetchall()
+    """The texts of these labels that are embedded, in the order of their records' places on the log: what the stage `embed` embeds."""
+    rows = cursor.execute(_TEXTS, [labels.tolist()]).fetchall()
     return [Missing(*row) for row in rows]
 
 

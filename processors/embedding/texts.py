@@ -8,7 +8,7 @@ from processors.cognitive import embedding as cognitive
 from processors.talos import extraction
 from processors.talos.identifiers import goal_id, named_id, session_names
 from processors.valence.beliefs import belief_id_of
-from processors.valence_kb.identifiers import EXCHANGE, PATTERN, object_id
+from processors.valence_kb.identifiers import EXCHANGE, INSIGHT, PATTERN, object_id
 from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED
 from streams.event_types.valence_kb import EXCHANGE_ADDED, INSIGHT_EXTRACTED, PATTERN_RECORDED
 from streams.events import Event, wire_type
@@ -34,6 +34,12 @@ def _said(field: str, role: str) -> Callable[[Event], Texts]:
     return texts
 
 
+def _concluded(event: Event) -> Texts:
+    """An insight is a belief, which may be held already, and said in a session, where its own words can be found."""
+    content = event.data["content"]
+    return [(belief_id_of(event), content), (object_id(event, INSIGHT), content)] if content.strip() else []
+
+
 def _opened(event: Event) -> Texts:
     """The goal of a session, and the names of its persona, protocol and human."""
     goal = event.data["goal"].strip()
@@ -46,7 +52,7 @@ TEXTS: Mapping[str, Callable[[Event], Texts]] = {
     **cognitive.TEXTS,
     BELIEF_CREATED: _belief("content"),
     BELIEF_SUPERSEDED: _belief("new_content"),
-    INSIGHT_EXTRACTED: _belief("content"),
+    INSIGHT_EXTRACTED: _concluded,
     EXCHANGE_ADDED: _said("content", EXCHANGE),
     PATTERN_RECORDED: _said("description", PATTERN),
 }

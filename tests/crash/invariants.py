@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
+from processors.reembedding import missing_labels, read_texts
 from storage.database import Database
 from storage.search.engine import SearchIndexes
 from storage.vectors import read_vector, read_vectors
@@ -203,7 +204,7 @@ def committed_not_ahead_of_durable(committed: Committed, store: duckdb.DuckDBPyC
 
 
 def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> None:
-    """I7: the indexes hold the ids of the rows, and find what exact search finds.
+    """I7: every text has its vector, the indexes hold the ids of the rows, and find what exact search finds.
 
     A document that is moved from the overlay into the index just then counts twice for a moment: so look again before it counts as wrong.
     """
@@ -215,6 +216,8 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
         if (indexes["vector"]["count"], indexes["keyword"]["count"]) == (vectors, documents) or time.monotonic() > deadline:
             break
         time.sleep(0.05)
+    lacking, _ = missing_labels(store, indexes["vector"]["space"])
+    assert not len(lacking), f"I7: without a vector: {[missing.text for missing in read_texts(store, lacking)][:3]}"
     assert indexes["vector"]["count"] == vectors, f"I7: {indexes['vector']} against {vectors} rows"
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"
 

@@ -15,6 +15,7 @@ import pytest
 
 import processors
 from processors.embedding.hashing import HashingEmbedder
+from processors.embedding.texts import TEXTS, texts_to_embed
 from processors.inner_voice.config import InnerVoiceConfig
 from processors.inner_voice.kinds import KINDS
 from processors.reembedding import facts_of, missing_labels, read_texts
@@ -100,6 +101,17 @@ def _embed_all(node: SmallNode) -> None:
     for group in facts_of(embedder.info, "test", texts, encoded):
         for fact in group:
             node._apply(node.store.record(encode(DERIVED.name, fact)))
+
+
+async def test_what_is_embedded_as_it_comes_is_what_is_embedded_when_a_space_is_filled(tmp_path: Path) -> None:
+    node = SmallNode(tmp_path)
+    for tell in (_tell_talos, _tell_valence, _tell_cognitive_memory):
+        await tell(node)
+    cursor = node.store.database.cursor()
+    filled = {missing.record_id: missing.text for missing in read_texts(cursor, missing_labels(cursor, "a new space")[0])}
+    as_it_comes = {found: text for event in node.published if event.type in TEXTS for found, text in texts_to_embed(event)}
+    assert {found: as_it_comes.get(found) for found in filled} == filled
+    node.close()
 
 
 async def found(node: SmallNode, **arguments: Any) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
