@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 
 from streams.codec import encode
 from streams.errors import LogUnavailable
@@ -33,8 +34,6 @@ class BackgroundPublisher:
         self._capacity = capacity
         self._queue: deque[tuple[str, Event]] = deque()
         self._filled = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
         self._hurry = asyncio.Event()
         self._moved = asyncio.Event()
         self._taken = 0
@@ -54,7 +53,6 @@ class BackgroundPublisher:
             self.dropped += 1
             return
         self._queue.append((topic, event))
-        self._empty.clear()
         self._filled.set()
 
     def start(self) -> None:
@@ -66,9 +64,7 @@ class BackgroundPublisher:
         """Publish what waits, at most so long; what is left then is dropped and counted."""
         if self._task is None:
             return
-        try:
-            await asyncio.wait_for(self._empty.wait(), timeout_s)
-        except TimeoutError:
+        if not await self._moved_until(lambda: not self._queue, timeout_s):
             logger.warning("%d records of calls were not published: the log did not answer in time", len(self._queue))
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -80,18 +76,22 @@ class BackgroundPublisher:
         """Put what waits on the log at once; whether all of it was there in time. What comes later is not waited for."""
         last = self._taken + len(self._queue)
         self._hurry.set()
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self._taken < last:
-                    await self._moved.wait()
-        except TimeoutError:
-            return False  # the log does not answer: what is there is there
-        return True
+        return await self._moved_until(lambda: self._taken >= last, timeout_s)
 
     async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
         """Put what waits on the log at once; how far all records reach that are there when that is done, or time is up."""
         await self.flushed(timeout_s)
         return self._reached
+
+    async def _moved_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait while batches leave the queue; whether that was done in time. (When the log does not answer, what is there is there.)"""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not is_done():
+                    await self._moved.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _gather(self) -> None:
         try:
@@ -123,4 +123,3 @@ class BackgroundPublisher:
             moved.set()
             if not self._queue:
                 self._filled.clear()
-                self._empty.set()

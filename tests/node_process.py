@@ -17,12 +17,11 @@ from typing import Any
 import duckdb
 
 from streams.errors import Unavailable
+from tests.patience import PATIENCE_S
 from thalweg.control import NotRunning, ask
 from thalweg.paths import socket_path
 
 START_S = 90.0
-PATIENCE_S = 60.0
-"""How long anything else is waited for that takes a second on a machine that does nothing else."""
 CONNECTION_CLOSED = -32000
 
 

@@ -1,10 +1,14 @@
-"""What is promised within so many seconds, on a machine that may stall: a stall makes one try slow, a program that waits too long all of them."""
+"""How long is waited, and what is promised within so many seconds, on a machine that may stall: a stall makes one try slow, a program that waits too long all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 TRIES = 4
+SOON_S = 30.0
+"""How long anything is waited for that happens at once within a process."""
+PATIENCE_S = 60.0
+"""How long anything is waited for that takes processes a second on a machine that does nothing else."""
 
 
 def within(limit_s: float, attempt: Callable[[], float]) -> None:

@@ -18,7 +18,8 @@ from processors.reembedding import missing_labels, read_texts
 from storage.database import Database
 from storage.search.engine import SearchIndexes
 from storage.vectors import read_vector, read_vectors
-from tests.node_process import PATIENCE_S, NodeProcess
+from tests.node_process import NodeProcess
+from tests.patience import PATIENCE_S
 from thalweg.control import ask
 
 KEYED = {

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.invariants import Ledger
-from tests.node_process import PATIENCE_S, Client
+from tests.node_process import Client
+from tests.patience import PATIENCE_S
 
 THINGS = ["the cache", "a reader", "the parser", "our schema", "that index", "the queue"]
 FAULTS = ["is stale", "blocks on the writer", "loses its place", "needs a retry", "drifts", "is slow"]

@@ -20,6 +20,7 @@ from processors.stages.embed import encode_or_say
 from processors.stages.stage import CONSECUTIVE_FAILURES
 from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
+from tests.patience import PATIENCE_S
 from thalweg.node import Node
 from thalweg.searching import search_node
 from thalweg.settings import Settings
@@ -29,7 +30,6 @@ LIMIT_S = 0.2
 SLOW_S = 60.0
 BESIDE_S = 20.0
 """Far less than the slow model takes for one text, far more than anything takes that does not wait for it."""
-PATIENCE_S = 60.0
 
 
 class Frail(HashingEmbedder):

@@ -12,7 +12,8 @@ import pytest
 
 from streams.errors import ThalwegError
 from tests.crash.invariants import Ledger, check_all
-from tests.node_process import PATIENCE_S, Client, NodeProcess
+from tests.node_process import Client, NodeProcess
+from tests.patience import PATIENCE_S
 from thalweg.control import ask
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]

@@ -19,12 +19,12 @@ import pytest
 from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.limits import RateLimits
 from streams.positions import Freshness
+from tests.patience import PATIENCE_S
 from thalweg.node import Node
 from thalweg.settings import Settings
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
-PATIENCE_S = 60.0
 
 RATE = 40.0
 TIMES = 10

@@ -18,7 +18,8 @@ from streams.errors import Unavailable
 from tests.crash.invariants import check_all
 from tests.crash.load import Load
 from tests.crash.test_kills import rebuilt
-from tests.node_process import PATIENCE_S, Client, NodeProcess
+from tests.node_process import Client, NodeProcess
+from tests.patience import PATIENCE_S
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, fill_store
 from thalweg.control import NotRunning, ask

@@ -15,6 +15,7 @@ from processors.stages.extract import Extract
 from streams.codec import encode
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
+from tests.patience import PATIENCE_S
 from tests.processors.harness import event
 from thalweg import health
 from thalweg.health import Watch
@@ -25,7 +26,6 @@ pytestmark = pytest.mark.timeout(300)
 
 BEHIND_S = 60.0
 """In these tests, instead of the five seconds that a machine which does something else may take for a step of them."""
-PATIENCE_S = 60.0
 
 
 class FastClock:

@@ -20,6 +20,7 @@ from streams.clock import SystemClock
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
+from tests.patience import PATIENCE_S
 from thalweg.control import ask
 
 pytestmark = pytest.mark.timeout(300)
@@ -52,7 +53,6 @@ async def over_http(program: Program) -> AsyncIterator[Client]:
 WAYS = {"stdio": over_stdio, "http": over_http}
 
 
-PATIENCE_S = 60.0
 NOT_YET = ("pending", "stale", "spooled", "degraded")
 """What an answer says that did not wait for all it was to show: true, and no error, when a machine is slow."""
 

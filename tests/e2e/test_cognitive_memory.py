@@ -20,7 +20,8 @@ from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 
 from tests.e2e.program import Program
-from tests.e2e.test_agent import PATIENCE_S, answered
+from tests.e2e.test_agent import answered
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,10 +14,10 @@ import pytest
 from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.gateway import Limits
 from streams.positions import Freshness
+from tests.patience import SOON_S
 from thalweg.node import Node
 from thalweg.settings import Settings
 
-SOON_S = 30.0
 BEFORE_MIDNIGHT = datetime(2026, 1, 5, 23, 59, 59, tzinfo=UTC)
 WRITES: list[tuple[str, dict[str, Any]]] = [
     ("journal_write", {"content": "I realized that days end.", "category": "insight"}),

@@ -13,11 +13,11 @@ from streams.clock import SystemClock
 from streams.log.base import Record
 from streams.positions import Freshness, Partition, Position
 from streams.topics import MEMORY
+from tests.patience import SOON_S
 
 AT = Partition(MEMORY.name, 0)
 AGES_S = 3600.0
 """What no test lives to see: nothing in it happens because time is up, unless the test says so."""
-SOON_S = 30.0
 
 
 class Reading:

@@ -24,10 +24,9 @@ from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness
 from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
+from tests.patience import SOON_S
 from tests.processors.harness import event
 from tests.schema import migrated_home, tables
-
-SOON_S = 30.0
 
 
 def invoked(number: int):

@@ -14,6 +14,7 @@ from processors import otlp_records
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
 from streams.topics import Topic
+from tests.patience import SOON_S
 from tests.schema import migrated_home
 from thalweg import node as program
 from thalweg.control import handle
@@ -21,7 +22,6 @@ from thalweg.node import Node
 from thalweg.settings import Settings
 
 LOGS = Topic("otlp_logs", "the Collector's logs", partitions=2)
-SOON_S = 30.0
 BROKEN = b"\x0a\xff\xff broken"
 
 

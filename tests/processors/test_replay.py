@@ -14,13 +14,13 @@ from streams.codec import encode
 from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import MEMORY, TELEMETRY
+from tests.patience import SOON_S
 from tests.processors.harness import batch_of, event, opened
 from tests.schema import migrated_home
 from thalweg.control import handle
 from thalweg.node import Node
 from thalweg.settings import Settings
 
-SOON_S = 30.0
 WRITTEN = "thalweg.talos.journal.written.v1"
 
 

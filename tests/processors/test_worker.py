@@ -17,9 +17,8 @@ from streams.errors import LogUnavailable
 from streams.positions import Partition, Position
 from streams.sqlite_transport import Consumer
 from streams.topics import MEMORY
+from tests.patience import SOON_S
 from tests.processors.harness import event
-
-SOON_S = 30.0
 
 
 class SlowLog:

@@ -20,6 +20,7 @@ from storage.sql.child import answer, connect
 from storage.sql.run import run_sql
 from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
+from tests.patience import SOON_S
 from tests.processes import ended
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]  # each query is a process of its own
@@ -28,8 +29,6 @@ SECRET = "hunter2-in-a-file"
 TIMEOUT_S = 1.0
 MOST_CPU_S = 2 * TIMEOUT_S + 1
 """What the kernel lets a query of that limit use, on two threads."""
-PATIENCE_S = 30.0
-"""Less than what is to be ended here would take, far more than ending it takes on any machine."""
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +189,7 @@ def test_what_writes_or_reaches_out_is_refused_with_a_sentence_that_gives_nothin
 )
 def test_it_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, home: Path, snapshot: Path) -> None:
     with pytest.raises(Refused) as refusal:
-        run_sql(snapshot, sql.replace("{home}", str(home)), timeout_s=PATIENCE_S)
+        run_sql(snapshot, sql.replace("{home}", str(home)), timeout_s=SOON_S)
     assert refusal.value.error_code in ("sql_refused", "sql_syntax")
     assert SECRET not in refusal.value.message and "Traceback" not in refusal.value.message
 
@@ -218,7 +217,7 @@ def test_a_bomb_is_ended_within_its_limits(sql: str, snapshot: Path) -> None:
         run_sql(snapshot, sql, timeout_s=TIMEOUT_S, memory_mb=256)
     assert refusal.value.error_code in ("sql_refused", "sql_timeout", "sql_memory")
     assert cpu_of_children() - used_s < MOST_CPU_S + 1
-    assert time.monotonic() - started < TIMEOUT_S + PATIENCE_S
+    assert time.monotonic() - started < TIMEOUT_S + SOON_S
 
 
 def cpu_of_children() -> float:
@@ -265,7 +264,7 @@ def children_of(parent: int) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
 
 
-def until(condition, what: str, timeout_s: float = PATIENCE_S):
+def until(condition, what: str, timeout_s: float = SOON_S):
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
         assert time.monotonic() < deadline, what
@@ -287,5 +286,5 @@ def test_a_query_ends_with_the_process_that_asked_also_when_that_is_killed(snaps
         until(lambda: burns_time(child), "the query does not run")
     finally:
         asker.kill()
-        asker.wait(PATIENCE_S)
+        asker.wait(SOON_S)
     until(lambda: ended(child), "the query outlives who asked for it")

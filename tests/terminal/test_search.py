@@ -12,10 +12,10 @@ import pytest
 
 from tests.e2e.program import Program, Said
 from tests.node_process import Client, NodeProcess
+from tests.patience import SOON_S
 from thalweg.show_search import highlighted
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
-SOON_S = 30.0
 
 SAID = {
     "2026-01-05-harbour": ["The crane at the quay was inspected.", "Its hook has a crack of two millimetres."],
