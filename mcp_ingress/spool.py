@@ -11,20 +11,20 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import msgspec
 
 from streams.errors import LogUnavailable
+from streams.files import sync
 from streams.log.base import Log, Outgoing
 
 MAX_BYTES = 256 * 1024 * 1024
 DRAIN_BYTES = 4 * 1024 * 1024
 _FRAME = struct.Struct(">II")
 _RECORDS = msgspec.msgpack.Decoder(list[Outgoing])
-Result = TypeVar("Result")
 
 
 class Spool:
@@ -36,6 +36,7 @@ class Spool:
         self._lock = threading.Lock()
         self._draining = asyncio.Lock()
         self._size = _cut_torn_tail(path)
+        self._is_named = False
 
     @property
     def is_empty(self) -> bool:
@@ -76,6 +77,9 @@ class Spool:
                 )
             try:
                 _write_synced(self.path, self._size, frame)
+                if not self._is_named:  # whoever made the file may have ended before its name was on disk
+                    sync(self.path.parent)
+                    self._is_named = True
             except OSError as error:
                 raise LogUnavailable(f"The log does not answer and its local spool cannot be written: {error.strerror}.") from error
             self._size += len(frame)
@@ -106,7 +110,6 @@ class Spool:
 
 
 def _write_synced(path: Path, size: int, frame: bytes) -> None:
-    created = not path.exists()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         try:
@@ -117,8 +120,6 @@ def _write_synced(path: Path, size: int, frame: bytes) -> None:
             raise
     finally:
         os.close(handle)
-    if created:
-        _on_handle(path.parent, os.O_RDONLY, os.fsync)
 
 
 def _write_all(handle: int, frame: bytes, offset: int) -> None:
@@ -129,13 +130,13 @@ def _write_all(handle: int, frame: bytes, offset: int) -> None:
 
 
 def _next_frame(file: BinaryIO) -> bytes | None:
-    """The next frame's body, or None at the end or where the rest is not a whole frame."""
+    """The next frame's body, or None at the end or where the rest is not a whole frame: cut short, or zeros that a power cut left."""
     head = file.read(_FRAME.size)
     if len(head) < _FRAME.size:
         return None
     length, checksum = _FRAME.unpack(head)
     body = file.read(length)
-    return body if len(body) == length and zlib.crc32(body) == checksum else None
+    return body if body and len(body) == length and zlib.crc32(body) == checksum else None
 
 
 def _cut_torn_tail(path: Path) -> int:
@@ -152,16 +153,9 @@ def _cut_torn_tail(path: Path) -> int:
 
 
 def _truncate(path: Path, size: int) -> None:
-    def cut(handle: int) -> None:
+    handle = os.open(path, os.O_WRONLY)
+    try:
         os.ftruncate(handle, size)
         os.fsync(handle)
-
-    _on_handle(path, os.O_WRONLY, cut)
-
-
-def _on_handle(path: Path, flags: int, action: Callable[[int], Result]) -> Result:
-    handle = os.open(path, flags)
-    try:
-        return action(handle)
     finally:
         os.close(handle)
