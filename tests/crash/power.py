@@ -3,6 +3,7 @@
 `tests/crash/power.c`, preloaded into a process, keeps a journal of its file operations and of its syncs. From that journal each
 moment of one run can be cut: nobody has to be killed. The model is as strict as POSIX: a name is on disk once its directory is
 synced, bytes once their file is. Metadata are written in order within a directory; bytes in any order, torn at pages.
+Code that calls the system without libc passes by the journal: compare `Disk.now` with what is there before you rely on a file.
 """
 
 from __future__ import annotations

@@ -22,8 +22,10 @@ from streams.codec import decode
 from streams.errors import LogUnavailable
 from streams.log.sqlite import SqliteLog
 from streams.topics import MEMORY, TOPICS
-from tests.crash.power import Disk, Power
+from tests.crash.invariants import Ledger, check_all
+from tests.crash.power import Disk, Entry, Power
 from tests.crash.power_writer import WEAKNESSES, connect_without_sync, text_of
+from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
@@ -122,3 +124,61 @@ async def test_the_journal_misses_nothing_that_the_log_and_the_spool_do(tmp_path
         disk.take(entry)
     real = {str(path.relative_to(power.root)): path.read_bytes() for path in power.root.rglob("*") if path.is_file()}
     assert disk.now() == real and {"home/log.db", "home/spool"} <= real.keys()
+
+
+LIVES, CALLS = 2, 10
+"""How often the node is started before its power fails, and how many calls it answers each time."""
+
+
+BY_JOURNAL = ("log.db", "log.db-wal", "thalweg.duckdb", "thalweg.duckdb.wal", "store.lock")
+"""What a node writes through libc. Its indexes do not all: to the cut they are damaged, and built again."""
+
+
+def is_recovered(node: NodeProcess) -> bool:
+    return any(".damaged-" in path.name for path in node.home.iterdir())
+
+
+def answer_calls(power: Power) -> dict[str, str]:
+    """A node that is started, asked and stopped, and started and asked again; what it answered, each answer marked in the journal."""
+    answered: dict[str, str] = {}
+    node = NodeProcess(power.root, **power.env)
+    for life in range(LIVES):
+        node.start()
+        client = Client(node.home)
+        for number in range(life * CALLS, (life + 1) * CALLS):
+            said = {"content": f"I realized that case {number} is real.", "category": "insight"}
+            answered[f"r-{number}"] = str(client.insist("journal_write", said, f"r-{number}")["entry_id"])
+            power.mark(f"r-{number}")
+        client.close()
+        if life < LIVES - 1:
+            assert node.stop() == 0, node.log_tail()
+    node.kill()
+    return answered
+
+
+def moments(entries: list[Entry]) -> dict[int, random.Random | None]:
+    """Places of the journal at which the power is cut, and what decides on the rest that is left: at the first start, at an
+    acknowledgement, while the node stops and starts again, and at the last acknowledgement."""
+    chance = random.Random(SEED)
+    marks = [place for place, entry in enumerate(entries) if entry.kind == "k"]
+    between = chance.randrange(marks[CALLS - 1], marks[CALLS])
+    return {chance.randrange(marks[0]): chance, marks[CALLS // 2]: None, between: chance, marks[-1]: None}
+
+
+def test_a_node_whose_power_fails_starts_again_with_all_that_it_answered(tmp_path: Path) -> None:
+    """Its store is in the state of the cut too, and is believed, or moved aside and built again."""
+    power = Power(tmp_path)
+    answered = answer_calls(power)
+    entries, disk, known = list(power.entries()), Disk(power.root), dict[str, str]()
+    cut_at = moments(entries)
+    for place, entry in enumerate(entries):
+        disk.take(entry)
+        if entry.kind == "k":
+            known[entry.name] = answered[entry.name]
+        if place in cut_at:
+            left = NodeProcess(disk.cut(tmp_path / f"cut-{place}", cut_at[place])).start()
+            print(f"cut at {place} of {len(entries)}, {len(known)} calls answered, store moved aside: {is_recovered(left)}")
+            check_all(left, Ledger(answered=dict(known), unknown=set(answered)))
+            assert left.stop() == 0, left.log_tail()
+    seen = disk.now()
+    assert all(seen[name] == (power.root / name).read_bytes() for name in BY_JOURNAL)
