@@ -122,7 +122,7 @@ def _pinned(requirements: Sequence[str]) -> Iterator[tuple[str, str]]:
     for requirement in requirements:
         name, exact, version = requirement.partition("==")
         if exact and ";" not in requirement:
-            yield name.strip(), version.strip()
+            yield name.partition("[")[0].strip(), version.strip()
 
 
 def _hnswlib() -> str:

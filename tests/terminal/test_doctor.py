@@ -95,7 +95,7 @@ def test_an_extension_package_of_duckdb_is_named(settings: Settings, tmp_path: P
 
 
 def test_another_version_of_a_pinned_requirement_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.doctor.metadata.requires", lambda name: ["faust-streaming==0.0.1", "click>=8", 'x==1; extra == "y"'])
+    monkeypatch.setattr("thalweg.doctor.metadata.requires", lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"'])
     pins = found(settings, "pinned versions")
     assert not pins.ok and "works with 0.0.1 only" in pins.detail
 
