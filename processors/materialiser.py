@@ -182,6 +182,7 @@ class Materialiser:
                 return await self.apply(records[:enough])
             if reduced.buried:  # dead letters go to their topics before the transaction
                 await self._log.publish([bury(record, letter) for record, letter in reduced.buried], timeout_s=30.0)
+                hit("after_bury")
             await loop.run_in_executor(self.thread, self._commit, reduced)
         self._count(records, reduced)
         self.written_ms.update((record.position.at, record.timestamp_ms) for record in records)
