@@ -20,9 +20,15 @@ import msgspec
 from streams.errors import LogUnavailable
 from streams.files import sync
 from streams.log.base import Log, Outgoing
+from streams.positions import Freshness
 
 MAX_BYTES = 256 * 1024 * 1024
 DRAIN_BYTES = 4 * 1024 * 1024
+SPOOLED = (
+    "Accepted and kept: the log does not answer now, so the write is synced to disk here and takes effect by itself, in order, "
+    "once the log is back. Do not send it again. The session continues."
+)
+"""What a caller is told whose write went here: one that reads only that all is not well would write it twice."""
 _FRAME = struct.Struct(">II")
 _RECORDS = msgspec.msgpack.Decoder(list[Outgoing])
 
@@ -37,6 +43,8 @@ class Spool:
         self._draining = asyncio.Lock()
         self._size = _cut_torn_tail(path)
         self._is_named = False
+        self.followed = Freshness()
+        """How far on the log lies what waited here and has followed: a reader who was told `stale` waits for it."""
 
     @property
     def is_empty(self) -> bool:
@@ -58,12 +66,14 @@ class Spool:
 
         Raises LogUnavailable when the log still does not answer; the file is then as it was.
         """
+        if self.is_empty:
+            return 0
         async with self._draining:
             offset = sent = 0
             while True:
                 records, end = await asyncio.to_thread(self._read, offset)
                 if records:
-                    await log.publish(records)
+                    self.followed = self.followed.merged(Freshness.after(await log.publish(records)))
                     sent += len(records)
                     offset = end
                 elif await asyncio.to_thread(self._empty_if_at, offset):
