@@ -272,7 +272,8 @@ class Node(Parts):
         token = None if freshness == NOW else Freshness.from_json(freshness)
         has_all = await self._follow_spool()
         if token is None:
-            has_all &= await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
+            # the records of the calls that were answered are accepted too
+            has_all = has_all and await self.door.publisher.flushed(RECORDS_WAIT_S)
             token = Freshness(await self.log.end_offsets(self.followed))
         wanted = token.merged(self.gateway.spool.followed)
         return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all

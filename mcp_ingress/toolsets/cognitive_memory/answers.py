@@ -11,7 +11,7 @@ import numpy as np
 
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.spool import SPOOLED
-from mcp_ingress.toolsets.talos.answers import SPOOLED_SCHEMA, caught_up
+from mcp_ingress.toolsets.talos.answers import caught_up
 from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
 from storage.reader import Outcome
@@ -66,8 +66,8 @@ def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
         "freshness": {"type": "object", "description": "Pass it back as _meta thalweg/freshness to read this write."},
         "pending": {"type": "boolean", "description": "Accepted, not applied yet: what depends on stored state is null."},
         "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
-        "spooled": SPOOLED_SCHEMA,
-        "message": {"type": "string", "description": "Of a spooled write: what becomes of it."},
+        "spooled": {"type": "boolean"},
+        "message": {"type": "string"},
         "warnings": {"type": "array", "items": {"type": "string"}},
         "error": {"type": "string"},
         "details": {"type": "string"},

@@ -25,10 +25,6 @@ IDS_SCHEMA: Mapping[str, Any] = {
     "type": "array",
     "items": {"type": "object", "properties": {"type": {"type": "string"}, "id": {"type": "string"}}, "required": ["type", "id"]},
 }
-SPOOLED_SCHEMA: Mapping[str, Any] = {
-    "type": "boolean",
-    "description": "Accepted and kept on disk, because the log does not answer: it takes effect by itself, do not send it again.",
-}
 COUNT_SCHEMA: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 0}
 
 
@@ -40,7 +36,7 @@ def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
         "pending": {"type": "boolean", "description": "Accepted, not applied yet: what depends on stored state is null."},
         "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
         "degraded": {"type": "boolean"},
-        "spooled": SPOOLED_SCHEMA,
+        "spooled": {"type": "boolean"},
         "message": {"type": "string"},
         "warnings": {"type": "array", "items": {"type": "string"}},
     }
