@@ -259,7 +259,8 @@ def _figures_are_of_ones_own(north: Side, south: Side) -> None:
     assert tested == {"boreal": [50], "austral": [51]}
     for side in (north, south):
         [report] = [asked.answer["report"] for asked in side.asked if asked.name == "agreement"]
-        assert report["judged"] == 1 and [one["query_id"] for one in report["differing"]] in ([], side.ids["query"])
+        assert report["judged"] == 1 and [one["query_id"] for one in report["differing"]] == [42], report
+        assert {one["document_id"] for one in report["differing_documents"]} == set(side.ids["document"]), report
 
 
 async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
@@ -314,7 +315,7 @@ def questions(side: Side) -> Iterator[tuple[str, str, bool, Ask]]:
 
 
 async def _ids_of_the_other_are_unknown(side: Side, other: Side) -> None:
-    """An id of another namespace is answered as one that nobody has ever given: by the same code, and reads in the same words.
+    """An id of another namespace is answered as one that nobody has ever given: reads and refusals in the same words.
 
     What writes comes after what reads, and last the tool that takes any id for one of its own.
     """

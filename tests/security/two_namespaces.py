@@ -1,6 +1,7 @@
 """Two namespaces of one node that hold every kind of record, said in the same words but for a mark of each.
 
-Both are filled by the same steps under the same request ids, so that nothing but the namespace keeps their rows apart.
+Both are filled by the same steps under the same request ids, and what callers name themselves (sessions, rooms, dialogues, queries)
+has the same name on both sides once: nothing but the namespace keeps their rows apart.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from thalweg.node import STAGES, Node
 WORDS = "gearbox whines in winter"
 ROOM = "!workshop:example.org"
 LONG = " ".join(f"The gearbox of truck {number} whines in winter until it is warm." for number in range(80))
+MANY_WORDS = " ".join(f"part{number}" for number in range(100))
+"""Before the words of a query: what says them is found, what means them is not, so that the judges differ."""
 GOLDEN_WORDS = [3] * 20 + [12] * 20 + [30] * 10
 """Words of the golden queries: the shares that a golden set has."""
 
@@ -170,7 +173,7 @@ async def _long_ago(side: Side) -> None:
 async def _observed(side: Side, folder: Path) -> None:
     """Telemetry: a transcript, a hook, OTLP, and the agent's own; one event of it comes twice with two bodies."""
     transcript = folder / f"{side.namespace}.jsonl"
-    lines = session_path().read_text().replace("tidewatch", f"{side.mark}-watch").replace("7d0c2f4e", side.mark)
+    lines = session_path().read_text().replace("tidewatch", f"{side.mark}-watch")
     transcript.write_text(lines)
     await import_files(side.node.log, "claude-code", [transcript], namespace=side.namespace, clock=SystemClock())
     trace = side.mark.encode().hex().ljust(32, "0")
@@ -186,12 +189,10 @@ async def _observed(side: Side, folder: Path) -> None:
     otlp = folder / f"{side.namespace}-otlp.jsonl"
     otlp.write_text("\n".join(map(json.dumps, signals)))
     await import_files(side.node.log, "otlp-json", [otlp], namespace=side.namespace, clock=SystemClock())
-    side.know("run", f"{side.mark}-5b1a-4c7e-9f36-2a8e41b7c905")
+    side.know("run", "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905")
     told = {"session_id": side.know("run", f"run-{side.mark}"), "cwd": side.mark, "prompt": side.say("Listen to it.")}
     await side.control("hook", event="UserPromptSubmit", input=base64.b64encode(json.dumps(told).encode()).decode())
-    talos = {
-        f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-{side.mark}-0", "from": "calm", "to": side.mark}.items()
-    }
+    talos = {f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-both-0", "from": "calm", "to": side.mark}.items()}
     for value in (side.mark, "again"):
         await _publish(side, side.event("session.state_change", 1, 0, attributes={**talos, "talos.state.trigger": value}))
     late = {"space": "another", "model_id": "late", "dim": 2, "trained": True, "tries": 2}
@@ -205,7 +206,7 @@ def _today(side: Side) -> str:
 async def _talos(side: Side) -> None:
     """Sessions with entries of every category, and a friction that three of them have met."""
     for number in range(4):
-        session = side.know("talos_session", f"{_today(side)}-{side.mark}-{number}")
+        session = side.know("talos_session", f"{_today(side)}-{side.mark if number else 'both'}-{number}")
         about = {"persona": side.say("mechanic"), "protocol": side.say("listen first"), "human": side.say("Jo")}
         await side.ok("session_open", session_id=session, goal=side.say("Find what whines"), **about)
         noted = {"description": side.say(f"The {WORDS}."), "category": "tooling", "session_id": session}
@@ -265,9 +266,8 @@ async def _beliefs(side: Side) -> None:
 
 
 async def _cognitive(side: Side) -> None:
-    dialogue = side.know("dialogue", f"dialogue-{side.mark}")
-    for speaker in ("user", side.mark):
-        said = {"speaker": speaker, "content": side.say(f"The {WORDS}."), "metadata": {"tags": [side.mark]}}
+    for dialogue in (side.know("dialogue", "dialogue-both"), side.know("dialogue", f"dialogue-{side.mark}")):
+        said = {"speaker": side.mark, "content": side.say(f"The {WORDS}."), "metadata": {"tags": [side.mark]}}
         side.know("number", (await side.ok("store_raw_dialogue", session_id=dialogue, **said))["id"])
     drawn = {"content": side.say(f"Everybody says that the {WORDS}."), "source_ids": side.ids["number"][:2]}
     side.know("number", (await side.ok("compress_to_l2_insight", **drawn))["id"])
@@ -280,19 +280,17 @@ async def _cognitive(side: Side) -> None:
         "reflection": side.say("Problem: cold. Lesson: wait."),
     }
     await side.ok("store_episode", **lesson)
-    truth = {
-        "id": side.know("query", 42 if side.mark == "austral" else 43),
-        "session_id": dialogue,
-        "expected_docs": side.ids["number"][:1],
-    }
-    await side.control("request", type=GROUND_TRUTH_IMPORTED, data={"query": side.say(WORDS), **truth})
+    for number in (side.know("query", 42), side.know("query", 43 + len(side.mark))):
+        truth = {"id": number, "query": side.say(f"{WORDS} {number}"), "session_id": dialogue, "expected_docs": side.ids["number"][:1]}
+        await side.control("request", type=GROUND_TRUTH_IMPORTED, data=truth)
     queries = [
         {"query": " ".join([side.mark, f"n{number}", *["whines"] * (words - 2)]), "session_id": f"g{number}", "expected_docs": [1, 2]}
         for number, words in enumerate(GOLDEN_WORDS + ([12] if side.mark == "austral" else []))
     ]
     await side.control("request", type=GOLDEN_SET_IMPORTED, data={"queries": queries, "file": f"{side.mark}.jsonl"})
-    documents = [{"id": 7, "content": side.say(f"The {WORDS}.")}, {"id": 8, "content": side.say("Rain fell.")}]
-    await side.ok("store_dual_judge_scores", query_id=side.ids["query"][0], query=side.say(WORDS), docs=documents)
+    side.know("document", len(side.mark))
+    documents = [{"id": side.ids["document"][0], "content": side.say(f"{MANY_WORDS} {WORDS}")}, {"id": 9, "content": side.say("Rain fell.")}]
+    await side.ok("store_dual_judge_scores", query_id=42, query=side.say(WORDS), docs=documents)
     await side.ok("get_golden_test_results")
 
 
