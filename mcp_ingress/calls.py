@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,7 @@ from mcp_ingress.arguments import check_texts
 from mcp_ingress.gateway import Call, Connection, Gateway
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
-from mcp_ingress.limits import RATE, RateLimits
+from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
@@ -35,11 +36,15 @@ FRESHNESS_META = "thalweg/freshness"
 PULSE_META = "thalweg/cognitive_pulse"
 PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
+READS_AT_ONCE, WRITES_AT_ONCE = 2, 8
+"""Calls of one connection that run at once; the others of it wait, so that they are in nobody's way. A write runs until it is processed."""
+PROCESSED_S = 0.1
+"""How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
 _ERROR_FIELDS = frozenset({"success", "degraded", "error_code", "error_message", "message", "error"})
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 DOOR_CODES: Mapping[str, str] = {
-    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit.",
+    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit of one connection. Only calls over HTTP are refused so: what a socket sends too fast waits.",
     "timeout": "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its request id.",
     "internal_error": "A defect of the program: the node's log has the traceback under the exception's name.",
 }
@@ -62,6 +67,12 @@ class Visitor:
 
     principal: Principal
     connection: Connection = field(default_factory=Connection)
+    peer: Hashable = None
+    """Which of the principal's connections it is, for the limits."""
+    is_paced: bool = False
+    """Whether its transport has waited for the limits already, so that no call of it needs to be refused."""
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS_AT_ONCE))
+    writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITES_AT_ONCE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +117,12 @@ class Door:
         self.gateway = gateway
         self.inventory = inventory
         self.resources = resources or Resources()
-        self.local = Principal("local", namespace)
+        self.local = Principal(LOCAL, namespace)
         self.limits = RateLimits(gateway.clock, rate_limit)
         self.publisher = BackgroundPublisher(gateway.log)
         gateway.flush_records = self.publisher.flush
         self.calls = 0
+        self._ending: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin to publish records of calls."""
@@ -161,13 +173,16 @@ class Door:
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
         try:
-            self.limits.take(visitor.principal.name)
+            if not visitor.is_paced:
+                self.limits.take(visitor.principal.name, visitor.peer)
             if tool is None:
                 raise UnknownTool(self._unknown(request.tool))
             call = self._call(visitor, request, tool, record)
             if tool.gate is not None:
                 tool.gate(call)
-            body = await self._run(tool, call, self._arguments(tool, request.arguments))
+            arguments = self._arguments(tool, request.arguments)
+            async with self._turn(visitor, tool):
+                body = await self._run(tool, call, arguments)
             text = _json(body)
         except Refused as refused:
             code = self.inventory.code(tool, refused.error_code)
@@ -246,6 +261,30 @@ class Door:
         record.request_id = call.request_id
         spans.describe_call(memory_operation=tool.memory_operation, toolset=tool.toolset, session_id=call.session_id)
         return call
+
+    @asynccontextmanager
+    async def _turn(self, visitor: Visitor, tool: Tool) -> AsyncIterator[None]:
+        """Wait until fewer calls of the connection run than may at once; a write runs until what it wrote is processed."""
+        turns = visitor.reads if tool.kind == "read" else visitor.writes
+        await turns.acquire()
+        before = visitor.connection.last_writes
+        try:
+            yield
+        finally:
+            written = visitor.connection.last_writes
+            if written is before:
+                turns.release()
+            else:
+                ending = asyncio.create_task(self._release(turns, written))
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
+
+    async def _release(self, turns: asyncio.Semaphore, written: Freshness) -> None:
+        """End the turn of a write that is answered."""
+        try:
+            await self.gateway.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
+        finally:
+            turns.release()
 
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):

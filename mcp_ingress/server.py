@@ -43,6 +43,7 @@ LAST_OLD_PROTOCOL = "2025-11-25"
 """Up to this version of the protocol a resource that is not there has the code -32002."""
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
+LISTS = ("tools/list", "resources/list", "resources/templates/list")
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
 INSTRUCTIONS = """\
@@ -62,6 +63,21 @@ class Pulses(ServerMiddleware[Any]):
         if ctx.method == "tools/call" and isinstance(result, dict) and PULSE_META in (result.get("_meta") or {}):
             result[PULSE_FIELD] = result["_meta"][PULSE_META]
         return result
+
+
+class Lists(ServerMiddleware[Any]):
+    """Keeps what the lists answer: they stay the same while a node runs, and the SDK takes 10 ms of its loop to make tools/list."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], HandlerResult] = {}
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method not in LISTS or set(ctx.params or {}) - {"_meta"}:
+            return await call_next(ctx)
+        asked = ctx.method, ctx.protocol_version
+        if asked not in self._known:
+            self._known[asked] = await call_next(ctx)
+        return self._known[asked]
 
 
 class MalformedParams(ServerMiddleware[Any]):
@@ -87,7 +103,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
 
     @asynccontextmanager
     async def visit(_: Server[Visitor]) -> AsyncIterator[Visitor]:
-        yield Visitor(door.local)
+        yield Visitor(door.local, is_paced=True)  # the socket reads no faster than the limits allow
 
     async def list_tools(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListToolsResult:
         return listed
@@ -138,7 +154,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         **reads,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
-    server.middleware[:] = [Spans(), MalformedParams(), Pulses()]
+    server.middleware[:] = [Spans(), MalformedParams(), Lists(), Pulses()]
     return server
 
 
@@ -202,7 +218,9 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
     visitor = ctx.lifespan_context
     if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
         principal: Principal = ctx.request.state.principal
-        visitor = Visitor(principal, Connection(last_writes=_written(principal, written)))
+        visitor = Visitor(
+            principal, Connection(last_writes=_written(principal, written)), ctx.request.client, is_paced=ctx.request.state.is_paced
+        )
     if visitor.connection.client is None:
         visitor.connection.client = _client(ctx)
     return visitor

@@ -13,6 +13,7 @@ from typing import Any
 
 from mcp.server import Server
 
+from mcp_ingress.limits import RateLimits
 from mcp_ingress.socket import SocketServer
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
@@ -65,7 +66,7 @@ class Worker(Parts):
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in stages]
         self._guard("stages", run_stages(settings, self.log, self.runners, self._closers))
         self._guard("observation", self._observe())
-        control = SocketServer(socket_path(settings.home), Server("thalweg-worker"), self._control, self.clock)
+        control = SocketServer(socket_path(settings.home), Server("thalweg-worker"), self._control, self.clock, RateLimits(self.clock))
         await control.start()
         self._closers.append(control.stop)
 

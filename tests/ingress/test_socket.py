@@ -29,7 +29,7 @@ async def on_control(request: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def listening(home: Path) -> AsyncIterator[SocketServer]:
     async with opened_door(home) as door:
-        server = SocketServer(home / "node.sock", build_server(door, "0"), on_control, SystemClock())
+        server = SocketServer(home / "node.sock", build_server(door, "0"), on_control, SystemClock(), door.limits)
         await server.start()
         try:
             yield server
