@@ -22,13 +22,13 @@ from mcp_ingress.gateway import Call, Connection, Gateway
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
-from mcp_ingress.records import Invocation, session_of
+from mcp_ingress.records import MAX_NAME, Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
 from streams.errors import Refused, Unavailable
-from streams.ids import uuid7
+from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
-from streams.redaction import redact_json
+from streams.redaction import redact, redact_json, shown
 
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
@@ -36,6 +36,8 @@ FRESHNESS_META = "thalweg/freshness"
 PULSE_META = "thalweg/cognitive_pulse"
 PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
+MAX_MESSAGE = 2000
+"""Characters of a refusal's sentence."""
 READS_AT_ONCE, WRITES_AT_ONCE = 2, 8
 """Calls of one connection that run at once; the others of it wait, so that they are in nobody's way. A write runs until it is processed."""
 PROCESSED_S = 0.1
@@ -147,8 +149,10 @@ class Door:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
         return await self._called(visitor, request, self.inventory.tools.get(request.tool))
 
-    async def _called(self, visitor: Visitor, request: Request, tool: Tool | None) -> Answer:
+    async def _called(self, visitor: Visitor, given: Request, tool: Tool | None) -> Answer:
+        """Here secrets end: neither tool, record, refusal nor log sees those of what was given."""
         self.calls += 1
+        request = Request(shown(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
         record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
         try:
@@ -168,7 +172,7 @@ class Door:
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
         base = base_of(uri)
-        return await self._called(visitor, Request(base[:MAX_REQUEST_ID], {"uri": uri}, meta), self.resources.tools.get(base))
+        return await self._called(visitor, Request(base, {"uri": uri}, meta), self.resources.tools.get(base))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
@@ -188,7 +192,7 @@ class Door:
             code = self.inventory.code(tool, refused.error_code)
             record.failed("rate_limited" if code == "rate_limited" else "refused", code)
             stale = {"stale": True} if call is not None and call.is_stale else {}
-            body = error_body(code, refused.message, {**refused.extra, **stale})
+            body = error_body(code, shown(refused.message, MAX_MESSAGE), {**refused.extra, **stale})
         except Unavailable as absent:
             code = self.inventory.code(tool, absent.code)
             record.failed("error", code)
@@ -199,7 +203,7 @@ class Door:
         except UnknownTool:
             raise
         except Exception as bug:
-            logger.exception("the tool %s failed", request.tool[:64])
+            logger.exception("the tool %s failed", request.tool)
             code = self.inventory.code(tool, "internal_error")
             record.failed("error", code)
             message = f"The tool {request.tool} failed inside ({type(bug).__name__}); the node's log says more."
@@ -218,22 +222,16 @@ class Door:
 
     def _unknown(self, name: str) -> str:
         near = self.inventory.nearest(name)
-        return f"There is no tool {name[:80]!r}." + (f" Did you mean {near!r}?" if near else " tools/list says which there are.")
+        return f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else " tools/list says which there are.")
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
-        """Checked, with defaults; what a write would keep is freed of secrets first."""
+        """Checked, with defaults."""
         try:
-            arguments = self._checked(tool, given)
+            return self._checked(tool, given)
         except Refused as refused:
             if tool.invalid_code is not None:
                 refused.error_code = tool.invalid_code
             raise
-        if tool.kind != "read":
-            raw = orjson.dumps(arguments)
-            clean = redact_json(raw)
-            if clean != raw:
-                arguments = orjson.loads(clean)
-        return arguments
 
     def _checked(self, tool: Tool, given: Any) -> dict[str, Any]:
         """A resource's parameters stand in its URI."""
@@ -317,6 +315,15 @@ def _json(body: dict[str, Any]) -> str:
     return orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS).decode()
 
 
+def _without_secrets(arguments: Any) -> Any:
+    try:
+        raw = orjson.dumps(arguments)
+    except TypeError:  # no JSON (a lone surrogate, a huge integer): it will be refused
+        return arguments
+    clean = redact_json(raw)
+    return arguments if clean is raw else orjson.loads(clean)
+
+
 def _request_id(meta: Mapping[str, Any]) -> str | None:
     """The caller's id of this request, if it named one. Raises Refused when it cannot be one."""
     for name in (REQUEST_ID_META, TOOL_USE_META):
@@ -326,5 +333,5 @@ def _request_id(meta: Mapping[str, Any]) -> str | None:
         if not isinstance(given, str) or not 0 < len(given) <= MAX_REQUEST_ID:
             raise Refused(f'The request id in _meta["{name}"] is a text of 1 to {MAX_REQUEST_ID} characters.')
         check_texts(given, f"_meta.{name}")
-        return given
+        return given if redact(given) == given else derived_id("request", given)  # its resend has the same
     return None

@@ -65,6 +65,7 @@ class HttpServer:
             _Authenticated(app, principal, token, limits),
             log_level="warning",
             access_log=False,
+            log_config=None,  # what it says goes the way of every log line
             lifespan="on",
             timeout_graceful_shutdown=int(STOP_S),
             server_header=False,

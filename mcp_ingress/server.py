@@ -31,10 +31,12 @@ from pydantic import ValidationError
 from mcp_ingress.calls import PULSE_FIELD, PULSE_META, Answer, Door, Principal, Request, UnknownTool, Visitor
 from mcp_ingress.gateway import Connection
 from mcp_ingress.inventory import hints
+from mcp_ingress.records import MAX_NAME
 from mcp_ingress.resource import MIME_TYPE, Resource, base_of
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
 from streams.positions import Freshness
+from streams.redaction import redact, shown
 
 NAME = "thalweg"
 INVALID_PARAMS, INTERNAL_ERROR, OLD_NOT_FOUND = -32602, -32603, -32002
@@ -89,7 +91,9 @@ class MalformedParams(ServerMiddleware[Any]):
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise MCPError(code=INVALID_PARAMS, message=f"Invalid parameters of {ctx.method}: {where}: {first['msg']}") from None
+            raise MCPError(
+                code=INVALID_PARAMS, message=f"Invalid parameters of {shown(ctx.method)}: {shown(where)}: {shown(first['msg'])}"
+            ) from None
 
 
 def build_server(door: Door, version: str) -> Server[Visitor]:
@@ -132,7 +136,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
             raise _unread(ctx, params.uri, _unknown_resource(door, params.uri)) from None
         if answer.is_error:
             raise _unread(ctx, params.uri, answer.body)
-        text = TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=answer.text)
+        text = TextResourceContents(uri=redact(params.uri), mime_type=MIME_TYPE, text=answer.text)
         return ReadResourceResult(contents=[text])
 
     reads: dict[str, Any] = {}
@@ -189,7 +193,7 @@ def wire_template(resource: Resource) -> ResourceTemplate:
 
 def _unknown_resource(door: Door, uri: str) -> dict[str, Any]:
     known = ", ".join(door.resources.resources)
-    return {"error": NOT_FOUND, "details": f"There is no resource {uri[:80]!r}; there are {known}.", "tool": base_of(uri)[:80]}
+    return {"error": NOT_FOUND, "details": f"There is no resource {shown(uri)!r}; there are {known}.", "tool": shown(base_of(uri))}
 
 
 def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any]) -> MCPError:
@@ -197,7 +201,7 @@ def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any
     code = {INVALID: INVALID_PARAMS, NOT_FOUND: INVALID_PARAMS}.get(body["error"], INTERNAL_ERROR)
     if body["error"] == NOT_FOUND and ctx.protocol_version <= LAST_OLD_PROTOCOL:
         code = OLD_NOT_FOUND
-    return MCPError(code=code, message=body["error"], data={**body, "resource": uri})
+    return MCPError(code=code, message=body["error"], data={**body, "resource": shown(uri, MAX_NAME)})
 
 
 def wire_answer(answer: Answer) -> CallToolResult:
