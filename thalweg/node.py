@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -240,14 +241,23 @@ class Node(Parts):
         self.health = Health(self)
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
-        self.socket = SocketServer(socket_path(settings.home), server, self.clock)
+        self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
             host, port, token = settings.http_address
             hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
             served = build_server(self.door, __version__)
             analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
-            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
+            http = HttpServer(
+                served,
+                replace(self.door.local, name="http"),
+                self.door.limits,
+                host=host,
+                port=port,
+                token=token,
+                allowed_hosts=hosts,
+                analysts=analysts,
+            )
             await http.start()
             self._closers.append(http.stop)
         for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
