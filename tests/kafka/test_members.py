@@ -134,8 +134,8 @@ def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothi
     other = NodeProcess(tmp_path / "other", own_broker.url)
     try:
         up_with_all_partitions(node, f"in_revoke:{JOINS + group}:kill")
-        with Load(node.home, callers=2, seed=group) as load:
-            load.ledger.unknown.add(JOINED)
+        with Load(node, callers=2, seed=group) as load:
+            load.ledger.ask(JOINED)
             load.wait_for(20, LOAD_S)
             other.start()  # the one that has all partitions has to give some of them up
             assert node.died() == -9, node.log_tail()
@@ -158,7 +158,7 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
     sampler = Sampler(own_broker.bootstrap)
     sampler.start()
     try:
-        with Load(node.home, callers=2, seed=6) as load:
+        with Load(node, callers=2, seed=6) as load:
             load.wait_for(10, LOAD_S)
             for number in range(TURNS):
                 turn_ends = time.monotonic() + TURN_S
