@@ -29,9 +29,11 @@ class Tries:
     @property
     def are_needed(self) -> bool:
         """Whether another try is to be made. Raises AssertionError once too many have missed."""
-        print(self)
         assert len(self._missed) <= MISSES, str(self)
-        return len(self._kept) < (TRIES - MISSES if self._missed else self._enough)
+        if len(self._kept) < (TRIES - MISSES if self._missed else self._enough):
+            return True
+        print(self)
+        return False
 
     def note(self, kept: bool, what: object) -> None:
         """A try, and what it came to."""

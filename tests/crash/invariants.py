@@ -96,7 +96,9 @@ def check_all(node: NodeProcess, ledger: Ledger) -> dict[str, int]:
         live = contents(store)
         index_equals_table(node, store)
     if node.is_alive() and node.process is not None:
-        is_bounded(read_usage(node.process.pid, node.home))
+        usage = read_usage(node.process.pid, node.home)
+        print(usage)
+        is_bounded(usage)
     return {name: len(rows) for name, rows in live.items() if rows}
 
 

@@ -17,7 +17,9 @@ from streams.failpoints import NAMES
 from tests.crash.commits import committed_is_published, read_commits
 from tests.crash.invariants import check_all, indexes_at_rest_hold_the_rows, live, rebuild_equals_live
 from tests.crash.load import Load
+from tests.crash.recovery import RECOVERED_S, recovery_s
 from tests.node_process import NodeProcess
+from tests.patience import Tries
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
@@ -63,6 +65,18 @@ def test_random_kills_under_load_lose_nothing_and_repeat_nothing(broker_url, tmp
     counts = check_all(node, load.ledger)
     print(f"{len(load.ledger.answered)} calls answered, {load.sources.done}, rows {counts}")
     rebuilt(node)
+    node.stop()
+
+
+def test_what_lay_on_the_log_at_a_kill_is_processed_by_every_stage_15_seconds_later(broker_url, tmp_path):
+    node = a_node(tmp_path, broker_url).start()
+    tries = Tries(f"nothing that lay on the log at a kill lags {RECOVERED_S:g} s later")
+    with Load(node, callers=2, seed=15) as load:
+        while tries.are_needed:
+            load.wait_for(20)
+            took = recovery_s(node, node.kill, node.start)
+            tries.note(took < RECOVERED_S, f"{took:.1f} s")
+    check_all(node, load.ledger)
     node.stop()
 
 

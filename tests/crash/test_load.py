@@ -169,7 +169,8 @@ async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_agai
     assert {row[0] for row in await read(node, "SELECT entry_id FROM talos_journal")} == set(accepted.values())
     assert node.door.status()["records_dropped"] == 0
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb) / 1024
-    assert grown_mb < 300, f"{grown_mb:.0f} MB more for {calls} calls"
+    print(f"{grown_mb:.0f} MB more for {calls} calls")
+    assert grown_mb < 100, f"{grown_mb:.0f} MB more for {calls} calls"
 
 
 async def test_the_writer_waits_for_no_reader_and_a_reader_sees_none_of_what_is_written_meanwhile(start: StartNode) -> None:

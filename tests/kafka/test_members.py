@@ -24,6 +24,7 @@ from streams.progress import read_progress
 from streams.topics import DERIVED, MEMORY
 from tests.crash.invariants import check_all
 from tests.crash.load import Load
+from tests.crash.recovery import TAKEN_OVER_S, recovery_s
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
 from thalweg.stage_apps import GROUP
@@ -177,12 +178,17 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
                 load.wait_for(1, LOAD_S)
             other.process.send_signal(signal.SIGCONT)
             load.wait_for(20, LOAD_S)
+            taken_over = recovery_s(node, other.kill)
+            other.start()
         node.settle()
         check_all(node, load.ledger)
         check_all(other, load.ledger)
         sampler.finish()
         compared = sampler.check()
-        print(f"{len(load.ledger.answered)} writes, {len(sampler.samples)} samples, {compared} committed offsets compared")
+        assert taken_over < TAKEN_OVER_S
+        print(
+            f"processed {taken_over:.1f} s after a member died for good; {len(load.ledger.answered)} writes, {len(sampler.samples)} samples, {compared} committed offsets compared"
+        )
         assert compared > 20
         other.stop()
         assert node.stop() == 0, node.log_tail()
