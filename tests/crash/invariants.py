@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.reembedding import missing_labels, read_texts
+from processors.reembedding import missing_labels, partial_labels, read_texts
 from storage.database import Database
 from storage.search.engine import SearchIndexes
 from storage.vectors import read_vector, read_vectors
@@ -32,6 +32,7 @@ KEYED = {
     "merges": "(namespace, record_id)",
     "embeddings": "(label, space)",
     "embedding_retries": "(namespace, record_id, space)",
+    "embedding_failures": "(namespace, record_id, space)",
     "passages": "(label, space)",
     "document_tags": "(namespace, record_id, tag)",
     "documents": "label",
@@ -218,6 +219,7 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
             break
         time.sleep(0.05)
     lacking, _ = missing_labels(store, indexes["vector"]["space"])
+    lacking = np.union1d(lacking, partial_labels(store, indexes["vector"]["space"])).astype(np.int64)
     assert not len(lacking), f"I7: without a vector: {[missing.text for missing in read_texts(store, lacking)][:3]}"
     assert indexes["vector"]["count"] == vectors, f"I7: {indexes['vector']} against {vectors} rows"
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"
