@@ -20,6 +20,8 @@ RECORD_BYTES = 512 * 1024
 """What we derive is cut into records of at most this: half of what a broker takes by default."""
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """No record is larger: 8 MiB of data, headers, and what a dead letter adds."""
+UNREADABLE = "thalweg.unreadable"
+"""The header of a record that stands for others which cannot be read from the log; its value is a sentence that says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
