@@ -19,7 +19,7 @@ from streams.clock import format_time, parse_time
 from streams.errors import Poison
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import digest
-from streams.log.base import Headers, Outgoing, Record
+from streams.log.base import UNREADABLE, Headers, Outgoing, Record
 from streams.positions import Position
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -66,6 +66,7 @@ def _headers(event: Event) -> Headers:
 
 def decode(record: Record) -> list[LoggedEvent]:
     """The events of a record, each checked against its type's schema. Raises Poison with the reason."""
+    check_readable(record)
     namespace = _namespace(record.key)
     if record.value is None:
         raise Poison("The record has no value; a CloudEvent's data is expected.")
@@ -89,6 +90,13 @@ def decode(record: Record) -> list[LoggedEvent]:
     validate(envelope.type, body, position.topic)
     event = envelope.changed(data=body)
     return [LoggedEvent(event, position, 0, digest(record.value), event.key)]
+
+
+def check_readable(record: Record) -> None:
+    """Raises Poison for what stands for records that the log does not give back."""
+    for name, value in record.headers:
+        if name == UNREADABLE:
+            raise Poison(value.decode("utf-8", "replace"))
 
 
 def validate(event_type: str, data: Any, topic: str | None = None) -> None:

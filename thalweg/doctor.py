@@ -35,6 +35,7 @@ DUCKDB = ("2.0.", "duckdb>=2.0,<2.1")
 MIN_FREE_BYTES = 1_000_000_000
 MAX_AHEAD_S = 300.0
 EPSILON = 1e-3
+SAMPLE = b"The parser loses its place. " * 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def examine(settings: Settings) -> list[Check]:
         ("hnswlib", _hnswlib, "Install a C++ compiler (Debian: apt-get install g++), then reinstall hnswlib 0.8.0."),
         ("duckdb", _duckdb, f"Uninstall duckdb-extension packages, then install {DUCKDB[1]}."),
         ("keyword index", _tantivy, "Reinstall tantivy 0.27."),
+        ("codecs", _codecs, "Install what requirements.lock says: `python3 dev.py setup`. Without them a node does not start on Kafka."),
         ("transport", _transport, "Reinstall thalweg: its entry points are out of date."),
         ("model", lambda: _model(settings), EmbedderUnavailable.remedy),
         ("data directory", lambda: _directory(settings.home), "Choose a directory of your own with THALWEG_HOME."),
@@ -124,7 +126,7 @@ def _pinned(requirements: Sequence[str]) -> Iterator[tuple[str, str]]:
     for requirement in requirements:
         name, exact, version = requirement.partition("==")
         if exact and ";" not in requirement:
-            yield name.strip(), version.strip()
+            yield name.partition("[")[0].strip(), version.strip()
 
 
 def _hnswlib() -> str:
@@ -165,6 +167,29 @@ def _tantivy() -> str:
         index.close()
     _require(found == [1], "tantivy imports, but does not find a word.")
     return f"tantivy {metadata.version('tantivy')} finds a word"
+
+
+def _codecs() -> str:
+    """A Kafka producer chooses how its records are compressed: a batch of each kind is written and read."""
+    from aiokafka.record.default_records import DefaultRecordBatchBuilder
+    from aiokafka.record.memory_records import MemoryRecords
+
+    from streams.log.kafka_batches import CODECS
+
+    failed = []
+    for number, codec in enumerate(CODECS, 1):
+        try:
+            builder = DefaultRecordBatchBuilder(2, number, 0, -1, -1, -1, 1 << 16)
+            builder.append(0, 0, b"key", SAMPLE, [])
+            [record] = MemoryRecords(bytes(builder.build())).next_batch()
+            is_same = record.value == SAMPLE
+        except Exception:  # whatever a missing or broken library raises
+            is_same = False
+        failed += [] if is_same else [codec]
+    _require(
+        not failed, f"Records that a Kafka producer compresses with {', '.join(failed)} cannot be read (cramjam is missing or broken)."
+    )
+    return f"{', '.join(CODECS)} are read; cramjam {metadata.version('cramjam')}"
 
 
 def _transport() -> str:

@@ -15,6 +15,8 @@ from streams.positions import Partition, Position
 from streams.topics import Topic
 
 Headers = tuple[tuple[str, bytes], ...]
+UNREADABLE = "thalweg.unreadable"
+"""The header of a record that stands for others which cannot be read from the log; its value is a sentence that says which and why."""
 
 
 @dataclass(frozen=True, slots=True)

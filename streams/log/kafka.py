@@ -18,8 +18,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OffsetOutOfRangeError, TopicAuthorizationFailedError, for_code
 
 from streams.errors import LogUnavailable, Refused, SettingsError, StoreError, ThalwegError
-from streams.log.backoff import install
-from streams.log.base import Log, LogReader, Outgoing, Record
+from streams.log import backoff, kafka_batches
+from streams.log.base import UNREADABLE, Log, LogReader, Outgoing, Record
 from streams.log.kafka_probe import why_refused
 from streams.log.kafka_security import KafkaSecurity
 from streams.log.kafka_writer import MAX_RECORD_BYTES, Writer, record_bytes, settle
@@ -65,7 +65,8 @@ class KafkaLog(Log):
     async def start(self) -> None:
         if self._started:
             return
-        install()
+        backoff.install()
+        kafka_batches.install()
         try:
             with _silent_client():
                 async with asyncio.timeout(START_S):
@@ -374,6 +375,8 @@ def _configs(topic: Topic) -> dict[str, str]:
 
 def _record(message: Any) -> Record:
     headers = tuple((name, value or b"") for name, value in message.headers)
+    if headers and headers[0][0] == UNREADABLE:
+        logger.error("%s/%d: %s They become a dead letter.", message.topic, message.partition, headers[0][1].decode("utf-8", "replace"))
     return Record(message.topic, message.partition, message.offset, message.timestamp, message.key, message.value, headers)
 
 
