@@ -2,53 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from processors.stages.stage import Stage, StageRunner
 from storage.disk import low_sentence
 from streams.clock import format_time
 from streams.errors import Unavailable
+from streams.positions import Partition
+from streams.progress import MATERIALISE
 from streams.topics import MEMORY
 
 if TYPE_CHECKING:
     from thalweg.node import Node
 
-BEHIND_S = 5.0
+RED = ("behind", "stuck")
 START_S = 30.0
+STEPS = 60
+"""Since when the oldest record waits is known to within this part of its age."""
 
 
-@dataclass
 class Watch:
-    """When a part was last seen caught up, and when it last moved."""
+    """How far a part is on its partitions, since when its oldest record waits, and when it last moved."""
 
-    caught_up_at: float
-    moved_at: float
-    reached: int = 0
-    lag: int = 0
+    def __init__(self, now: float) -> None:
+        self.applied = 0
+        self.lag = 0
+        self._moved_at = now
+        self._seen: dict[Partition, deque[tuple[float, int]]] = {}
+        """Of each partition, ends beyond what is reached, and when each was first seen: clocks of producers say nothing here."""
 
-    def observe(self, now: float, reached: int, lag: int) -> None:
-        if reached != self.reached:
-            self.moved_at = now
-        if lag == 0:
-            self.caught_up_at = now
-        self.reached, self.lag = reached, lag
+    def observe(self, now: float, found: Mapping[Partition, tuple[int, int]]) -> None:
+        """`found`: where each partition ends, and how far the part is there."""
+        applied = sum(reached for _, reached in found.values())
+        if applied != self.applied:
+            self._moved_at = now
+        self.applied = applied
+        self.lag = sum(max(0, end - reached) for end, reached in found.values())
+        for at, (end, reached) in found.items():
+            seen = self._seen.setdefault(at, deque())
+            while seen and seen[0][1] <= reached:
+                seen.popleft()
+            if end > reached and (not seen or (end > seen[-1][1] and now - seen[-1][0] >= (now - seen[0][0]) / STEPS)):
+                seen.append((now, end))
 
-    def state(self, now: float) -> str:
-        """ok, working (a backlog younger than BEHIND_S), behind (older, but moving) or stuck (not moving)."""
+    def oldest_s(self, now: float) -> float:
+        """For how long the oldest record that is not applied, or not processed, has been seen on the log; 0 when there is none."""
+        return max((now - seen[0][0] for seen in self._seen.values() if seen), default=0.0)
+
+    def state(self, now: float, behind_s: float) -> str:
+        """ok, working (nothing waits for `behind_s`), behind (something does, but the part moves) or stuck (and it did not move either)."""
         if self.lag == 0:
             return "ok"
-        if now - self.caught_up_at < BEHIND_S:
+        if self.oldest_s(now) < behind_s:
             return "working"
-        return "behind" if now - self.moved_at < BEHIND_S else "stuck"
+        return "behind" if now - self._moved_at < behind_s else "stuck"
+
+    def report(self, now: float, behind_s: float) -> dict[str, Any]:
+        """For `thalweg status`."""
+        state = self.state(now, behind_s)
+        return {"state": state, "applied": self.applied, "lag": self.lag, "oldest_s": round(self.oldest_s(now), 1)}
+
+
+def sentence(part: str, seen: Mapping[str, Any]) -> str:
+    """What is wrong with a part that is behind or stuck."""
+    which = "1 record waits" if seen["lag"] == 1 else f"{seen['lag']} records wait"
+    return f"{part} is {seen['state']}: {which}, the oldest for {seen['oldest_s']:.0f} s"
 
 
 class Health:
-    """Looks once a second, so that `behind` and `stuck` are seen over time and not at one moment."""
+    """Looks once a second, so that what waits is seen over time and not at one moment."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._watches: dict[str, Watch] = {}
+        self._topics: dict[str, Watch] = {}
+        self._stages: dict[str, Watch] = {}
         self._since = node.clock.monotonic()
 
     async def observe(self) -> None:
@@ -59,37 +88,56 @@ class Health:
         except Unavailable:
             return  # `log` is reported as down by `report`
         for topic in {at.topic for at in ends}:
-            self._look(f"topic {topic}", now, [(end, node.applied.next_offset(at)) for at, end in ends.items() if at.topic == topic])
-        stages: list[Stage | type[Stage]] = [*(runner.stage for runner in node.runners), *node.elsewhere]
-        for stage in stages:
-            name = stage.name
+            found = {at: (end, node.applied.next_offset(at)) for at, end in ends.items() if at.topic == topic}
+            self._topics.setdefault(topic, Watch(now)).observe(now, found)
+        for stage in self._every_stage():
             source = MEMORY.name if stage.follows else stage.source.name
-            reached = [(end, node.applied.next_offset(at, name)) for at, end in ends.items() if at.topic == source]
-            self._look(f"stage {name}", now, reached)
+            found = {at: (end, node.applied.next_offset(at, stage.name)) for at, end in ends.items() if at.topic == source}
+            self._stages.setdefault(stage.name, Watch(now)).observe(now, found)
 
-    def _look(self, part: str, now: float, pairs: list[tuple[int, int]]) -> None:
-        watch = self._watches.setdefault(part, Watch(now, now))
-        watch.observe(now, sum(reached for _, reached in pairs), sum(max(0, end - reached) for end, reached in pairs))
+    def _every_stage(self) -> list[Stage | type[Stage]]:
+        return [*(runner.stage for runner in self._node.runners), *self._node.elsewhere]
+
+    def _causes(self, topics: Mapping[str, dict[str, Any]], stages: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+        """By part a sentence, for the causes of what is behind or stuck: the materialiser alone when it is one, because how far the
+        stages are is read from what it applies; else the stages that do not wait for another one that is behind."""
+        late = {name: seen for name, seen in topics.items() if seen["state"] in RED}
+        if late:
+            states = {seen["state"] for seen in late.values()}
+            together = {
+                "state": "behind" if "behind" in states else "stuck",
+                "lag": sum(seen["lag"] for seen in late.values()),
+                "oldest_s": max(seen["oldest_s"] for seen in late.values()),
+            }
+            return {MATERIALISE: f"{sentence('the materialiser', together)} on {', '.join(late)}"}
+        slow = {
+            stage.name: stage.awaits | ({stage.follows} if stage.follows else set())
+            for stage in self._every_stage()
+            if stages.get(stage.name, {}).get("state") in RED
+        }
+        elsewhere = {stage.name for stage in self._node.elsewhere}
+        causes = {}
+        for name in sorted(name for name, awaited in slow.items() if awaited.isdisjoint(slow)):
+            waiting = sorted(other for other in slow if name in _upstream(other, slow))
+            others = f"; {', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for what it finds" if waiting else ""
+            causes[name] = sentence(f"stage {name}", stages[name]) + others + ("; another node has to run it" if name in elsewhere else "")
+        return causes
 
     async def report(self) -> dict[str, Any]:
         """Everything `thalweg status` shows; `status` is green or red, `problems` says why."""
         node, now = self._node, self._node.clock.monotonic()
         await self.observe()
-        parts = {
-            part: {"state": watch.state(now), "applied": watch.reached, "lag": watch.lag} for part, watch in sorted(self._watches.items())
-        }
-        elsewhere = {f"stage {stage.name}" for stage in node.elsewhere}
-        problems = [
-            f"{part} is {seen['state']} (lag {seen['lag']}{'; another node has to run it' if part in elsewhere else ''})"
-            for part, seen in parts.items()
-            if seen["state"] in ("behind", "stuck")
-        ]
+        behind_s = node.settings.behind_s
+        topics = {name: watch.report(now, behind_s) for name, watch in sorted(self._topics.items())}
+        stages = {name: watch.report(now, behind_s) for name, watch in sorted(self._stages.items())}
+        causes = self._causes(topics, stages)
+        problems = [*causes.values()]
         for runner in node.runners:
-            seen = parts.setdefault(f"stage {runner.stage.name}", {"applied": 0, "lag": 0})
+            seen = stages.setdefault(runner.stage.name, {"applied": 0, "lag": 0, "oldest_s": 0.0})
             if self._is_dead(runner, now):
                 seen["state"] = "dead"
                 problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
-            elif runner.waiting and seen["state"] in ("behind", "stuck"):
+            elif runner.waiting and runner.stage.name in causes:
                 problems.append(f"stage {runner.stage.name} waits: {runner.waiting}")
             elif runner.life == "starting":
                 seen["state"] = "starting"
@@ -116,9 +164,9 @@ class Health:
             "started_at": format_time(node.started_at),
             "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,
             "spaces": spaces,
-            "topics": {part.removeprefix("topic "): seen for part, seen in parts.items() if part.startswith("topic ")},
-            "stages": {runner.stage.name: parts.get(f"stage {runner.stage.name}", {}) | _runner_state(runner) for runner in node.runners}
-            | {stage.name: parts.get(f"stage {stage.name}", {}) for stage in node.elsewhere},
+            "topics": topics,
+            "stages": {runner.stage.name: stages[runner.stage.name] | _runner_state(runner) for runner in node.runners}
+            | {stage.name: stages.get(stage.name, {}) for stage in node.elsewhere},
             "materialiser": vars(node.materialiser.counters),
             "indexes": indexes,
             "dead_letters": await self._dead_letters(),
@@ -144,6 +192,12 @@ class Health:
             lambda cursor: cursor.execute("SELECT topic, count(*) FROM dead_letters GROUP BY topic ORDER BY topic").fetchall()
         )
         return dict(rows)
+
+
+def _upstream(stage: str, awaited: Mapping[str, Set[str]]) -> set[str]:
+    """All stages that one waits for, directly or by way of others."""
+    nearest = awaited.get(stage, set())
+    return {*nearest}.union(*(_upstream(other, awaited) for other in nearest))
 
 
 def _runner_state(runner: StageRunner) -> dict[str, Any]:

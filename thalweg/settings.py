@@ -56,6 +56,10 @@ class Settings:
     index_save_s: float = field(
         default=300.0, metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"}
     )
+    behind_s: float = field(
+        default=10.0,
+        metadata={"help": "seconds that a record may wait to be applied, or processed by a stage, before `thalweg status` is red"},
+    )
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
     valence_auto_capture: bool = field(
         default=False,
@@ -154,7 +158,7 @@ def _check(settings: Settings) -> None:
         refuse("log_level", "debug, info, warning, error")
     if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
         refuse("namespace", "1 to 128 printable characters")
-    for name in ("rate_limit", "write_wait_s", "idle_exit_s", "index_save_s"):
-        value = getattr(settings, name)
-        if not math.isfinite(value) or value < 0 or (name == "rate_limit" and not value):
-            refuse(name, "a number above 0" if name == "rate_limit" else "a number of seconds, 0 or above")
+    for name in ("rate_limit", "behind_s", "write_wait_s", "idle_exit_s", "index_save_s"):
+        value, is_above_0 = getattr(settings, name), name in ("rate_limit", "behind_s")
+        if not math.isfinite(value) or value < 0 or (is_above_0 and not value):
+            refuse(name, "a number above 0" if is_above_0 else "a number of seconds, 0 or above")
