@@ -25,6 +25,7 @@ from streams.positions import Position
 MAX_BYTES = 8 * 1024 * 1024
 MAX_NAMESPACE = 128
 MAX_ID = 512
+MAX_SHOWN = 80
 STRUCTURED = "application/cloudevents+json"
 _ATTRIBUTES = ("id", "source", "type", "specversion", "time", "subject", "datacontenttype", "dataschema")
 
@@ -110,7 +111,15 @@ def validate(event_type: str, data: Any, topic: str | None = None) -> None:
     if not validator.is_valid(data):
         error = next(iter(validator.iter_errors(data)))
         place = ".".join(map(str, error.instance_path)) or "data"
-        raise Poison(f"{event_type}: {place}: {error.message[:300]}")
+        raise Poison(f"{event_type}: {place}: {_mistake(error)}")
+
+
+def _mistake(error: Any) -> str:
+    """What is wrong; of a choice all that could be chosen, which the library's own message cuts to two."""
+    if error.kind.name != "enum":
+        return str(error.message[:300])
+    value, *accepted = (orjson.dumps(value).decode() for value in (error.instance, *error.kind.options))
+    return f"{value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + '…'} is not one of {', '.join(accepted)}"
 
 
 @cache

@@ -13,6 +13,7 @@ from streams.errors import Unavailable
 from streams.positions import Partition
 from streams.progress import MATERIALISE
 from streams.topics import MEMORY
+from thalweg.topics_command import missing_otlp_topics
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -144,6 +145,8 @@ class Health:
         log = await self._log_state()
         if log != "ok":
             problems.append(log)
+        if node.settings.otlp_topics and (absent := missing_otlp_topics(node.followed)):
+            problems.append(absent)
         full = low_sentence(node.settings.home)
         if full is not None:
             problems.append(full)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streams.codec import MAX_BYTES, decode, encode, encode_batch, fits, validate
 from streams.errors import Poison
-from streams.events import Event, wire_type
+from streams.events import Event, event_types, wire_type
 from streams.log.base import Headers, Outgoing, Record
 from streams.positions import Position
 from streams.topics import MEMORY, TELEMETRY
@@ -263,6 +263,24 @@ def test_validate_names_the_place_that_is_wrong() -> None:
     with pytest.raises(Poison, match=r"category"):
         validate(FRICTION, {"description": "slow", "category": "weather"})
     validate(FRICTION, {"description": "slow", "category": "tooling"}, MEMORY.name)
+
+
+@pytest.mark.parametrize(
+    "event_type, place, data",
+    [
+        (wire_type("talos.journal.written"), "category", {"content": "The river bends."}),
+        (FRICTION, "category", {"description": "The build is slow."}),
+        (wire_type("tool.invoked"), "outcome", {"tool": "reflect"}),
+        (wire_type("valence.belief.created"), "source_type", {"content": "The river bends."}),
+    ],
+)
+def test_a_value_that_is_none_of_the_choices_is_refused_with_every_choice(event_type: str, place: str, data: dict[str, Any]) -> None:
+    with pytest.raises(Poison) as refused:
+        validate(event_type, {**data, place: "something else " * 20})
+    said = refused.value.message
+    choices = event_types()[event_type].schema["properties"][place]["enum"]
+    assert said.startswith(f'{event_type}: {place}: "something else') and len(said) < 400
+    assert said.endswith("is not one of " + ", ".join(orjson.dumps(choice).decode() for choice in choices)) and len(choices) > 3
 
 
 def test_a_record_fits_when_it_would_be_accepted_back() -> None:
