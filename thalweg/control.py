@@ -1,4 +1,4 @@
-"""What the command line asks of a running node: one JSON object over the node's socket, one back."""
+"""What the command line asks of a running node: one JSON object over the control socket, one back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.agreement import agreement_report
 from thalweg.importing import reread
-from thalweg.paths import socket_path
+from thalweg.paths import control_path
 from thalweg.searching import search_node, why_node
 
 if TYPE_CHECKING:
@@ -274,11 +274,11 @@ def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) 
 
     Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not answer or ends meanwhile.
     """
-    request = {"thalweg": "control", "command": command, "timeout_s": timeout_s * ANSWER_SHARE, **arguments}
+    request = {"command": command, "timeout_s": timeout_s * ANSWER_SHARE, **arguments}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         try:
-            connection.connect(str(socket_path(home)))
+            connection.connect(str(control_path(home)))
         except OSError:
             raise NotRunning(f"No node runs on {home}.") from None
         try:

@@ -26,7 +26,7 @@ from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, T
 from streams.positions import Partition
 from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control import NotRunning, ask
-from thalweg.paths import socket_path
+from thalweg.paths import control_path, socket_path
 from thalweg.settings import Settings
 from thalweg.topics_command import missing_otlp_topics
 
@@ -69,7 +69,7 @@ def examine(settings: Settings) -> list[Check]:
         ("data directory", lambda: _directory(settings.home), "Choose a directory of your own with THALWEG_HOME."),
         ("owner", lambda: _owner(settings.home), "End the process that is named, or choose another THALWEG_HOME."),
         ("space", lambda: _space(settings.home), "`thalweg reembed` says which spaces there are."),
-        ("socket", lambda: _socket(settings.home), "Choose a shorter THALWEG_HOME."),
+        ("sockets", lambda: _sockets(settings.home), "Choose a shorter THALWEG_HOME."),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
         ("otlp topics", lambda: _otlp_topics(settings), "`thalweg topics create --otlp`"),
         ("clock", lambda: _clock(settings.home), "Set the system's clock."),
@@ -262,12 +262,13 @@ def _space(home: Path) -> str:
     return f"{spaces['live'] or 'none'} answers{how_far}"
 
 
-def _socket(home: Path) -> str:
-    path = socket_path(home)
-    if path.exists():
-        mode = path.stat().st_mode & 0o777
-        _require(mode & 0o077 == 0, f"{path} is open to other users ({mode:03o}).")
-    return str(path)
+def _sockets(home: Path) -> str:
+    paths = [socket_path(home), control_path(home)]
+    for path in paths:
+        if path.exists():
+            mode = path.stat().st_mode & 0o777
+            _require(mode & 0o077 == 0, f"{path} is open to other users ({mode:03o}).")
+    return f"{paths[0]} for agents, {paths[1].name} for the command line"
 
 
 def _log(settings: Settings) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
+import contextlib
+import functools
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from processors.stages.stage import Stage, StageRunner
 from storage.disk import low_sentence
+from streams.backlog import Backlog, LogEnds
 from streams.clock import format_time
 from streams.errors import Unavailable
 from streams.positions import Partition
@@ -20,50 +22,33 @@ if TYPE_CHECKING:
 
 RED = ("behind", "stuck")
 START_S = 30.0
-STEPS = 60
-"""Since when the oldest record waits is known to within this part of its age."""
 
 
 class Watch:
-    """How far a part is on its partitions, since when its oldest record waits, and when it last moved."""
+    """How far a part is, what it lacks, and when it last moved."""
 
     def __init__(self, now: float) -> None:
-        self.applied = 0
-        self.lag = 0
+        self._applied = 0
+        self._lacking = Backlog()
         self._moved_at = now
-        self._seen: dict[Partition, deque[tuple[float, int]]] = {}
-        """Of each partition, ends beyond what is reached, and when each was first seen: clocks of producers say nothing here."""
 
-    def observe(self, now: float, found: Mapping[Partition, tuple[int, int]]) -> None:
-        """`found`: where each partition ends, and how far the part is there."""
-        applied = sum(reached for _, reached in found.values())
-        if applied != self.applied:
+    def observe(self, now: float, applied: int, lacking: Backlog) -> None:
+        if applied != self._applied:
             self._moved_at = now
-        self.applied = applied
-        self.lag = sum(max(0, end - reached) for end, reached in found.values())
-        for at, (end, reached) in found.items():
-            seen = self._seen.setdefault(at, deque())
-            while seen and seen[0][1] <= reached:
-                seen.popleft()
-            if end > reached and (not seen or (end > seen[-1][1] and now - seen[-1][0] >= (now - seen[0][0]) / STEPS)):
-                seen.append((now, end))
-
-    def oldest_s(self, now: float) -> float:
-        """For how long the oldest record that is not applied, or not processed, has been seen on the log; 0 when there is none."""
-        return max((now - seen[0][0] for seen in self._seen.values() if seen), default=0.0)
+        self._applied, self._lacking = applied, lacking
 
     def state(self, now: float, behind_s: float) -> str:
         """ok, working (nothing waits for `behind_s`), behind (something does, but the part moves) or stuck (and it did not move either)."""
-        if self.lag == 0:
+        if self._lacking.records == 0:
             return "ok"
-        if self.oldest_s(now) < behind_s:
+        if self._lacking.seconds < behind_s:
             return "working"
         return "behind" if now - self._moved_at < behind_s else "stuck"
 
     def report(self, now: float, behind_s: float) -> dict[str, Any]:
-        """For `thalweg status`."""
-        state = self.state(now, behind_s)
-        return {"state": state, "applied": self.applied, "lag": self.lag, "oldest_s": round(self.oldest_s(now), 1)}
+        """For `thalweg status`: `lag` in records, `oldest_s` since the oldest of them was first seen on the log."""
+        lag, seconds = self._lacking
+        return {"state": self.state(now, behind_s), "applied": self._applied, "lag": lag, "oldest_s": round(seconds, 1)}
 
 
 def sentence(part: str, seen: Mapping[str, Any]) -> str:
@@ -80,21 +65,24 @@ class Health:
         self._topics: dict[str, Watch] = {}
         self._stages: dict[str, Watch] = {}
         self._since = node.clock.monotonic()
+        self.log_ends = LogEnds()
+        """What tells how far any reader of the log is behind: the store here, a stage by its marks."""
 
     async def observe(self) -> None:
         """Compare the ends of the log with what is applied and with what each stage has processed."""
         node, now = self._node, self._node.clock.monotonic()
-        try:
-            ends = await node.log.end_offsets(node.followed)
-        except Unavailable:
-            return  # `log` is reported as down by `report`
-        for topic in {at.topic for at in ends}:
-            found = {at: (end, node.applied.next_offset(at)) for at, end in ends.items() if at.topic == topic}
-            self._topics.setdefault(topic, Watch(now)).observe(now, found)
+        with contextlib.suppress(Unavailable):  # `log` is reported as down by `report`
+            self.log_ends.observe(await node.log.end_offsets(node.followed), now)
+        applied, processed = node.applied.all(), node.applied.stages()
+        for topic in node.followed:
+            reached = sum(offset for at, offset in applied.items() if at.topic == topic)
+            lacking = self.log_ends.backlog(node.applied.next_offset, now, topic=topic)
+            self._topics.setdefault(topic, Watch(now)).observe(now, reached, lacking)
         for stage in self._every_stage():
-            source = MEMORY.name if stage.follows else stage.source.name
-            found = {at: (end, node.applied.next_offset(at, stage.name)) for at, end in ends.items() if at.topic == source}
-            self._stages.setdefault(stage.name, Watch(now)).observe(now, found)
+            name, source = stage.name, MEMORY.name if stage.follows else stage.source.name
+            reached = sum(offset for (other, at), offset in processed.items() if (other, at.topic) == (name, source))
+            lacking = self.log_ends.backlog(functools.partial(node.applied.next_offset, stage=name), now, topic=source)
+            self._stages.setdefault(name, Watch(now)).observe(now, reached, lacking)
 
     def _every_stage(self) -> list[Stage | type[Stage]]:
         return [*(runner.stage for runner in self._node.runners), *self._node.elsewhere]
@@ -123,6 +111,15 @@ class Health:
             others = f"; {', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for what it finds" if waiting else ""
             causes[name] = sentence(f"stage {name}", stages[name]) + others + ("; another node has to run it" if name in elsewhere else "")
         return causes
+
+    def backlog(self) -> Backlog:
+        """What the store lacks of the log as it was seen last, at most a second ago."""
+        return self.log_ends.backlog(self._node.applied.next_offset, self._node.clock.monotonic(), age_at_start=self._age_at_start)
+
+    def _age_at_start(self, at: Partition) -> float | None:
+        """The oldest record that is lacking is about as old as the last one that was applied."""
+        written_ms = self._node.materialiser.written_ms.get(at, 0)
+        return None if written_ms <= 0 else self._node.clock.now().timestamp() - written_ms / 1000
 
     async def report(self) -> dict[str, Any]:
         """Everything `thalweg status` shows; `status` is green or red, `problems` says why."""

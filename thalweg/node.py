@@ -51,10 +51,11 @@ from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.cognitive import configured
 from thalweg.control import handle
+from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.parts import Parts
-from thalweg.paths import make_home, socket_path
+from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
@@ -240,7 +241,8 @@ class Node(Parts):
         self.health = Health(self)
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
-        self.socket = SocketServer(socket_path(settings.home), server, functools.partial(handle, self), self.clock)
+        self.socket = SocketServer(socket_path(settings.home), server, self.clock)
+        self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
             host, port, token = settings.http_address
             hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
@@ -249,8 +251,11 @@ class Node(Parts):
             http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
             await http.start()
             self._closers.append(http.stop)
-        await self.socket.start()  # last: who connects finds everything ready
-        self._closers.append(self.socket.stop)
+        for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
+            self._closers.append(door.stop)
+            door.listen()
+        await self.control.start()
+        await self.socket.start()
 
     async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, bool]:
         """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for

@@ -11,23 +11,22 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from mcp.server import Server
-
-from mcp_ingress.socket import SocketServer
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.stage import Stage, StageRunner
 from storage.database import give_up, own_directory
+from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock, format_time
 from streams.errors import Refused, Unavailable
 from streams.log import open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, with_partitions
+from thalweg.control_server import ControlServer
 from thalweg.health import RED, START_S, Watch, sentence
 from thalweg.parts import Parts
-from thalweg.paths import make_home, socket_path
+from thalweg.paths import control_path, make_home
 from thalweg.settings import Settings
 from thalweg.stage_apps import GROUP, run_stages
 
@@ -53,7 +52,7 @@ class Worker(Parts):
         self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
         self.started_at = self.clock.now()
         self._since = self.clock.monotonic()
-        self._watch = Watch(self._since)
+        self._log_ends, self._watch = LogEnds(), Watch(self._since)
         model = Path(settings.model_path) if settings.model_path else None
         self.embedder = await asyncio.to_thread(
             load_embedder, settings.embedder, cache_dir=settings.home / "models", model_path=model, threads=settings.embed_threads
@@ -65,7 +64,7 @@ class Worker(Parts):
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in stages]
         self._guard("stages", run_stages(settings, self.log, self.runners, self._closers))
         self._guard("observation", self._observe())
-        control = SocketServer(socket_path(settings.home), Server("thalweg-worker"), self._control, self.clock)
+        control = ControlServer(control_path(settings.home), self._control)
         await control.start()
         self._closers.append(control.stop)
 
@@ -81,7 +80,9 @@ class Worker(Parts):
             committed: dict[Partition, int] = await self.log.committed(GROUP, [MEMORY.name])
         except Unavailable as error:
             return f"the log is down: {error.message}"
-        self._watch.observe(self.clock.monotonic(), {at: (end, committed.get(at, 0)) for at, end in ends.items()})
+        now = self.clock.monotonic()
+        self._log_ends.observe(ends, now)
+        self._watch.observe(now, sum(committed.values()), self._log_ends.backlog(lambda at: committed.get(at, 0), now))
         return None
 
     async def _control(self, request: dict[str, Any]) -> dict[str, Any]:

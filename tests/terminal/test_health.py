@@ -17,6 +17,7 @@ from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.patterns import Patterns
 from storage.applied import AppliedPositions
+from streams.backlog import Backlog
 from streams.log import Log, Outgoing, open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, Topic
@@ -24,7 +25,6 @@ from tests.kafka.rig.shared import require_rig, shared_broker
 from thalweg.health import Health, Watch
 
 BEHIND_S = 10.0
-AT, OTHER = Partition("t", 0), Partition("t", 1)
 
 
 @pytest_asyncio.fixture(params=["sqlite", pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.timeout(300)])])
@@ -126,29 +126,10 @@ async def test_a_materialiser_that_is_behind_is_the_cause_and_no_stage_is_accuse
     assert seen.causes() == [f"the materialiser is behind: 3 records wait, the oldest for 10 s on {topic.name}"]
 
 
-def test_the_age_is_that_of_the_oldest_record_of_any_partition() -> None:
-    watch = Watch(0.0)
-    watch.observe(0.0, {AT: (5, 5), OTHER: (3, 3)})
-    watch.observe(1.0, {AT: (6, 5), OTHER: (3, 3)})
-    watch.observe(4.0, {AT: (9, 5), OTHER: (8, 3)})
-    assert (watch.lag, watch.oldest_s(6.0)) == (9, 5.0)
-    watch.observe(6.0, {AT: (9, 6), OTHER: (8, 3)})
-    assert watch.oldest_s(6.0) == 2.0  # the first one is applied; those of the fourth second are the oldest now
-    watch.observe(7.0, {AT: (9, 9), OTHER: (8, 8)})
-    assert (watch.lag, watch.oldest_s(9.0), watch.state(9.0, BEHIND_S)) == (0, 0.0, "ok")
-
-
 def test_what_waits_too_long_is_behind_while_the_part_moves_and_stuck_when_it_does_not() -> None:
     watch = Watch(0.0)
     for second in range(30):
-        watch.observe(float(second), {AT: (100, second if second < 15 else 15)})
-    assert [watch.state(now, BEHIND_S) for now in (9.9, 10.0, 24.9, 25.0)] == ["working", "behind", "behind", "stuck"]
-
-
-def test_a_backlog_of_days_is_remembered_in_a_few_steps() -> None:
-    watch = Watch(0.0)
-    for second in range(50_000):
-        watch.observe(float(second), {AT: (second + 1, 0)})
-    assert watch.oldest_s(50_000.0) == 50_000.0 and len(watch._seen[AT]) < 1000
-    watch.observe(50_000.0, {AT: (50_001, 25_000)})
-    assert watch.oldest_s(50_000.0) == pytest.approx(25_000, rel=0.05)
+        watch.observe(float(second), min(second, 15), Backlog(100, float(second)))
+        if second == 9:
+            assert watch.state(9.0, BEHIND_S) == "working"
+    assert [watch.state(now, BEHIND_S) for now in (24.9, 25.0)] == ["behind", "stuck"]

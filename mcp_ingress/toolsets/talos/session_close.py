@@ -11,6 +11,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import SessionCounters, count_session
+from processors.talos.identifiers import wordless_id
 from streams.errors import Unavailable
 from streams.topics import MEMORY, TELEMETRY
 
@@ -69,7 +70,7 @@ def _telemetry(
         ended |= {name: getattr(counters, name) for name in names}
     events = [answers.telemetry(call, "session.end", session_id, ended)]
     if result is not None and goal_achieved is not None:
-        change = {"goal.id": result["goal_id"], "goal.from": "active", "goal.to": "achieved" if goal_achieved else "abandoned"}
+        change = {"goal.id": wordless_id(result["goal_id"]), "goal.from": "active", "goal.to": "achieved" if goal_achieved else "abandoned"}
         events.append(answers.telemetry(call, "goal.status_change", session_id, change | {"goal.scope": "session"}))
     return events
 
