@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import SettingsError
+from thalweg import last_node
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
@@ -25,7 +26,12 @@ class Settings:
     """Every setting; the field's metadata says what it means."""
 
     home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
-    broker: str = field(default="", metadata={"help": "sqlite:///path/log.db (default: log.db in the data directory) or kafka://host:port"})
+    broker: str = field(
+        default="",
+        metadata={
+            "help": "sqlite:///path/log.db or kafka://host:port (default: the log of the data directory's last node, else log.db there)"
+        },
+    )
     role: str = field(
         default="all",
         metadata={
@@ -94,12 +100,15 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
     environ = os.environ if environ is None else environ
     given = {name: value for name, value in flags.items() if value is not None}
     home = given.get("home") or environ.get("THALWEG_HOME")
-    values: dict[str, Any] = _from_file(Path(home) if home else _default_home())
+    place = Path(home).expanduser() if home else _default_home()
+    values: dict[str, Any] = _from_file(place)
     for spec in fields(Settings):
         variable = f"THALWEG_{spec.name.upper()}"
         if variable in environ:
             values[spec.name] = environ[variable]
     values.update(given)
+    if "broker" not in values:
+        values["broker"] = last_node.read(place).get("broker", "")
     if any(environ.get(name) for name in ("SURR_EMBED_MODEL", "SURR_EMBED_PROVIDER")):
         from thalweg.embedder_names import embedder_of  # the pump, which must be quick, reads settings too
 
