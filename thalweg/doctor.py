@@ -26,6 +26,7 @@ from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, T
 from streams.positions import Partition
 from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control import NotRunning, ask
+from thalweg.health import misplaced_sentence
 from thalweg.paths import control_path, socket_path
 from thalweg.settings import Settings
 from thalweg.topics_command import missing_otlp_topics
@@ -71,6 +72,7 @@ def examine(settings: Settings) -> list[Check]:
         ("space", lambda: _space(settings.home), "`thalweg reembed` says which spaces there are."),
         ("sockets", lambda: _sockets(settings.home), "Choose a shorter THALWEG_HOME."),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
+        ("producers", lambda: _producers(settings.home), "docs/producers.md has the setting for each client's language."),
         ("otlp topics", lambda: _otlp_topics(settings), "`thalweg topics create --otlp`"),
         ("clock", lambda: _clock(settings.home), "Set the system's clock."),
     ]
@@ -281,6 +283,18 @@ def _log(settings: Settings) -> str:
         name, count = min(other.items())
         raise Unsound(f"The topic {name} has {count} partitions, the setting says {settings.partitions}: it cannot be changed later.")
     return f"{settings.broker_url} answers; {f'{len(counts)} topics of {settings.partitions} partitions' if counts else 'no topics yet'}"
+
+
+def _producers(home: Path) -> str:
+    """Whether every producer puts its records on the partitions of their keys; only a running node knows."""
+    try:
+        found = ask(home, "status", timeout_s=10.0).get("misplaced", [])
+    except NotRunning:
+        return "no node runs"
+    recent = [misplaced_sentence(producer) for producer in found if producer["is_recent"]]
+    _require(not recent, "; ".join(recent) + ".")
+    former = ", ".join(f"{producer['records']} records of {producer['source']}" for producer in found)
+    return f"{former} lie on other partitions than their keys', none of them new" if former else "every record lies where its key belongs"
 
 
 def _otlp_topics(settings: Settings) -> str:

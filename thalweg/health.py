@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 RED = ("behind", "stuck")
 START_S = 30.0
+RECENT_S = 3600.0
+"""For so long a producer whose record lay on a wrong partition is a problem of now."""
+SOURCES_SHOWN = 10
+_MISPLACED = "SELECT source, sum(records) FROM misplaced_records GROUP BY source ORDER BY list_contains(?, source) DESC, 2 DESC, 1 LIMIT ?"
 
 
 class Watch:
@@ -149,6 +153,8 @@ class Health:
             problems.append(full)
         if not node.gateway.spool.is_empty:
             problems.append("writes are spooled: the log did not take them")
+        misplaced = await self._misplaced(now)
+        problems += [misplaced_sentence(found) for found in misplaced if found["is_recent"]]
         indexes = node.indexes.state()
         problems += [f"the {name} index is {state}" for name, state in _index_states(indexes).items() if state not in ("ready", "none")]
         spaces = await node.spaces.status()
@@ -170,6 +176,7 @@ class Health:
             "materialiser": vars(node.materialiser.counters),
             "indexes": indexes,
             "dead_letters": await self._dead_letters(),
+            "misplaced": misplaced,
             "door": node.door.status(),
             "clients": node.socket.clients,
         }
@@ -187,6 +194,12 @@ class Health:
             return f"the log is down: {error.message}"
         return "ok"
 
+    async def _misplaced(self, now: float) -> list[dict[str, Any]]:
+        """Sources of records on other partitions than their keys', those of now first, then those of most."""
+        recent = [source for source, at in self._node.materialiser.misplaced_at.items() if now - at < RECENT_S]
+        rows = await self._node.reader.run(lambda cursor: cursor.execute(_MISPLACED, [recent, SOURCES_SHOWN]).fetchall())
+        return [{"source": source, "records": int(count), "is_recent": source in recent} for source, count in rows]
+
     async def _dead_letters(self) -> dict[str, int]:
         rows = await self._node.reader.run(
             lambda cursor: cursor.execute("SELECT topic, count(*) FROM dead_letters GROUP BY topic ORDER BY topic").fetchall()
@@ -198,6 +211,14 @@ def _upstream(stage: str, awaited: Mapping[str, Set[str]]) -> set[str]:
     """All stages that one waits for, directly or by way of others."""
     nearest = awaited.get(stage, set())
     return {*nearest}.union(*(_upstream(other, awaited) for other in nearest))
+
+
+def misplaced_sentence(found: Mapping[str, Any]) -> str:
+    """Whose records lie on other partitions than their keys', and what to do about it."""
+    return (
+        f"the producer {found['source']} puts records on other partitions than their keys' ({found['records']} so far): they are applied, but "
+        "not in order with the others of their namespace. Set its partitioner to Kafka's murmur2: docs/producers.md says how in each language"
+    )
 
 
 def _runner_state(runner: StageRunner) -> dict[str, Any]:

@@ -164,6 +164,9 @@ def show_status(report: dict[str, Any]) -> None:
     model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
     if building := report["spaces"]["building"]:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
+    for found in report["misplaced"]:
+        if not found["is_recent"]:
+            out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
     letters = sum(report["dead_letters"].values())
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
     out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")

@@ -38,6 +38,7 @@ KEYED = {
     "spaces": "space",
     "live_spaces": "kind",
     "dead_letters": "dead_letter_id",
+    "misplaced_records": "(namespace, source, topic)",
     "tool_calls": "(namespace, tool_call_id)",
     "talos_names": "(namespace, label, name)",
     "telemetry_names": "(namespace, label, name)",
