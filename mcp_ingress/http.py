@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_ingress.analysts import SqlEndpoint
+from mcp_ingress.analysts import DISABLED, SqlEndpoint
 from mcp_ingress.calls import Principal
 from mcp_ingress.limits import PAUSE_S, RateLimits
 from streams.errors import SettingsError
@@ -59,7 +59,7 @@ class HttpServer:
             stateless_http=True,
             max_request_body_size=MAX_BODY,
             transport_security=security,
-            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), *([analysts.route(security)] if analysts else [])],
+            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route(security) if analysts else DISABLED],
         )
         config = uvicorn.Config(
             _Authenticated(app, principal, token, limits),

@@ -125,7 +125,15 @@ def validate(event_type: str, data: Any, topic: str | None = None) -> None:
     if not validator.is_valid(data):
         error = next(iter(validator.iter_errors(data)))
         place = ".".join(map(str, error.instance_path)) or "data"
-        raise Poison(f"{event_type}: {shown(place)}: {shown(error.message, 300)}")
+        raise Poison(f"{event_type}: {shown(place)}: {_mistake(error)}")
+
+
+def _mistake(error: Any) -> str:
+    """What is wrong; of a choice all that could be chosen, which the library's own message cuts to two."""
+    if error.kind.name != "enum":
+        return shown(error.message, 300)
+    accepted = ", ".join(orjson.dumps(value).decode() for value in error.kind.options)
+    return f"{shown(orjson.dumps(error.instance).decode())} is not one of {accepted}"
 
 
 @cache

@@ -63,6 +63,7 @@ from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
+from thalweg.topics_command import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
@@ -186,6 +187,8 @@ class Node(Parts):
         if not self.settings.otlp_topics:
             return []
         existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        if absent := missing_otlp_topics(existing):
+            logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
 
     async def _look_for_topics(self) -> None:

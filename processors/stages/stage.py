@@ -56,6 +56,8 @@ class Stage(ABC):
     """Stages that wait for this one: who waits for one of them waits for this one too."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
+    awaits: ClassVar[frozenset[str]] = frozenset()
+    """Stages whose facts this one waits for in the store: when they are behind, so is it."""
     needs_store: ClassVar[bool] = False
     """Whether it asks the store; such a stage runs in a process that has one, the others anywhere."""
     largest: int = RECORD_BYTES - ENVELOPE_BYTES
