@@ -22,6 +22,7 @@ class DeadLetter:
     """Why a record could not be applied. `id` is a function of its place and stage: a repeat is the same letter.
 
     What never lay on a topic (a line of an imported file) has no place of its own: `identity`, made of its content, stands in.
+    `index` is the place of an observation in its record's array, which is buried alone.
     """
 
     position: Position
@@ -32,10 +33,12 @@ class DeadLetter:
     error_message: str
     first_failed_at: datetime
     identity: str | None = None
+    index: int | None = None
 
     @property
     def id(self) -> str:
-        return derived_id("dead-letter", self.identity or str(self.position), self.stage)
+        place = str(self.position) if self.index is None else f"{self.position}#{self.index}"
+        return derived_id("dead-letter", self.identity or place, self.stage)
 
 
 def bury(record: Record, letter: DeadLetter) -> Outgoing:
@@ -53,6 +56,8 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
     }
     if letter.identity is not None:
         ours["identity"] = letter.identity
+    if letter.index is not None:
+        ours["index"] = str(letter.index)
     kept = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
     headers = kept + tuple((PREFIX + name, value.encode("utf-8", "replace")) for name, value in ours.items())
     return Outgoing(record.topic + DLQ_SUFFIX, record.key, record.value, headers, record.partition)
@@ -70,6 +75,7 @@ def read_letter(record: Record) -> DeadLetter:
         error_message=ours["error.message"],
         first_failed_at=parse_time(ours["first_failed_at"]),
         identity=ours.get("identity"),
+        index=int(ours["index"]) if "index" in ours else None,
     )
 
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from storage.applied import AppliedPositions
 from streams.clock import Clock
-from streams.codec import STRUCTURED, decode, encode, encode_batch
+from streams.codec import STRUCTURED, decode, encode, encode_batch, observation_alone
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
@@ -137,7 +137,7 @@ class StageRunner:
         try:
             return [logged for logged in decode(record) if logged.event.type in self.stage.accepts]
         except Poison:
-            return []  # the materialiser buries it; one dead letter a record is enough
+            return []  # the materialiser buries it
 
     async def _derive(self, events: Sequence[LoggedEvent], records: dict[Position, Record]) -> tuple[list[Event], list[Outgoing]]:
         """All facts of the events; when that fails, one event at a time, so that one bad event stays alone."""
@@ -156,7 +156,8 @@ class StageRunner:
                 facts.extend(await self._retried(logged))
                 self._failures = 0
             except Exception as error:
-                letters.append(bury(records[logged.position], self._letter(logged, error)))
+                alone = observation_alone(records[logged.position], logged.index)
+                letters.append(bury(alone or records[logged.position], self._letter(logged, error, logged.index if alone else None)))
                 self._fail(error)
         return facts, letters
 
@@ -182,8 +183,9 @@ class StageRunner:
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
-    def _letter(self, logged: LoggedEvent, error: Exception) -> DeadLetter:
-        return DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, type(error).__name__, str(error), self.clock.now())
+    def _letter(self, logged: LoggedEvent, error: Exception, index: int | None) -> DeadLetter:
+        reason = type(error).__name__, str(error)
+        return DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, *reason, self.clock.now(), index=index)
 
     def _fail(self, error: Exception) -> None:
         self.buried += 1
