@@ -14,8 +14,8 @@ from typing import Any
 from processors.otlp_records import decode_otlp, is_otlp
 from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, reducers
 from storage.writer import Changes, Writer
-from streams.codec import check_readable, decode, observation_alone
-from streams.dlq import DeadLetter, read_letter
+from streams.codec import check_readable, decode, observation_alone, source_and_type
+from streams.dlq import DeadLetter, first_letter, read_letter
 from streams.event_types.telemetry import TALOS_EVENTS
 from streams.events import LoggedEvent, wire_type
 from streams.failpoints import hit
@@ -295,6 +295,7 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
     key = (letter.id,)
     if overlay.get("dead_letters", key) is not None:
         return
+    source, event_type = source_and_type(record)
     overlay.put(
         "dead_letters",
         key,
@@ -309,6 +310,10 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
             "error_message": letter.error_message,
             "first_failed_at": at(letter.first_failed_at),
             "record_key": None if record.key is None else record.key.decode("utf-8", "replace"),
+            "observation": letter.index,
+            "source": source,
+            "event_type": event_type,
+            "replay_of": first_letter(record),
             "value_bytes": len(record.value or b""),
             "dlq_topic": record.topic,
             "dlq_partition": record.partition,

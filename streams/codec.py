@@ -120,6 +120,23 @@ def observation_alone(record: Record, index: int) -> Record | None:
     return replace(record, value=orjson.dumps({**body, "data": [item]} if structured else [item]))
 
 
+def source_and_type(record: Record) -> tuple[str | None, str | None]:
+    """The CloudEvents source and type that a record names, whatever else is wrong with it; None what it does not name."""
+    named: Mapping[str, Any] = {name.lower().removeprefix("ce_"): value for name, value in record.headers}
+    if _is_structured(named):
+        try:
+            body = orjson.loads(record.value or b"")
+        except orjson.JSONDecodeError:
+            body = None
+        named = body if isinstance(body, dict) else {}
+    found = []
+    for name in ("source", "type"):
+        value = named.get(name)
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        found.append(text[:MAX_ID] if isinstance(text, str) and text else None)
+    return found[0], found[1]
+
+
 def _is_structured(headers: Mapping[str, Any]) -> bool:
     """By the content type; `headers` by their names in lower case, with bytes or texts."""
     given = headers.get("content-type") or ""

@@ -15,6 +15,8 @@ from streams.positions import Position
 from streams.topics import DLQ_SUFFIX
 
 PREFIX = "dlq."
+REPLAY_OF = "thalweg-replay-of"
+"""Header of a record that was replayed: the id of its first dead letter, so that failing again is the same letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,15 @@ def read_letter(record: Record) -> DeadLetter:
     )
 
 
+def first_letter(record: Record) -> str | None:
+    """The id of the letter whose replay this record is; None when it is not a replay."""
+    return next((value.decode("utf-8", "replace") for name, value in record.headers if name == REPLAY_OF), None)
+
+
 def exhume(record: Record) -> Outgoing:
-    """The original record again, for its original topic, without our headers."""
+    """The original record again, for its original topic, without our headers but the one that says whose replay it is."""
     letter = read_letter(record)
     headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
+    if first_letter(record) is None:
+        headers = (*headers, (REPLAY_OF, letter.id.encode()))
     return Outgoing(letter.position.topic, record.key, record.value, headers, letter.position.partition)

@@ -12,6 +12,7 @@ from streams.clock import format_time
 from streams.errors import Unavailable
 from streams.positions import Partition
 from streams.topics import MEMORY
+from thalweg.dead_letters import count_states
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -135,7 +136,7 @@ class Health:
             | {stage.name: parts.get(f"stage {stage.name}", {}) for stage in node.elsewhere},
             "materialiser": vars(node.materialiser.counters),
             "indexes": indexes,
-            "dead_letters": await self._dead_letters(),
+            "dead_letters": await node.reader.run(count_states),
             "door": node.door.status(),
             "clients": node.socket.clients,
         }
@@ -152,12 +153,6 @@ class Health:
         except Unavailable as error:
             return f"the log is down: {error.message}"
         return "ok"
-
-    async def _dead_letters(self) -> dict[str, int]:
-        rows = await self._node.reader.run(
-            lambda cursor: cursor.execute("SELECT topic, count(*) FROM dead_letters GROUP BY topic ORDER BY topic").fetchall()
-        )
-        return dict(rows)
 
 
 def _runner_state(runner: StageRunner) -> dict[str, Any]:

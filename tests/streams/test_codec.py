@@ -239,7 +239,11 @@ REJECTED = {
 def test_one_bad_observation_of_an_array_is_rejected_with_its_place_and_the_others_stand(
     item: bytes, reason: str, in_structured_mode: bool
 ) -> None:
-    items = b"[%s, %s, %s]" % (orjson.dumps({"data": orjson.loads(GOOD.value or b"")}), item, orjson.dumps({"id": "z", "data": orjson.loads(GOOD.value or b"")}))
+    items = b"[%s, %s, %s]" % (
+        orjson.dumps({"data": orjson.loads(GOOD.value or b"")}),
+        item,
+        orjson.dumps({"id": "z", "data": orjson.loads(GOOD.value or b"")}),
+    )
     out = with_value(items)
     if in_structured_mode:
         attributes = b'{"id": "e", "source": "s", "type": "%s", "data": ' % FRICTION.encode()
