@@ -17,11 +17,14 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
+from mcp_ingress.refused import publish_or_bury
 from streams.errors import LogUnavailable
 from streams.log.base import Log, Outgoing
 
 MAX_BYTES = 256 * 1024 * 1024
 DRAIN_BYTES = 4 * 1024 * 1024
+REFUSED = "refused"
+"""The folder beside it for what neither the log nor its dead letters take."""
 _FRAME = struct.Struct(">II")
 _RECORDS = msgspec.msgpack.Decoder(list[Outgoing])
 Result = TypeVar("Result")
@@ -53,7 +56,7 @@ class Spool:
         await asyncio.to_thread(self._append, _FRAME.pack(len(body), zlib.crc32(body)) + body)
 
     async def drain(self, log: Log) -> int:
-        """Publish everything in order, then empty the file; returns how many records went.
+        """Publish everything in order, then empty the file; returns how many records went. What the log will never take is a dead letter.
 
         Raises LogUnavailable when the log still does not answer; the file is then as it was.
         """
@@ -62,7 +65,7 @@ class Spool:
             while True:
                 records, end = await asyncio.to_thread(self._read, offset)
                 if records:
-                    await log.publish(records)
+                    await publish_or_bury(log, records, self.path.with_name(REFUSED))
                     sent += len(records)
                     offset = end
                 elif await asyncio.to_thread(self._empty_if_at, offset):

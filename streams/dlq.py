@@ -77,4 +77,5 @@ def exhume(record: Record) -> Outgoing:
     """The original record again, for its original topic, without our headers."""
     letter = read_letter(record)
     headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
-    return Outgoing(letter.position.topic, record.key, record.value, headers, letter.position.partition)
+    partition = letter.position.partition if letter.identity is None else None  # what never lay there goes where its key says
+    return Outgoing(letter.position.topic, record.key, record.value, headers, partition)
