@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from streams.errors import SettingsError
+from streams.files import make_directory
 
 RUNTIME = "/tmp"
 MAX_SOCKET_PATH = 100
@@ -18,7 +19,7 @@ MAX_SOCKET_PATH = 100
 def make_home(home: Path) -> None:
     """The data directory, for its owner alone. Raises SettingsError when it cannot be made or written to."""
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(home, 0o700)
     except OSError as error:
         raise SettingsError(unusable_home(home, error)) from None
     if not os.access(home, os.W_OK | os.X_OK):
