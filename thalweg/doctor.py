@@ -6,8 +6,10 @@ It changes nothing in the data directory: what a check has to write goes to a te
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import time
@@ -27,7 +29,7 @@ from streams.positions import Partition
 from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control import NotRunning, ask
 from thalweg.health import misplaced_sentence
-from thalweg.paths import control_path, socket_path
+from thalweg.paths import OTHERS, control_path, socket_path
 from thalweg.settings import Settings
 from thalweg.topics_command import missing_otlp_topics
 
@@ -231,6 +233,11 @@ def _directory(home: Path) -> str:
     """Whether files can be made there, or where it will be made; and whether there is room."""
     there = next(place for place in (home, *home.parents) if place.exists())
     _require(there.is_dir(), f"{there} is a file.")
+    if there == home:
+        status = home.stat()
+        _require(status.st_uid == os.geteuid(), f"{home} belongs to another user, with the id {status.st_uid}.")
+        rights = stat.S_IMODE(status.st_mode)
+        _require(not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it.")
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -269,7 +276,7 @@ def _sockets(home: Path) -> str:
     for path in paths:
         if path.exists():
             mode = path.stat().st_mode & 0o777
-            _require(mode & 0o077 == 0, f"{path} is open to other users ({mode:03o}).")
+            _require(mode & OTHERS == 0, f"{path} is open to other users ({mode:03o}).")
     return f"{paths[0]} for agents, {paths[1].name} for the command line"
 
 

@@ -57,6 +57,7 @@ from thalweg.control import handle
 from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
+from thalweg.housekeeping import clear, narrow
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
@@ -96,6 +97,7 @@ class Node(Parts):
         settings = self.settings
         self.inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         try:
@@ -103,6 +105,7 @@ class Node(Parts):
             await self._open_log()
         finally:
             self.embedder = await loading
+        clear(settings.home)
         await self._take_live_embedder()
         check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()

@@ -25,6 +25,7 @@ from streams.positions import Partition
 from streams.topics import MEMORY, with_partitions
 from thalweg.control_server import ControlServer
 from thalweg.health import RED, START_S, Watch, sentence
+from thalweg.housekeeping import clear, narrow
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home
 from thalweg.settings import Settings
@@ -48,8 +49,10 @@ class Worker(Parts):
         """Load the model, reach the broker, join the group. Raises a ThalwegError with one sentence."""
         settings = self.settings
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         lock, _ = own_directory(settings.home)
         self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
+        clear(settings.home)
         self.started_at = self.clock.now()
         self._since = self.clock.monotonic()
         self._log_ends, self._watch = LogEnds(), Watch(self._since)
