@@ -31,7 +31,7 @@ from storage.reader import Outcome, Reader, find_outcome, outcome_of
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
 from streams.clock import Clock
-from streams.codec import encode
+from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
 from streams.events import Event, wire_type
 from streams.ids import derived_id
@@ -148,9 +148,13 @@ class Call:
     async def publish(self, *events: tuple[str, Event]) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
 
-        When the log is down the events go to the synced local spool. Raises LogUnavailable when that fails too.
+        When the log is down the events go to the synced local spool. Raises LogUnavailable when that fails too, and RecordRefused
+        for what the log would never take, also while it is down.
         """
         records = [encode(topic, event) for topic, event in events]
+        for record in records:
+            check_size(record)
+        self.gateway.log.check(records)
         published = await self._append(records)
         self.connection.last_writes = self.connection.last_writes.merged(published.freshness)
         return published

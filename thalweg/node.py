@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,13 @@ from thalweg.control import handle
 from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
+from thalweg.housekeeping import clear, narrow
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
+from thalweg.topics_command import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
@@ -94,6 +97,7 @@ class Node(Parts):
         settings = self.settings
         self.inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         try:
@@ -101,6 +105,7 @@ class Node(Parts):
             await self._open_log()
         finally:
             self.embedder = await loading
+        clear(settings.home)
         await self._take_live_embedder()
         check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
@@ -182,6 +187,8 @@ class Node(Parts):
         if not self.settings.otlp_topics:
             return []
         existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        if absent := missing_otlp_topics(existing):
+            logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
 
     async def _look_for_topics(self) -> None:
@@ -240,14 +247,23 @@ class Node(Parts):
         self.health = Health(self)
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
-        self.socket = SocketServer(socket_path(settings.home), server, self.clock)
+        self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
             host, port, token = settings.http_address
             hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
             served = build_server(self.door, __version__)
             analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
-            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
+            http = HttpServer(
+                served,
+                replace(self.door.local, name="http"),
+                self.door.limits,
+                host=host,
+                port=port,
+                token=token,
+                allowed_hosts=hosts,
+                analysts=analysts,
+            )
             await http.start()
             self._closers.append(http.stop)
         for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too

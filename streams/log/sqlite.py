@@ -193,6 +193,7 @@ class SqliteLog(Log):
         self._counts = counts
 
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        self.check(records)
         placed = [(self._place(record), record) for record in records]
         now_ms = time.time_ns() // 1_000_000
         appended = await self._submit(lambda connection: _append(connection, placed, now_ms), timeout_s)

@@ -289,7 +289,10 @@ async def _cognitive(side: Side) -> None:
     ]
     await side.control("request", type=GOLDEN_SET_IMPORTED, data={"queries": queries, "file": f"{side.mark}.jsonl"})
     side.know("document", len(side.mark))
-    documents = [{"id": side.ids["document"][0], "content": side.say(f"{MANY_WORDS} {WORDS}")}, {"id": 9, "content": side.say("Rain fell.")}]
+    documents = [
+        {"id": side.ids["document"][0], "content": side.say(f"{MANY_WORDS} {WORDS}")},
+        {"id": 9, "content": side.say("Rain fell.")},
+    ]
     await side.ok("store_dual_judge_scores", query_id=42, query=side.say(WORDS), docs=documents)
     await side.ok("get_golden_test_results")
 
