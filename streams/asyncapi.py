@@ -126,7 +126,7 @@ def _dead_letter() -> dict[str, Any]:
         "summary": "A record that could not be applied: its own key, value and headers, and ours that say why.",
         "contentType": "application/octet-stream",
         "headers": {"type": "object", "properties": headers, "required": list(headers), "additionalProperties": True},
-        "payload": {"description": "The original bytes."},
+        "payload": {"description": "The original bytes; in text, secrets of a known form are redacted."},
     }
 
 

@@ -4,7 +4,7 @@
     ├── Refused              the caller can mend it: answered with a sentence, never retried
     │   ├── SettingsError    a setting, path, port or flag is wrong
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
-    ├── Poison               this event can never work: to the dead-letter topic, original bytes untouched
+    ├── Poison               this event can never work: to the dead-letter topic with its bytes
     └── Unavailable          transient: retried, then reported with `retry_after_ms`
         ├── LogUnavailable   the broker did not acknowledge in time
         └── EmbedderUnavailable  no model is loaded, or it failed
