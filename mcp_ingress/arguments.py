@@ -220,12 +220,12 @@ def _value_at(value: Any, path: Sequence[Any]) -> Any:
 
 
 def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
-    """A copy with the defaults of absent properties, also inside objects that are given."""
+    """A copy with the defaults of absent properties, also inside objects; `x-default-from-state` leaves one to the reducer."""
     properties = schema.get("properties")
     if not isinstance(value, dict) or not properties:
         return value
     filled = {name: _with_defaults(properties[name], item) if name in properties else item for name, item in value.items()}
     for name, wanted in properties.items():
-        if name not in filled and "default" in wanted:
+        if name not in filled and "default" in wanted and not wanted.get("x-default-from-state"):
             filled[name] = copy.deepcopy(wanted["default"])
     return filled

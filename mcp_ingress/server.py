@@ -255,5 +255,5 @@ def _without_own_keywords(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_without_own_keywords(item) for item in schema]
     if isinstance(schema, dict):
-        return {name: _without_own_keywords(value) for name, value in schema.items() if not name.startswith("x-error-")}
+        return {name: _without_own_keywords(value) for name, value in schema.items() if not name.startswith("x-")}
     return schema

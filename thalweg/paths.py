@@ -1,4 +1,4 @@
-"""Where the node and the pump meet: one rule for the path of the unix socket. Light enough for the pump to import."""
+"""Where a node and its clients meet: one rule for the paths of its unix sockets. Light enough for the pump to import."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from streams.errors import SettingsError
+from streams.files import make_directory
 
 RUNTIME = "/tmp"
 MAX_SOCKET_PATH = 100
@@ -18,7 +19,7 @@ MAX_SOCKET_PATH = 100
 def make_home(home: Path) -> None:
     """The data directory, for its owner alone. Raises SettingsError when it cannot be made or written to."""
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(home, 0o700)
     except OSError as error:
         raise SettingsError(unusable_home(home, error)) from None
     if not os.access(home, os.W_OK | os.X_OK):
@@ -31,15 +32,24 @@ def unusable_home(home: Path, error: OSError) -> str:
 
 
 def socket_path(home: Path) -> Path:
-    """`<home>/node.sock`, or where that is too long for a socket a short name in the user's own runtime directory.
+    """The agents' socket: `<home>/node.sock`, or where that is too long for a socket a short name in the user's own runtime directory.
 
     Raises SettingsError when that directory is not the user's alone.
     """
+    return _socket_path(home, "node")
+
+
+def control_path(home: Path) -> Path:
+    """The command line's socket, `<home>/control.sock`, by the same rule."""
+    return _socket_path(home, "control")
+
+
+def _socket_path(home: Path, name: str) -> Path:
     home = Path(os.path.realpath(home))
-    path = home / "node.sock"
+    path = home / f"{name}.sock"
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         return path
-    return _runtime_directory() / f"thalweg-{hashlib.blake2b(os.fsencode(home), digest_size=8).hexdigest()}.sock"
+    return _runtime_directory() / f"{name}-{hashlib.blake2b(os.fsencode(home), digest_size=8).hexdigest()}.sock"
 
 
 def _runtime_directory() -> Path:

@@ -11,10 +11,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from mcp.server import Server
-
-from mcp_ingress.limits import RateLimits
-from mcp_ingress.socket import SocketServer
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.stages.embed import Embed
@@ -26,9 +22,10 @@ from streams.errors import Refused, Unavailable
 from streams.log import open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, with_partitions
+from thalweg.control_server import ControlServer
 from thalweg.health import START_S, Watch
 from thalweg.parts import Parts
-from thalweg.paths import make_home, socket_path
+from thalweg.paths import control_path, make_home
 from thalweg.settings import Settings
 from thalweg.stage_apps import GROUP, run_stages
 
@@ -66,7 +63,7 @@ class Worker(Parts):
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in stages]
         self._guard("stages", run_stages(settings, self.log, self.runners, self._closers))
         self._guard("observation", self._observe())
-        control = SocketServer(socket_path(settings.home), Server("thalweg-worker"), self._control, self.clock, RateLimits(self.clock))
+        control = ControlServer(control_path(settings.home), self._control)
         await control.start()
         self._closers.append(control.stop)
 

@@ -119,12 +119,9 @@ def test_connections_that_are_silent_are_forgotten(limits: RateLimits, clock: Se
 
 @asynccontextmanager
 async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer, HttpServer]]:
-    async def no_control(request: dict[str, object]) -> dict[str, object]:
-        return {}
-
     async with opened_door(home, rate_limit=rate) as door:
         server = build_server(door, "0")
-        lines = SocketServer(home / "node.sock", server, no_control, SystemClock(), door.limits)
+        lines = SocketServer(home / "node.sock", server, SystemClock(), door.limits)
         http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits)
         await lines.start()
         await http.start()

@@ -95,7 +95,9 @@ def test_an_extension_package_of_duckdb_is_named(settings: Settings, tmp_path: P
 
 
 def test_another_version_of_a_pinned_requirement_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.doctor.metadata.requires", lambda name: ["faust-streaming==0.0.1", "click>=8", 'x==1; extra == "y"'])
+    monkeypatch.setattr(
+        "thalweg.doctor.metadata.requires", lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"']
+    )
     pins = found(settings, "pinned versions")
     assert not pins.ok and "works with 0.0.1 only" in pins.detail
 
@@ -104,6 +106,16 @@ def test_a_library_that_does_not_import_is_a_finding_and_not_a_traceback(setting
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     hnswlib = found(settings, "hnswlib")
     assert not hnswlib.ok and "hnswlib" in hnswlib.detail and "compiler" in hnswlib.remedy
+
+
+def test_every_codec_that_a_kafka_producer_may_choose_is_tried_and_those_that_fail_are_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "gzip, snappy, lz4, zstd are read" in found(settings, "codecs").detail
+    for module in ("aiokafka.codec.has_zstd", "aiokafka.codec.has_snappy"):
+        monkeypatch.setattr(module, lambda: False)
+    codecs = found(settings, "codecs")
+    assert not codecs.ok and "compresses with snappy, zstd cannot be read" in codecs.detail and "requirements.lock" in codecs.remedy
 
 
 def test_a_data_directory_that_is_a_file_is_found(settings: Settings) -> None:
