@@ -132,7 +132,7 @@ def _dead_letter() -> dict[str, Any]:
             "required": [name for name in headers if name != "dlq.index"],
             "additionalProperties": True,
         },
-        "payload": {"description": "The original bytes."},
+        "payload": {"description": "The original bytes; in text, secrets of a known form are redacted."},
     }
 
 

@@ -69,7 +69,7 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
     kept = tuple((name, value and redact_json(value)) for name, value in record.headers if not name.startswith(PREFIX))
     headers = kept + tuple((PREFIX + name, value.encode("utf-8", "replace")) for name, value in ours.items())
     value = redact_json(record.value) if record.value is not None and _is_text(record.value) else record.value
-    return Outgoing(record.topic + DLQ_SUFFIX, record.key, value, headers, record.partition)
+    return Outgoing(record.topic + DLQ_SUFFIX, record.key and redact_json(record.key), value, headers, record.partition)
 
 
 def _is_text(value: bytes) -> bool:

@@ -76,7 +76,7 @@ def dlq_list(home: Path | None, limit: int, as_json: bool, **chosen: Any) -> Non
 @HOME
 @JSON
 def dlq_show(letter_id: str, home: Path | None, as_json: bool) -> None:
-    """One dead letter with its original bytes, as JSON in any case.
+    """One dead letter with its bytes, as JSON in any case.
 
     \b
     Example: thalweg dlq show 6f1c9a52-…
