@@ -51,7 +51,8 @@ class SqlEndpoint:
 
     async def _answer(self, request: Request) -> Response:
         try:
-            self._limits.take(f"sql/{request.state.principal.name}")
+            if not request.state.is_paced:
+                self._limits.take(request.state.principal.name, request.client)
             asked = _read(await _body(request))
             return _json(200, await self._run(asked))
         except Refused as error:

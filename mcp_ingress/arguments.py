@@ -18,9 +18,9 @@ import jsonschema_rs
 import orjson
 
 from streams.errors import Refused
+from streams.redaction import SHOWN
 
 MAX_DEPTH = 64
-MAX_SHOWN = 80
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {
     "string": "a text",
@@ -199,7 +199,7 @@ def _json(value: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"  # the door has freed it of secrets
 
 
 def _name(path: Sequence[Any]) -> str:
@@ -220,12 +220,12 @@ def _value_at(value: Any, path: Sequence[Any]) -> Any:
 
 
 def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
-    """A copy with the defaults of absent properties, also inside objects that are given."""
+    """A copy with the defaults of absent properties, also inside objects; `x-default-from-state` leaves one to the reducer."""
     properties = schema.get("properties")
     if not isinstance(value, dict) or not properties:
         return value
     filled = {name: _with_defaults(properties[name], item) if name in properties else item for name, item in value.items()}
     for name, wanted in properties.items():
-        if name not in filled and "default" in wanted:
+        if name not in filled and "default" in wanted and not wanted.get("x-default-from-state"):
             filled[name] = copy.deepcopy(wanted["default"])
     return filled

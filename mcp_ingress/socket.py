@@ -1,7 +1,4 @@
-"""The node's unix socket: each connection speaks MCP in lines (as stdio does), or is a control connection of the command line.
-
-A first line `{"thalweg": "control", ...}` makes a control connection: every line is answered by `on_control`.
-"""
+"""Unix sockets that only their owner may open. On the agents' one each connection speaks MCP in lines, as stdio does, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +6,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,46 +18,46 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
 
+from mcp_ingress.limits import LOCAL, PAUSE_S, RateLimits
 from streams.clock import Clock
-from streams.errors import Refused, StoreError, ThalwegError
+from streams.errors import StoreError
 
 MAX_LINE = 16 * 1024 * 1024
 LAST_ANSWERS_S = 2.0
+MAX_UNANSWERED = 16
+"""Requests of one connection that are read before the first of them is answered."""
 STOP_S = 1.0
+BACKLOG = 128
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
-OnControl = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 
 logger = logging.getLogger(__name__)
 
 
-class SocketServer:
-    """Serves one MCP server, and control requests, on one path. `start`, then `stop`."""
+class UnixServer(ABC):
+    """Serves connections on one path. `start`, then `stop`."""
 
-    def __init__(self, path: Path, server: Server[Any], on_control: OnControl, clock: Clock) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._server = server
-        self._on_control = on_control
-        self._clock = clock
+        self._bound: socket.socket | None = None
         self._listener: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self.clients = 0
-        self._last_left = clock.monotonic()
 
-    @property
-    def idle_since(self) -> float | None:
-        """Monotonic time since when no MCP client is connected; None while one is."""
-        return None if self.clients else self._last_left
+    def listen(self) -> None:
+        """From now on a connection is accepted; it is served after `start`. Raises StoreError when another node answers there."""
+        self._bound = _bind(self.path)
 
     async def start(self) -> None:
-        """Listen. Raises StoreError when another node answers there."""
-        self._listener = await asyncio.start_unix_server(self._accept, sock=_bind(self.path), limit=MAX_LINE)
+        """Serve. Raises StoreError as `listen` does."""
+        if self._bound is None:
+            self.listen()
+        self._listener = await asyncio.start_unix_server(self._accept, sock=self._bound, limit=MAX_LINE)
 
     async def stop(self) -> None:
         """Close the door, then the connections; bounded and idempotent."""
-        if self._listener is None:
+        if self._bound is None:
             return
-        self._listener.close()
-        self._listener = None
+        (self._listener or self._bound).close()
+        self._bound = self._listener = None
         self.path.unlink(missing_ok=True)
         for connection in self._connections:
             connection.cancel()
@@ -80,42 +78,46 @@ class SocketServer:
             self._connections.discard(task)
             writer.close()
 
+    @abstractmethod
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one connection until its peer is gone."""
+
+
+class SocketServer(UnixServer):
+    """Serves one MCP server to agents."""
+
+    def __init__(self, path: Path, server: Server[Any], clock: Clock, limits: RateLimits) -> None:
+        super().__init__(path)
+        self._server = server
+        self._clock = clock
+        self._limits = limits
+        self.clients = 0
+        self._last_left = clock.monotonic()
+
+    @property
+    def idle_since(self) -> float | None:
+        """Monotonic time since when no client is connected; None while one is."""
+        return None if self.clients else self._last_left
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.clients += 1
-        is_client = True
         try:
             first = await _read_line(reader, writer)
-            control = _control(first)
-            if control is not None:
-                self.clients -= 1
-                is_client = False
-                await self._serve_control(control, reader, writer)
-            elif first:
-                await _McpLines(reader, writer).serve(self._server, first)
+            if first:
+                await _McpLines(reader, writer, self._limits).serve(self._server, first)
         finally:
-            if is_client:
-                self.clients -= 1
-                self._last_left = self._clock.monotonic()
-
-    async def _serve_control(self, request: dict[str, Any] | None, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while request is not None:
-            try:
-                answer = await self._on_control(request)
-            except ThalwegError as error:
-                code = error.error_code if isinstance(error, Refused) else error.code
-                answer = {"error": {"code": code, "message": error.message, **error.extra}}
-            writer.write(orjson.dumps(answer, default=str) + b"\n")
-            await writer.drain()
-            request = _control(await _read_line(reader, writer))
+            self.clients -= 1
+            self._last_left = self._clock.monotonic()
 
 
 class _McpLines:
     """One MCP connection in lines. It answers what is no message itself, and waits for last answers after the peer's EOF."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: RateLimits) -> None:
         self._reader = reader
         self._writer = writer
-        self._unanswered: set[types.RequestId] = set()
+        self._limits = limits
+        self._unanswered: Counter[types.RequestId] = Counter()
         self._settled = asyncio.Event()
 
     async def serve(self, server: Server[Any], first: bytes) -> None:
@@ -131,6 +133,7 @@ class _McpLines:
     async def _read(self, line: bytes, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         async with incoming:
             while line:
+                await self._turn(line)
                 message = self._parse(line)
                 if message is not None:
                     self._note(message)
@@ -138,12 +141,23 @@ class _McpLines:
                 line = await _read_line(self._reader, self._writer)
             await self._last_answers()
 
+    async def _turn(self, line: bytes) -> None:
+        """Wait while this client sends more than the limits allow: what it sent lies unread, and after that it cannot send."""
+        while wait_s := self._limits.take_or_wait(LOCAL, self):
+            await asyncio.sleep(max(wait_s, PAUSE_S))
+        self._limits.charge(LOCAL, self, len(line))
+        await self._answered(MAX_UNANSWERED - 1)
+
     async def _last_answers(self) -> None:
         """A peer that closed its writing side still reads: what it asked is answered, for a bounded time."""
-        if self._unanswered:
+        with anyio.move_on_after(LAST_ANSWERS_S):
+            await self._answered(0)
+
+    async def _answered(self, at_most: int) -> None:
+        """Wait until no more requests than that lack their answer."""
+        while self._unanswered.total() > at_most:
             self._settled.clear()
-            with anyio.move_on_after(LAST_ANSWERS_S):
-                await self._settled.wait()
+            await self._settled.wait()
 
     def _parse(self, line: bytes) -> types.JSONRPCMessage | None:
         if line.isspace():
@@ -156,19 +170,23 @@ class _McpLines:
 
     def _note(self, message: types.JSONRPCMessage) -> None:
         if isinstance(message, types.JSONRPCRequest):
-            self._unanswered.add(message.id)
+            self._unanswered[message.id] += 1
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle((message.params or {}).get("requestId"))  # a cancelled request is never answered
 
     def _settle(self, request_id: Any) -> None:
-        self._unanswered.discard(request_id)
-        if not self._unanswered:
-            self._settled.set()
+        if self._unanswered[request_id] > 1:  # a client may use an id again before it is answered
+            self._unanswered[request_id] -= 1
+        else:
+            del self._unanswered[request_id]
+        self._settled.set()
 
     async def _write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async with outgoing:
             async for item in outgoing:
-                self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                self._limits.charge(LOCAL, self, len(line))
+                self._writer.write(line)
                 await self._writer.drain()
                 if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
                     self._settle(item.message.id)
@@ -182,17 +200,6 @@ async def _read_line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         writer.write(_error(None, PARSE_ERROR, f"Parse error: a message is longer than {MAX_LINE} bytes."))
         await writer.drain()
         return b""
-
-
-def _control(line: bytes) -> dict[str, Any] | None:
-    """The control request in the line, or None when it is something else."""
-    if b'"thalweg"' not in line[:64]:
-        return None
-    try:
-        request = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return request if isinstance(request, dict) and request.get("thalweg") == "control" else None
 
 
 def _rejection(line: bytes) -> bytes:
@@ -225,6 +232,7 @@ def _bind(path: Path) -> socket.socket:
     mask = os.umask(0o177)
     try:
         listener.bind(str(path))
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         raise StoreError(f"The node's socket cannot be made: {error.strerror or error}.") from error

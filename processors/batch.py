@@ -14,12 +14,12 @@ from typing import Any
 from processors.otlp_records import decode_otlp, is_otlp
 from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, reducers
 from storage.writer import Changes, Writer
-from streams.codec import decode
+from streams.codec import check_readable, decode
 from streams.dlq import DeadLetter, read_letter
 from streams.event_types.telemetry import TALOS_EVENTS
 from streams.events import LoggedEvent, wire_type
 from streams.failpoints import hit
-from streams.log.base import Record
+from streams.log.base import UNREADABLE, Record
 from streams.positions import Partition
 from streams.progress import MATERIALISE, read_progress
 from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
@@ -134,9 +134,10 @@ def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, names
 
 def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> list[LoggedEvent]:
     """The record's events. What cannot be read is buried, and so is what a defect of the reading code fails on: it can be replayed."""
-    if record.topic.endswith(DLQ_SUFFIX):
-        return []
     try:
+        check_readable(record)
+        if record.topic.endswith(DLQ_SUFFIX):
+            return []
         if is_otlp(record):
             events, problem = decode_otlp(record, namespace)
             if problem is not None:
@@ -154,8 +155,16 @@ def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> 
 
 
 def _to_bury(record: Record) -> Record:
-    """The record as its dead-letter topic takes it: the Collector's topics have none, the telemetry's takes theirs."""
-    return replace(record, topic=TELEMETRY.name, partition=0) if is_otlp(record) else record
+    """The record as its dead-letter topic takes it: the Collector's topics have none, the telemetry's takes theirs.
+
+    What cannot be read of a dead-letter topic goes to the same one.
+    """
+    record = replace(record, headers=tuple(header for header in record.headers if header[0] != UNREADABLE))
+    return (
+        replace(record, topic=TELEMETRY.name, partition=0)
+        if is_otlp(record)
+        else replace(record, topic=record.topic.removesuffix(DLQ_SUFFIX))
+    )
 
 
 def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1) -> DeadLetter:

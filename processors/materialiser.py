@@ -72,6 +72,8 @@ class Materialiser:
         self._mirror = mirror
         self.thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.counters = Counters()
+        self.written_ms: dict[Partition, int] = {}
+        """By partition when the record was written that was applied last."""
         self._stages: dict[tuple[str, Partition], int] = {}
         self._given_up = writer.database.is_given_up
         """Whether the last start ended because too many failed, and nothing has been applied since: then nothing more is diverted."""
@@ -180,8 +182,10 @@ class Materialiser:
                 return await self.apply(records[:enough])
             if reduced.buried:  # dead letters go to their topics before the transaction
                 await self._log.publish([bury(record, letter) for record, letter in reduced.buried], timeout_s=30.0)
+                hit("after_bury")
             await loop.run_in_executor(self.thread, self._commit, reduced)
         self._count(records, reduced)
+        self.written_ms.update((record.position.at, record.timestamp_ms) for record in records)
         self._applied.advance(reduced.changes.positions, reduced.changes.stages)
         return reduced
 

@@ -10,6 +10,7 @@ import signal
 
 NAMES = (
     "decoded",
+    "after_bury",
     "txn_open",
     "txn_half",
     "before_commit",

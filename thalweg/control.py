@@ -1,4 +1,4 @@
-"""What the command line asks of a running node: one JSON object over the node's socket, one back."""
+"""What the command line asks of a running node: one JSON object over the control socket, one back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.agreement import agreement_report
 from thalweg.importing import reread
-from thalweg.paths import socket_path
+from thalweg.paths import control_path
 from thalweg.searching import search_node, why_node
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ async def _request(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     identity, namespace = str(uuid7()), str(request["namespace"])
     data = {**request["data"], "request_id": identity}
     event = Event(identity, OPERATOR, str(request["type"]), namespace, node.clock.now(), data)
-    token = Freshness.after(await node.log.publish([encode(MEMORY.name, event)]))
+    token = await node.publish(event, MEMORY.name)
     if not await node.applied.wait(token, timeout_s=REQUEST_WAIT_S):
         raise Unavailable("The request is on the log and not applied yet; `thalweg status` says how far behind the node is.")
     outcome = await node.reader.run(lambda cursor: find_outcome(cursor, namespace, identity))
@@ -222,7 +222,7 @@ async def _hook(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     raw = base64.b64decode(str(request["input"]))
     identity, namespace, now = str(uuid7()), str(request["namespace"]), node.clock.now()
     event = hook_event(str(request["event"]), raw, namespace=namespace, identity=identity, time=now)
-    return {"freshness": Freshness.after(await node.log.publish([encode(TELEMETRY.name, event)])).to_json()}
+    return {"freshness": (await node.publish(event, TELEMETRY.name)).to_json()}
 
 
 async def _agreement(node: Node, request: dict[str, Any]) -> dict[str, Any]:
@@ -274,11 +274,11 @@ def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) 
 
     Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not answer or ends meanwhile.
     """
-    request = {"thalweg": "control", "command": command, "timeout_s": timeout_s * ANSWER_SHARE, **arguments}
+    request = {"command": command, "timeout_s": timeout_s * ANSWER_SHARE, **arguments}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout_s)
         try:
-            connection.connect(str(socket_path(home)))
+            connection.connect(str(control_path(home)))
         except OSError:
             raise NotRunning(f"No node runs on {home}.") from None
         try:

@@ -6,8 +6,10 @@ It changes nothing in the data directory: what a check has to write goes to a te
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import time
@@ -23,7 +25,7 @@ import thalweg
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
 from thalweg.control import NotRunning, ask
-from thalweg.paths import socket_path
+from thalweg.paths import OTHERS, control_path, socket_path
 from thalweg.settings import Settings
 
 DISTRIBUTION = "thalweg"
@@ -33,6 +35,7 @@ DUCKDB = ("2.0.", "duckdb>=2.0,<2.1")
 MIN_FREE_BYTES = 1_000_000_000
 MAX_AHEAD_S = 300.0
 EPSILON = 1e-3
+SAMPLE = b"The parser loses its place. " * 20
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,13 @@ def examine(settings: Settings) -> list[Check]:
         ("hnswlib", _hnswlib, "Install a C++ compiler (Debian: apt-get install g++), then reinstall hnswlib 0.8.0."),
         ("duckdb", _duckdb, f"Uninstall duckdb-extension packages, then install {DUCKDB[1]}."),
         ("keyword index", _tantivy, "Reinstall tantivy 0.27."),
+        ("codecs", _codecs, "Install what requirements.lock says: `python3 dev.py setup`. Without them a node does not start on Kafka."),
         ("transport", _transport, "Reinstall thalweg: its entry points are out of date."),
         ("model", lambda: _model(settings), EmbedderUnavailable.remedy),
         ("data directory", lambda: _directory(settings.home), "Choose a directory of your own with THALWEG_HOME."),
         ("owner", lambda: _owner(settings.home), "End the process that is named, or choose another THALWEG_HOME."),
         ("space", lambda: _space(settings.home), "`thalweg reembed` says which spaces there are."),
-        ("socket", lambda: _socket(settings.home), "Choose a shorter THALWEG_HOME."),
+        ("sockets", lambda: _sockets(settings.home), "Choose a shorter THALWEG_HOME."),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
         ("clock", lambda: _clock(settings.home), "Set the system's clock."),
     ]
@@ -122,7 +126,7 @@ def _pinned(requirements: Sequence[str]) -> Iterator[tuple[str, str]]:
     for requirement in requirements:
         name, exact, version = requirement.partition("==")
         if exact and ";" not in requirement:
-            yield name.strip(), version.strip()
+            yield name.partition("[")[0].strip(), version.strip()
 
 
 def _hnswlib() -> str:
@@ -165,6 +169,29 @@ def _tantivy() -> str:
     return f"tantivy {metadata.version('tantivy')} finds a word"
 
 
+def _codecs() -> str:
+    """A Kafka producer chooses how its records are compressed: a batch of each kind is written and read."""
+    from aiokafka.record.default_records import DefaultRecordBatchBuilder
+    from aiokafka.record.memory_records import MemoryRecords
+
+    from streams.log.kafka_batches import CODECS
+
+    failed = []
+    for number, codec in enumerate(CODECS, 1):
+        try:
+            builder = DefaultRecordBatchBuilder(2, number, 0, -1, -1, -1, 1 << 16)
+            builder.append(0, 0, b"key", SAMPLE, [])
+            [record] = MemoryRecords(bytes(builder.build())).next_batch()
+            is_same = record.value == SAMPLE
+        except Exception:  # whatever a missing or broken library raises
+            is_same = False
+        failed += [] if is_same else [codec]
+    _require(
+        not failed, f"Records that a Kafka producer compresses with {', '.join(failed)} cannot be read (cramjam is missing or broken)."
+    )
+    return f"{', '.join(CODECS)} are read; cramjam {metadata.version('cramjam')}"
+
+
 def _transport() -> str:
     """Faust reaches the embedded log through an entry point of this distribution."""
     found = [point for point in metadata.entry_points(group="faust.transports") if point.name == "sqlite"]
@@ -199,6 +226,11 @@ def _directory(home: Path) -> str:
     """Whether files can be made there, or where it will be made; and whether there is room."""
     there = next(place for place in (home, *home.parents) if place.exists())
     _require(there.is_dir(), f"{there} is a file.")
+    if there == home:
+        status = home.stat()
+        _require(status.st_uid == os.geteuid(), f"{home} belongs to another user, with the id {status.st_uid}.")
+        rights = stat.S_IMODE(status.st_mode)
+        _require(not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it.")
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -232,12 +264,13 @@ def _space(home: Path) -> str:
     return f"{spaces['live'] or 'none'} answers{how_far}"
 
 
-def _socket(home: Path) -> str:
-    path = socket_path(home)
-    if path.exists():
-        mode = path.stat().st_mode & 0o777
-        _require(mode & 0o077 == 0, f"{path} is open to other users ({mode:03o}).")
-    return str(path)
+def _sockets(home: Path) -> str:
+    paths = [socket_path(home), control_path(home)]
+    for path in paths:
+        if path.exists():
+            mode = path.stat().st_mode & 0o777
+            _require(mode & OTHERS == 0, f"{path} is open to other users ({mode:03o}).")
+    return f"{paths[0]} for agents, {paths[1].name} for the command line"
 
 
 def _log(settings: Settings) -> str:

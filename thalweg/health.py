@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from processors.stages.stage import Stage, StageRunner
 from storage.disk import low_sentence
+from streams.backlog import Backlog, LogEnds
 from streams.clock import format_time
 from streams.errors import Unavailable
+from streams.positions import Partition
 from streams.topics import MEMORY
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class Health:
         self._node = node
         self._watches: dict[str, Watch] = {}
         self._since = node.clock.monotonic()
+        self.log_ends = LogEnds()
+        """What tells how far any reader of the log is behind: the store here, a stage by its marks."""
 
     async def observe(self) -> None:
         """Compare the ends of the log with what is applied and with what each stage has processed."""
@@ -58,6 +62,7 @@ class Health:
             ends = await node.log.end_offsets(node.followed)
         except Unavailable:
             return  # `log` is reported as down by `report`
+        self.log_ends.observe(ends, now)
         for topic in {at.topic for at in ends}:
             self._look(f"topic {topic}", now, [(end, node.applied.next_offset(at)) for at, end in ends.items() if at.topic == topic])
         stages: list[Stage | type[Stage]] = [*(runner.stage for runner in node.runners), *node.elsewhere]
@@ -66,6 +71,15 @@ class Health:
             source = MEMORY.name if stage.follows else stage.source.name
             reached = [(end, node.applied.next_offset(at, name)) for at, end in ends.items() if at.topic == source]
             self._look(f"stage {name}", now, reached)
+
+    def backlog(self) -> Backlog:
+        """What the store lacks of the log as it was seen last, at most a second ago."""
+        return self.log_ends.backlog(self._node.applied.next_offset, self._node.clock.monotonic(), age_at_start=self._age_at_start)
+
+    def _age_at_start(self, at: Partition) -> float | None:
+        """The oldest record that is lacking is about as old as the last one that was applied."""
+        written_ms = self._node.materialiser.written_ms.get(at, 0)
+        return None if written_ms <= 0 else self._node.clock.now().timestamp() - written_ms / 1000
 
     def _look(self, part: str, now: float, pairs: list[tuple[int, int]]) -> None:
         watch = self._watches.setdefault(part, Watch(now, now))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from streams.errors import ThalwegError
-from thalweg.launch import Launcher, NodeError
-from thalweg.node_command import node_command
+from thalweg.node_command import ensure_node
+from thalweg.paths import control_path
 from thalweg.settings import load
 
 MAX_INPUT = 8 * 1024 * 1024
@@ -35,7 +36,7 @@ def run(arguments: list[str]) -> int:
         _tell(settings.home, event, given, settings.namespace)
         if event in ENDS:
             _import(settings.home, given, settings.namespace)
-    except (ValueError, NodeError, ThalwegError, OSError) as error:
+    except (ValueError, ThalwegError, OSError) as error:
         print(f"thalweg: {getattr(error, 'message', None) or error}", file=sys.stderr)
         return 1
     return 0
@@ -58,9 +59,11 @@ def _parsed(arguments: list[str]) -> tuple[str, Path | None, str | None]:
 
 def _tell(home: Path, event: str, given: bytes, namespace: str) -> None:
     """The event on the log, through the node; it is started when none runs."""
-    with Launcher(home, node_command(home)).connect() as connection:
+    ensure_node(home)
+    with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_S)
-        request = {"thalweg": "control", "command": "hook", "event": event, "namespace": namespace}
+        connection.connect(str(control_path(home)))
+        request = {"command": "hook", "event": event, "namespace": namespace}
         connection.sendall(json.dumps({**request, "input": base64.b64encode(given).decode()}).encode() + b"\n")
         with connection.makefile("rb") as lines:
             line = lines.readline()

@@ -44,11 +44,17 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
             last["applied"] = _by_topic(positions)
             last["waiting"] = waiting_on(broker_url, positions)
             problems.append(_how_far(last))
-        if (home / "spool").exists() and (home / "spool").stat().st_size:
+        if has_spooled(home):
             problems.append("Writes lie in the spool, because the log was down: they follow when a node runs and the log is back.")
     if low := low_sentence(home):
         problems.append(low[0].upper() + low[1:] + ".")
     return {"status": "red", "problems": problems, "remedy": None if holder else GO_ON, "last": last}
+
+
+def has_spooled(home: Path) -> bool:
+    """Whether the last node left writes that the log did not take."""
+    spool = home / "spool"
+    return spool.exists() and spool.stat().st_size > 0
 
 
 _SENTENCES = {

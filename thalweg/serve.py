@@ -7,7 +7,9 @@ import logging
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
+from types import TracebackType
 
 import duckdb
 import uvloop
@@ -15,6 +17,7 @@ import uvloop
 from storage.database import is_damage
 from storage.disk import full_sentence, is_full, low_sentence
 from streams.errors import ThalwegError
+from streams.redaction import redact
 from thalweg.collector import settle
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -23,9 +26,24 @@ from thalweg.worker import Worker
 STOP_S = 15.0
 
 
+class WithoutSecrets(logging.Formatter):
+    """A line of the log, its traceback included, without secrets: an exception of a library may quote what it was given."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The last words of a process, likewise."""
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
+
+
 def serve(settings: Settings) -> int:
     """Run the node; returns the exit code. A part that dies ends the process at once (crash-only)."""
-    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    sys.excepthook = _tell
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # Faust's consumers make loops of their own, each in a thread
@@ -75,7 +93,7 @@ def sentence_of(error: BaseException, settings: Settings) -> str:
         return full_sentence(settings.home)
     if isinstance(error, OSError) and is_in_the_way(error, settings):
         return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Move it away or mend its rights, then start again."
-    return getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+    return redact(getattr(error, "message", None) or f"{type(error).__name__}: {error}")
 
 
 def die(error: BaseException, settings: Settings) -> None:

@@ -51,7 +51,10 @@ class Settings:
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
-    rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
+    rate_limit: float = field(
+        default=200.0,
+        metadata={"help": "tool calls a second for each connection; its credential has twice and the node three times as many"},
+    )
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
     index_save_s: float = field(
         default=300.0, metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"}

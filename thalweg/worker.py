@@ -11,9 +11,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from mcp.server import Server
-
-from mcp_ingress.socket import SocketServer
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.stages.embed import Embed
@@ -25,9 +22,11 @@ from streams.errors import Refused, Unavailable
 from streams.log import open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, with_partitions
+from thalweg.control_server import ControlServer
 from thalweg.health import START_S, Watch
+from thalweg.housekeeping import clear, narrow
 from thalweg.parts import Parts
-from thalweg.paths import make_home, socket_path
+from thalweg.paths import control_path, make_home
 from thalweg.settings import Settings
 from thalweg.stage_apps import GROUP, run_stages
 
@@ -49,8 +48,10 @@ class Worker(Parts):
         """Load the model, reach the broker, join the group. Raises a ThalwegError with one sentence."""
         settings = self.settings
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         lock, _ = own_directory(settings.home)
         self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
+        clear(settings.home)
         self.started_at = self.clock.now()
         self._since = self.clock.monotonic()
         self._watch = Watch(self._since, self._since)
@@ -65,7 +66,7 @@ class Worker(Parts):
         self.runners = [StageRunner(stage, self.log, self.clock) for stage in stages]
         self._guard("stages", run_stages(settings, self.log, self.runners, self._closers))
         self._guard("observation", self._observe())
-        control = SocketServer(socket_path(settings.home), Server("thalweg-worker"), self._control, self.clock)
+        control = ControlServer(control_path(settings.home), self._control)
         await control.start()
         self._closers.append(control.stop)
 

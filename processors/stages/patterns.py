@@ -18,6 +18,7 @@ import duckdb
 from processors.session_state import read_state
 from processors.stages.embed import Embed
 from processors.stages.stage import Stage
+from processors.talos.identifiers import wordless_id
 from processors.talos.session_signals import SessionState, Signal, signals
 from storage.applied import AppliedPositions
 from storage.reader import Reader
@@ -76,8 +77,9 @@ class Patterns(Stage):
         here = {(str(fact.data["signal_id"]), str(fact.data["session_id"])) for fact in shown if fact.namespace == namespace}
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
-        vectors = await self._embed.of_texts([(pattern_id, names[pattern_id]) for pattern_id in made])
-        facts = [self._one(logged, EMBEDDED, "vectors", vectors)] if vectors is not None else []
+        facts = await self._embed.of_texts(
+            self._one(logged, EMBEDDED, "vectors", {}), [(pattern_id, names[pattern_id]) for pattern_id in made]
+        )
         for pattern_id in made:
             pattern = {"pattern_id": pattern_id, "name": names[pattern_id], "session_id": session_id}
             facts.append(self._one(logged, PATTERN_DETECTED, pattern_id, pattern))
@@ -128,7 +130,7 @@ def new_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, signal_ids: 
 
 
 def told(pattern_id: str, session_id: str) -> dict[str, Any]:
-    """The telemetry of a new pattern: its id and the session that made it one, no text."""
-    attributes = {"talos.id": pattern_id, "talos.category": "pattern", "talos.session.id": session_id}
+    """The telemetry of a new pattern: its id without the words, and the session that made it one."""
+    attributes = {"talos.id": wordless_id(pattern_id), "talos.category": "pattern", "talos.session.id": session_id}
     span_id = hashlib.blake2b(pattern_id.encode(), digest_size=8).hexdigest()
     return {"attributes": attributes, "trace_id": f"sess-{session_id}", "span_id": span_id}

@@ -52,6 +52,11 @@ def named_id(kind: str, statement: str) -> str:
     return "-".join(part for part in (kind, words, hashed) if part)
 
 
+def wordless_id(named: str) -> str:
+    """`<kind>-<8 hex>` of an id that `named_id` made: the same for the same statement, and none of its words."""
+    return f"{named.partition('-')[0]}-{named.rpartition('-')[2]}"
+
+
 def entry_id(event: Event) -> str:
     """The id of the journal entry that the event writes."""
     return dated_id("journal", event, 0)

@@ -16,7 +16,7 @@ from mcp_ingress.calls import Request, Visitor
 from processors.embedding import guarded
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
-from processors.stages.embed import encode_or_say
+from processors.stages.embed import encode_texts, or_say
 from processors.stages.stage import CONSECUTIVE_FAILURES
 from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
@@ -154,6 +154,6 @@ class Picky(HashingEmbedder):
 
 def test_a_text_on_which_only_the_model_fails_is_told_from_a_model_that_fails() -> None:
     with pytest.raises(ValueError, match="no token"):
-        encode_or_say(Picky(), ["unspeakable"])
+        or_say(encode_texts, Picky(), ["unspeakable"])
     with pytest.raises(EmbedderUnavailable, match=r"every text .*out of memory"):
-        encode_or_say(Frail("raises"), ["unspeakable"])
+        or_say(encode_texts, Frail("raises"), ["unspeakable"])

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from mcp_ingress import socket as socket_module
 from mcp_ingress.server import build_server
@@ -26,13 +25,10 @@ async def serve(home: Path) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
 
-    async def on_control(request: dict[str, Any]) -> dict[str, Any]:
-        return {"pid": os.getpid()}
-
     with (home / "started").open("a") as started:
         started.write(f"{os.getpid()}\n")
     async with opened_door(home) as door:
-        server = SocketServer(socket_path(home), build_server(door, "0"), on_control, SystemClock())
+        server = SocketServer(socket_path(home), build_server(door, "0"), SystemClock(), door.limits)
         await server.start()
         await stopping.wait()
         await server.stop()

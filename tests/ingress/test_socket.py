@@ -1,4 +1,4 @@
-"""The node's socket: MCP in lines for clients, one JSON answer a line for the command line."""
+"""The node's sockets: MCP in lines for agents on one, one JSON answer a line for the command line on the other."""
 
 from __future__ import annotations
 
@@ -15,21 +15,16 @@ import pytest
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from streams.clock import SystemClock
-from streams.errors import SettingsError, StoreError
-from tests.ingress.lines import WAIT_S, Lines, calling
+from streams.errors import StoreError
+from tests.ingress.lines import INITIALIZE, WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
-
-
-async def on_control(request: dict[str, Any]) -> dict[str, Any]:
-    if request.get("command") == "fail":
-        raise SettingsError("That cannot be.")
-    return {"heard": request.get("command")}
+from thalweg.control_server import ControlServer
 
 
 @asynccontextmanager
 async def listening(home: Path) -> AsyncIterator[SocketServer]:
     async with opened_door(home) as door:
-        server = SocketServer(home / "node.sock", build_server(door, "0"), on_control, SystemClock())
+        server = SocketServer(home / "node.sock", build_server(door, "0"), SystemClock(), door.limits)
         await server.start()
         try:
             yield server
@@ -120,13 +115,55 @@ async def test_after_the_peers_last_line_what_it_asked_is_still_answered(server:
     assert await peer.ended()
 
 
-async def test_a_control_connection_is_answered_line_by_line_and_is_no_client(server: SocketServer) -> None:
+@pytest.mark.parametrize("line", [{"thalweg": "control", "command": "stop"}, {"command": "stop"}])
+async def test_the_agents_socket_takes_no_control_request_first_or_later(server: SocketServer, line: dict[str, Any]) -> None:
     peer = await Lines.to_socket(server.path)
-    await peer.send({"thalweg": "control", "command": "status"})
-    assert await peer.receive() == {"heard": "status"}
-    assert server.clients == 0
-    await peer.send({"thalweg": "control", "command": "fail"})
-    assert await peer.receive() == {"error": {"code": "invalid_setting", "message": "That cannot be."}}
+    await peer.send(line)
+    first = (await peer.receive())["error"]
+    assert (first["code"], first["message"]) == (-32600, "Invalid request: a line is one JSON-RPC 2.0 message.")
+    await peer.greet()
+    await peer.send(line)
+    assert (await peer.receive())["error"] == first
+
+
+@pytest.fixture
+async def control(tmp_path: Path) -> AsyncIterator[ControlServer]:
+    async def on_request(request: dict[str, Any]) -> dict[str, Any]:
+        return {"ok": True, "heard": request["command"]}
+
+    server = ControlServer(tmp_path / "control.sock", on_request)
+    await server.start()
+    yield server
+    await server.stop()
+
+
+async def test_only_the_user_may_open_the_control_socket(control: ControlServer) -> None:
+    assert stat.S_IMODE(control.path.stat().st_mode) == 0o600
+
+
+async def test_control_requests_are_answered_line_by_line_and_what_is_none_is_refused(control: ControlServer) -> None:
+    peer = await Lines.to_socket(control.path)
+    await peer.send({"command": "status"})
+    assert await peer.receive() == {"ok": True, "heard": "status"}
+    for line in (INITIALIZE, b"{nonsense\n", b"[]\n"):
+        await peer.send(line)
+        answer = await peer.receive()
+        assert not answer["ok"] and answer["error"].startswith("A control request is a JSON object with a `command`")
+    await peer.send({"command": "stop"})
+    assert (await peer.receive())["heard"] == "stop"
+
+
+async def test_a_socket_that_listens_keeps_a_question_until_it_is_served(tmp_path: Path) -> None:
+    async def on_request(request: dict[str, Any]) -> dict[str, Any]:
+        return {"ok": True}
+
+    server = ControlServer(tmp_path / "control.sock", on_request)
+    server.listen()
+    peer = await Lines.to_socket(server.path)
+    await peer.send({"command": "status"})
+    await server.start()
+    assert await peer.receive() == {"ok": True}
+    await server.stop()
 
 
 async def test_the_server_knows_how_many_clients_there_are_and_since_when_none(server: SocketServer) -> None:

@@ -15,6 +15,7 @@ from streams.errors import Poison
 from streams.events import wire_type
 from streams.log import Record
 from streams.log.kafka import KafkaLog
+from streams.log.kafka_batches import CODECS
 from streams.partitioning import partition_for
 from streams.positions import Partition
 from streams.topics import MEMORY, TELEMETRY
@@ -92,7 +93,7 @@ async def test_a_batch_of_observations_is_one_record_and_many_events(log: KafkaL
     assert [(event.index, event.event.id, event.event.data["value"]) for event in logged] == [(n, f"point-{n}", n / 10) for n in range(500)]
 
 
-@pytest.mark.parametrize("codec", ["gzip"])
+@pytest.mark.parametrize("codec", CODECS)
 async def test_a_producers_compression_is_invisible(log: KafkaLog, kafka: Broker, producer: AIOKafkaProducer, codec: str) -> None:
     headers = [("ce_id", b"44"), ("ce_source", b"urn:else"), ("ce_type", wire_type("talos.friction.logged").encode())]
     async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, compression_type=codec) as compressing:

@@ -8,7 +8,7 @@ import pytest
 from processors.batch import reduce_batch
 from processors.reducers import frame
 from storage.writer import Changes
-from streams.log.base import Outgoing
+from streams.log.base import UNREADABLE, Outgoing
 from streams.topics import DERIVED, INVOCATIONS, MEMORY, TELEMETRY
 from tests.processors.harness import NOW, Store, batch_of, event, opened
 from tests.properties.all_types import every_type
@@ -90,6 +90,13 @@ def test_poison_becomes_a_dead_letter_with_its_reason_and_the_others_are_unaffec
     assert (offset, stage) == (1, "materialise")
     assert reason in message
     assert store.sql("SELECT next_offset FROM positions WHERE topic = ?", INVOCATIONS.name) == [(3,)]
+
+
+@pytest.mark.parametrize("topic", [MEMORY.name, DERIVED.name, MEMORY.dlq.name, "otlp_logs"])
+def test_what_cannot_be_read_from_the_log_is_one_dead_letter_whichever_topic_it_lies_on(store, topic):
+    sentence = "The records 3 to 5 cannot be read: the batch on the log is damaged (its checksum is wrong)."
+    store.apply(store.record(Outgoing(topic, None, b"\x1f\x8b", ((UNREADABLE, sentence.encode()),))))
+    assert store.sql("SELECT topic, error_type, error_message FROM dead_letters") == [(topic, "Poison", sentence)]
 
 
 def _headers(id):

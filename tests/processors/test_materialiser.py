@@ -15,6 +15,7 @@ from storage.applied import AppliedPositions
 from storage.database import FILE_NAME, Database
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
+from streams import failpoints
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.dlq import exhume
@@ -27,6 +28,8 @@ from streams.topics import INVOCATIONS, TELEMETRY, with_partitions
 from tests.patience import SOON_S
 from tests.processors.harness import event
 from tests.schema import migrated_home, tables
+
+POISON = Outgoing(INVOCATIONS.name, b"default", b"{", (("ce_id", b"x"), ("ce_source", b"s"), ("ce_type", b"thalweg.tool.invoked.v1")))
 
 
 def invoked(number: int):
@@ -93,16 +96,51 @@ async def test_a_restart_goes_on_from_the_positions_in_the_store(tmp_path, log):
 
 
 async def test_a_dead_letter_is_buried_once_even_when_the_store_is_rebuilt(tmp_path, log):
-    bad = Outgoing(INVOCATIONS.name, b"default", b"{", (("ce_id", b"x"), ("ce_source", b"s"), ("ce_type", b"thalweg.tool.invoked.v1")))
     for home in ("first", "second"):
         async with running(tmp_path / home, log) as store:
-            positions = await log.publish([bad] if home == "first" else [invoked(1)])
+            positions = await log.publish([POISON] if home == "first" else [invoked(1)])
             assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
             ends = await log.end_offsets([INVOCATIONS.dlq.name])
             assert sum(ends.values()) == 1
             letters = Freshness({at: end for at, end in ends.items() if end})
             assert await store.applied.wait(letters, timeout_s=SOON_S)
             assert store.sql("SELECT count(*), min(stage) FROM dead_letters") == [(1, "materialise")]
+
+
+def applied_by(store):
+    """What the store has of the topic: how far it is applied, and the dead letters of it."""
+    [(reached,)] = store.sql(f"SELECT coalesce(sum(next_offset), 0) FROM positions WHERE topic = '{INVOCATIONS.name}'")
+    [(buried,)] = store.sql("SELECT count(*) FROM dead_letters")
+    return reached, buried
+
+
+async def test_a_dead_letter_is_on_the_log_before_its_batch_is_committed_and_a_start_between_them_buries_no_second_one(
+    tmp_path, log, monkeypatch
+):
+    for setting, value in (("_name", "after_bury"), ("_left", 1), ("_kind", "raise")):
+        monkeypatch.setattr(failpoints, setting, value)
+    positions = await log.publish([POISON])
+    async with running(tmp_path / "home", log) as store:
+        with pytest.raises(failpoints.FailpointReached):
+            await asyncio.wait_for(asyncio.shield(store.task), SOON_S)
+        assert sum((await log.end_offsets([INVOCATIONS.dlq.name])).values()) == 1
+        assert applied_by(store) == (0, 0)
+    async with running(tmp_path / "home", log) as store:
+        assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S)
+        assert sum((await log.end_offsets([INVOCATIONS.dlq.name])).values()) == 1
+        assert applied_by(store) == (1, 1)
+
+
+async def test_a_dead_letter_that_the_log_does_not_take_keeps_its_batch_from_being_committed(tmp_path, log, monkeypatch):
+    async def refused(records, **_):
+        raise LogUnavailable("The log is full.")
+
+    await log.publish([POISON])
+    monkeypatch.setattr(log, "publish", refused)
+    async with running(tmp_path / "home", log) as store:
+        with pytest.raises(LogUnavailable):
+            await asyncio.wait_for(asyncio.shield(store.task), SOON_S)
+        assert applied_by(store) == (0, 0)
 
 
 async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_the_mirror(tmp_path, log):

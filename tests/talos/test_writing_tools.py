@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ingress.toolsets.talos.session_close import REFLECTION_PROMPT
+from processors.talos.identifiers import goal_id, named_id, wordless_id
 from streams.errors import Refused
 from tests.talos.making import SEED_ENTRY
 from tests.talos.node import SmallNode
@@ -59,7 +60,7 @@ async def test_the_same_id_fails_and_the_suggested_one_works(node: SmallNode) ->
 async def test_a_refused_open_leaves_no_telemetry(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal=GOAL)
     await refusal(node, "session_open", session_id=SESSION, goal="Another goal")
-    assert [attributes["talos.goal"] for attributes in node.telemetry("session.start")] == [GOAL]
+    assert [attributes["talos.goal.id"] for attributes in node.telemetry("session.start")] == [wordless_id(goal_id(GOAL))]
 
 
 async def test_an_open_with_the_same_request_id_has_one_effect(node: SmallNode) -> None:
@@ -79,14 +80,11 @@ async def test_a_request_id_of_another_call_is_refused(node: SmallNode) -> None:
 async def test_the_start_says_goal_persona_protocol_and_human(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal=GOAL)
     [start] = node.telemetry("session.start")
-    assert {name: start[f"talos.{name}"] for name in ("goal", "persona", "protocol", "human", "inherited_count")} == {
-        "goal": GOAL,
-        "persona": "Talos",
-        "protocol": "LBRP",
-        "human": "Robbie",
-        "inherited_count": 0,
-    }
+    names = {"goal": GOAL, "persona": "Talos", "protocol": "LBRP", "human": "Robbie"}
+    ids = {f"talos.{kind}.id": wordless_id(named_id(kind, name)) for kind, name in names.items()}
+    assert start == ids | {"talos.session.id": SESSION, "talos.inherited_count": 0}
     [goal] = node.telemetry("goal.created")
+    assert goal["talos.goal.id"] == ids["talos.goal.id"]
     assert (goal["talos.goal.scope"], goal["talos.session.id"]) == ("session", SESSION)
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from streams.errors import Unavailable
 from thalweg.control import NotRunning, ask
-from thalweg.paths import socket_path
+from thalweg.paths import control_path
 
 
 @pytest.fixture
 def listener(tmp_path: Path) -> socket.socket:
     """What a node listens on, without a node behind it."""
     listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(socket_path(tmp_path)))
+    listening.bind(str(control_path(tmp_path)))
     listening.listen()
     return listening
 

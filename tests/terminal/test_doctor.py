@@ -37,6 +37,8 @@ def found(settings: Settings, name: str) -> Check:
 
 
 def make_log(settings: Settings, partitions: int) -> None:
+    settings.home.mkdir(mode=0o700, exist_ok=True)
+
     async def make() -> None:
         log = open_log(settings.broker_url)
         await log.start()
@@ -95,7 +97,9 @@ def test_an_extension_package_of_duckdb_is_named(settings: Settings, tmp_path: P
 
 
 def test_another_version_of_a_pinned_requirement_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.doctor.metadata.requires", lambda name: ["faust-streaming==0.0.1", "click>=8", 'x==1; extra == "y"'])
+    monkeypatch.setattr(
+        "thalweg.doctor.metadata.requires", lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"']
+    )
     pins = found(settings, "pinned versions")
     assert not pins.ok and "works with 0.0.1 only" in pins.detail
 
@@ -104,6 +108,16 @@ def test_a_library_that_does_not_import_is_a_finding_and_not_a_traceback(setting
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     hnswlib = found(settings, "hnswlib")
     assert not hnswlib.ok and "hnswlib" in hnswlib.detail and "compiler" in hnswlib.remedy
+
+
+def test_every_codec_that_a_kafka_producer_may_choose_is_tried_and_those_that_fail_are_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "gzip, snappy, lz4, zstd are read" in found(settings, "codecs").detail
+    for module in ("aiokafka.codec.has_zstd", "aiokafka.codec.has_snappy"):
+        monkeypatch.setattr(module, lambda: False)
+    codecs = found(settings, "codecs")
+    assert not codecs.ok and "compresses with snappy, zstd cannot be read" in codecs.detail and "requirements.lock" in codecs.remedy
 
 
 def test_a_data_directory_that_is_a_file_is_found(settings: Settings) -> None:
@@ -118,7 +132,7 @@ def test_too_little_room_is_found(settings: Settings, monkeypatch: pytest.Monkey
 
 
 def test_an_owner_that_does_not_answer_is_named_and_a_lock_file_that_nobody_holds_is_no_owner(settings: Settings) -> None:
-    settings.home.mkdir()
+    settings.home.mkdir(mode=0o700)
     lock = settings.home / "store.lock"
     lock.write_text("4711\n")
     assert found(settings, "owner").ok
@@ -136,7 +150,7 @@ def test_a_log_with_other_partitions_than_the_setting_is_found(settings: Setting
 
 
 def test_a_log_file_that_is_none_is_found(settings: Settings) -> None:
-    settings.home.mkdir()
+    settings.home.mkdir(mode=0o700)
     (settings.home / "log.db").write_bytes(b"nonsense" * 1000)
     assert not found(settings, "log").ok
 
@@ -171,3 +185,13 @@ def test_beside_a_running_node_every_check_passes_and_the_node_is_named(settings
     assert node.process is not None
     assert f"process {node.process.pid}" in found(settings, "owner").detail
     assert node.stop() == 0
+
+
+def test_a_data_directory_that_others_may_open_or_own_is_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.home.mkdir()
+    settings.home.chmod(0o750)
+    check = found(settings, "data directory")
+    assert check.detail == f"{settings.home} is open to other users (750); the next start of a node narrows it."
+    settings.home.chmod(0o700)
+    monkeypatch.setattr("thalweg.doctor.os.geteuid", lambda: os.getuid() + 1)
+    assert found(settings, "data directory").detail.startswith(f"{settings.home} belongs to another user")

@@ -126,7 +126,11 @@ async def test_other_words_of_another_source_reinforce(agent: Believer, node: Be
     node.tell(event("valence.belief.created", data, time=node.clock.time))
     [(overall, count)] = node.store.sql("SELECT overall, corroboration_count FROM beliefs")
     assert (overall, count) == (0.9, 2)
-    assert node.store.sql("SELECT how, cosine FROM belief_corroborations ORDER BY how") == [("cosine", 0.95), ("stated", None)]
+    confirmed = [("cosine", 0.95), ("stated", None)]
+    assert node.store.sql("SELECT how, cosine FROM belief_corroborations ORDER BY how") == confirmed
+    node.tell(event("valence.belief.created", data, id="again", time=node.clock.time))  # a source confirms a belief once
+    assert node.store.sql("SELECT count(*), max(corroboration_count) FROM beliefs") == [(2, 2)]
+    assert node.store.sql("SELECT how, cosine FROM belief_corroborations WHERE belief_id = ? ORDER BY how", a["id"]) == confirmed
 
 
 async def test_whoever_follows_the_derived_topic_is_told_what_was_reinforced_and_which_tensions_are_closed(

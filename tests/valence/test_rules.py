@@ -26,6 +26,7 @@ from processors.valence.confidence import (
     under_tension,
 )
 from processors.valence.entities import name_key, same_form
+from processors.valence.sources import read_source
 from processors.valence.tensions import Held, consistency, is_duplicate, judge, score_of, severity_of, signal_of, signals, tension_id
 from processors.valence.wording import Wording
 
@@ -111,6 +112,8 @@ def test_the_severity_of_the_check_vectors() -> None:
         ("Good tests are quick", "Bad tests are quick", (False, True, False)),
         ("We should use tabs", "We shouldn't use tabs", (True, True, False)),
         ("The goods are in the shop", "The bad are in the shop", (False, False, False)),
+        ("The cache is not used", "The cache is never used", (False, False, False)),
+        ("Good and bad tests exist", "Bad tests exist", (False, False, False)),
         ("The port is 5432", "The port is 5433", (False, False, True)),
         ("The database is Postgres", "The database is MySQL", (False, False, True)),
         ("Deploys work well", "Deploys work nicely", (False, False, False)),
@@ -119,6 +122,21 @@ def test_the_severity_of_the_check_vectors() -> None:
 )
 def test_what_words_tell_of_a_conflict(one: str, other: str, found: tuple[bool, bool, bool]) -> None:
     assert signals(held(one), held(other)) == found == signals(held(other), held(one))
+
+
+def test_an_antonym_alone_is_a_conflict_as_material_as_the_geometric_mean_of_both_confidences() -> None:
+    finding = judge(held("Good tests are quick", 0.4), held("Bad tests are quick", 0.9, number=2), None)
+    assert finding is not None and finding.signal == 0.3 and math.isclose(finding.materiality, 0.3 * 0.6)
+
+
+def test_an_age_is_counted_in_parts_of_days() -> None:
+    assert age_days(NOON, NOON + timedelta(hours=36)) == 1.5 and age_days(NOON, NOON - timedelta(days=1)) == 0
+
+
+@pytest.mark.parametrize(("kind", "type_"), [(None, "conversation"), ("conversation", "conversation"), ("document", "document")])
+def test_a_sessions_id_is_a_conversation_unless_another_type_is_named(kind: str | None, type_: str) -> None:
+    source = read_source(kind, "s-1", lambda ref: ref == "s-1")
+    assert source is not None and source.type == type_ and source.session_id == ("s-1" if type_ == "conversation" else None)
 
 
 def test_being_alike_is_no_conflict_by_itself() -> None:
@@ -177,7 +195,7 @@ def test_a_tension_changes_an_overall_only_that_was_computed(given_: dict[str, f
 
 
 def test_names_of_one_thing_have_one_form() -> None:
-    assert name_key("  Redis   Cluster ") == "redis cluster"
+    assert name_key("  Redis   Cluster ") == "redis cluster" == name_key("\uff32edis cluster")
     assert same_form("Node.js") == same_form("node js") == same_form("NodeJS") and same_form("C++") != same_form("C")
 
 

@@ -22,6 +22,7 @@ CAPTURED = "SELECT content, overall, signal, x.extraction_method FROM vkb_sessio
         ("To sum up, latency matters most.", "summary", 0.50),
         ("Good morning.", "passing", 0.35),
         ("Do you remember when we met?", "passing", 0.35),
+        ("Would you say that I prefer tabs?", "passing", 0.35),
         ("Should we use Redis because it is quick?", "passing", 0.35),
     ],
 )

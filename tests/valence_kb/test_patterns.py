@@ -38,6 +38,11 @@ def test_a_session_counts_once_and_evidence_that_was_recorded_is_counted() -> No
     assert reinforced(pattern, "a", NOON + DAY) is None
 
 
+def test_an_occurrence_never_lowers_a_confidence_nor_takes_the_last_one_back_in_time() -> None:
+    after = reinforced(recorded([], 1.0, NOON), "s", NOON - DAY)
+    assert after is not None and (after.confidence, after.last_observed) == (1.0, NOON)
+
+
 def test_without_a_session_every_call_counts() -> None:
     pattern = recorded([], None, NOON)
     for count in (2, 3):

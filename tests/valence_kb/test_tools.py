@@ -71,6 +71,8 @@ async def test_of_two_ends_the_first_keeps_its_time_and_the_second_is_told_so(ag
     assert again["already_ended"] is True
     expected = first["session"] | {"summary": "Two", "status": "abandoned"}
     assert again["session"] == expected
+    third = await agent.call("session_end", session_id=session_id, themes=["b"])
+    assert third["session"] == expected | {"themes": ["b"]}  # what is not named stays
 
 
 async def test_sessions_are_listed_newest_first_and_counted_in_full(agent: Agent) -> None:

@@ -37,7 +37,7 @@ class Caller:
     async def connect(cls, home: Path, tool: Tool) -> Caller:
         calls = await Connection.open(home)
         await calls.greet()
-        return cls(calls, await Connection.open(home), tool)
+        return cls(calls, await Connection.control(home), tool)
 
     async def write(self, text: str, due: float | None = None) -> Written:
         """Write once; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""

@@ -18,7 +18,7 @@ import orjson
 
 from streams.errors import Unavailable
 from thalweg.control import NotRunning, ask
-from thalweg.paths import socket_path
+from thalweg.paths import control_path, socket_path
 
 START_S = 60.0
 STOP_S = 30.0
@@ -104,7 +104,7 @@ def anonymous_mb(pid: int) -> float | None:
 
 
 class Connection:
-    """One connection to the node's socket; one line out, one line back."""
+    """One connection to one of the node's sockets; one line out, one line back."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -112,11 +112,17 @@ class Connection:
 
     @classmethod
     async def open(cls, home: Path) -> Connection:
+        """To the agents' socket."""
         return cls(*await asyncio.open_unix_connection(str(socket_path(home)), limit=MAX_LINE))
+
+    @classmethod
+    async def control(cls, home: Path) -> Connection:
+        """To the command line's."""
+        return cls(*await asyncio.open_unix_connection(str(control_path(home)), limit=MAX_LINE))
 
     async def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
         """A control request. The connection stays open for the next one."""
-        answer = await self._exchange({"thalweg": "control", "command": command, **arguments})
+        answer = await self._exchange({"command": command, **arguments})
         if not answer.get("ok"):
             raise Unavailable(f"The node refused {command}: {answer}")
         return answer
@@ -129,12 +135,16 @@ class Connection:
 
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """An MCP request; its result. Raises Unavailable for an error."""
-        self._number += 1
-        answer = await self._exchange({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        answer = await self.answer(method, params)
         if "result" not in answer or answer["result"].get("isError"):
             raise Unavailable(f"The node refused {method}: {answer}")
         result: dict[str, Any] = answer["result"]
         return result
+
+    async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """What an MCP request is answered, an error too."""
+        self._number += 1
+        return await self._exchange({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
 
     async def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
         self._writer.write(orjson.dumps(message) + b"\n")

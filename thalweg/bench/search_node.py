@@ -31,7 +31,7 @@ def measure_node(report: Report, home: Path, size: int, questions: Sequence[str]
 
 async def _ask(report: Report, home: Path, size: int, questions: Sequence[str], started: float) -> tuple[list[float], list[float]]:
     """Milliseconds of searches while the indexes are rebuilt, and of as many as there are questions afterwards."""
-    calls, control = await Connection.open(home), await Connection.open(home)
+    calls, control = await Connection.open(home), await Connection.control(home)
     await calls.greet()
     meanwhile = [await _search(calls, questions[0])]
     while (await control.ask("status"))["indexes"]["is_rebuilding"] and time.perf_counter() - started < READY_S:

@@ -9,6 +9,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from processors.talos.extraction import extract
 from processors.talos.identifiers import entry_id
+from processors.talos.ontology import PRELOADED, domain_id, is_known_domain
 from streams.errors import Refused
 from streams.event_types.talos import CATEGORIES
 from streams.topics import MEMORY
@@ -24,7 +25,7 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     event = answers.request(call, "talos.journal.written", {"content": content, "category": category, **optional})
     found = extract(event)
     main = found.entities[0]
-    knowledge = {"id": main.id, "category": category, "domain": domain, "confidence": main.confidence}
+    knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
     published = await call.publish((MEMORY.name, event), answers.telemetry(call, f"knowledge.{category}", session_id, knowledge))
     warnings = await answers.unknown_session_warnings(call, session_id)
     relations = [relation for relation in found.relations if not (warnings and relation.from_id == session_id)]
@@ -33,6 +34,11 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "extracted_relationships": [{"type": r.type, "from": r.from_id, "to": r.to_id} for r in relations],
     }
     return answers.written(published, {"entry_id": entry_id(event), **fields}, {}, warnings=warnings)
+
+
+def _domain_term(domain: str | None) -> str | None:
+    """What telemetry says of a domain: one of the ontology's terms, or that it is another one, whose name is the agent's own text."""
+    return None if domain is None else PRELOADED[domain_id(domain)][1] if is_known_domain(domain) else "other"
 
 
 def _checked_confidence(confidence: float | None) -> float | None:

@@ -11,6 +11,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import SessionCounters, count_session
+from processors.talos.identifiers import wordless_id
 from streams.errors import Unavailable
 from streams.topics import MEMORY, TELEMETRY
 
@@ -29,7 +30,7 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Publish, await the decision, count what the session did."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     records = await call.own_records()  # a call that has just been answered counts
-    seen = answers.on_topic(call.asked.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
+    seen = answers.on_topic(call.wanted.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
     stated = {name: arguments.get(name) for name in ("session_id", "goal_achieved", "summary", "skip_reflection")}
     published = await call.publish((MEMORY.name, answers.request(call, "talos.session.closed", stated)))
     result, counters, problem = None, None, None
@@ -69,7 +70,7 @@ def _telemetry(
         ended |= {name: getattr(counters, name) for name in names}
     events = [answers.telemetry(call, "session.end", session_id, ended)]
     if result is not None and goal_achieved is not None:
-        change = {"goal.id": result["goal_id"], "goal.from": "active", "goal.to": "achieved" if goal_achieved else "abandoned"}
+        change = {"goal.id": wordless_id(result["goal_id"]), "goal.from": "active", "goal.to": "achieved" if goal_achieved else "abandoned"}
         events.append(answers.telemetry(call, "goal.status_change", session_id, change | {"goal.scope": "session"}))
     return events
 

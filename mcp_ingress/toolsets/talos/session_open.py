@@ -10,12 +10,13 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import count_inherited
-from processors.talos.identifiers import goal_id
+from processors.talos.identifiers import goal_id, named_id, wordless_id
 from processors.talos.ontology import INHERITED_LABELS
 from streams.errors import Unavailable
 from streams.topics import MEMORY
 
-_STATED = ("session_id", "goal", "persona", "protocol", "human")
+_NAMES = ("persona", "protocol", "human")
+_STATED = ("session_id", "goal", *_NAMES)
 
 
 async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -41,9 +42,10 @@ async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _telemetry(call: Call, stated: dict[str, Any], inherited_count: int | None) -> list[Any]:
-    session_id, goal = stated["session_id"], stated["goal"]
-    started = {name: stated[name] for name in ("goal", "persona", "protocol", "human")} | {"inherited_count": inherited_count}
-    created = {"goal.id": goal_id(goal), "goal.scope": "session", "goal.to": "active"}
+    session_id, goal = stated["session_id"], wordless_id(goal_id(stated["goal"]))
+    names = {f"{kind}.id": wordless_id(named_id(kind, stated[kind])) for kind in _NAMES if (stated[kind] or "").strip()}
+    started = {"goal.id": goal, **names, "inherited_count": inherited_count}
+    created = {"goal.id": goal, "goal.scope": "session", "goal.to": "active"}
     return [answers.telemetry(call, "session.start", session_id, started), answers.telemetry(call, "goal.created", session_id, created)]
 
 

@@ -44,6 +44,7 @@ TOOL = Tool(
                 "type": "string",
                 "enum": END_STATUSES,
                 "default": "completed",
+                "x-default-from-state": True,  # of a session that has ended already, its status
                 "x-error-code": "INVALID_PARAMS",
                 "description": "How it ended",
             },

@@ -102,7 +102,7 @@ class Broker:
         for _ in range(TRIES):  # one that ends at once (memory or a port that is just taken) is started again
             with (self.directory / "broker.log").open("ab") as log:
                 self._process = subprocess.Popen(
-                    [*_java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                    [*java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
                 )
             code = self._wait_ready(began + timeout_s)
             if code is None:
@@ -145,7 +145,7 @@ class Broker:
 
     def _format(self, properties: Path) -> None:
         alone = [] if "controller.quorum.voters" in (self._properties or {}) else ["--standalone"]
-        command = [*_java(), "kafka.tools.StorageTool", "format", *alone, *self._format_options, "-t", CLUSTER_ID, "-c", str(properties)]
+        command = [*java(), "kafka.tools.StorageTool", "format", *alone, *self._format_options, "-t", CLUSTER_ID, "-c", str(properties)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=READY_S, check=False)
         if done.returncode != 0:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")
@@ -197,7 +197,7 @@ def _first_ephemeral() -> int:
     return 0
 
 
-def _java() -> list[str]:
+def java() -> list[str]:
     return ["java", *JVM, "-cp", os.path.join(str(library()), "*")]
 
 

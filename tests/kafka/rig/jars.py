@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -24,12 +25,12 @@ def library() -> Path:
     """The directory of jars, fetched with Maven when it is not there yet. Raises RigUnavailable."""
     if shutil.which("java") is None:
         raise RigUnavailable("The Kafka rig needs Java 17, and there is no `java` on the PATH.")
-    lib = cache_dir() / "lib"
+    lib = cache_dir() / f"lib-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"  # another pom.xml asks for other jars
     if lib.is_dir():
         return lib
     if shutil.which("mvn") is None:
         raise RigUnavailable(f"The Kafka rig needs Maven to fetch the jars to {cache_dir()}, and there is no `mvn` on the PATH.")
-    fetching = cache_dir() / f"lib.{os.getpid()}"
+    fetching = cache_dir() / f"fetching.{os.getpid()}"
     command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={fetching}", "-DincludeScope=runtime"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
