@@ -6,9 +6,10 @@ positions, which the materialiser then commits together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from processors.otlp_records import decode_otlp, is_otlp
@@ -17,13 +18,15 @@ from storage.writer import Changes, Writer
 from streams.codec import check_readable, decode
 from streams.dlq import DeadLetter, read_letter
 from streams.event_types.telemetry import TALOS_EVENTS
-from streams.events import LoggedEvent, wire_type
+from streams.events import Event, LoggedEvent, wire_type
 from streams.failpoints import hit
 from streams.log.base import UNREADABLE, Record
+from streams.partitioning import partition_for
 from streams.positions import Partition
 from streams.progress import MATERIALISE, read_progress
 from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
 
+NO_PARTITIONS: Mapping[str, int] = {}
 MIRRORED = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
 
@@ -36,6 +39,8 @@ class Reduced:
     buried: list[tuple[Record, DeadLetter]] = field(default_factory=list)
     events: int = 0
     duplicates: int = 0
+    misplaced: set[str] = field(default_factory=set)
+    """Sources of records that lie on another partition than their key's."""
     mirrored: list[LoggedEvent] = field(default_factory=list)
     """The agents' own telemetry of the batch, for the mirror."""
 
@@ -115,10 +120,13 @@ class EventState:
         indexed.vectors.extend(self.indexed.vectors)
 
 
-def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, namespace: str = "default") -> Reduced:
+def reduce_batch(
+    writer: Writer, records: Sequence[Record], now: datetime, namespace: str = "default", partitions: Mapping[str, int] = NO_PARTITIONS
+) -> Reduced:
     """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record.
 
-    `namespace` is that of OTLP records, which carry none.
+    `namespace` is that of OTLP records, which carry none. `partitions`: how many there are, of the topics whose records lie where their
+    keys say.
     """
     reduced = Reduced()
     overlay = Overlay(writer, reduced.changes)
@@ -128,6 +136,8 @@ def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, names
     overlay.prefetch(_named_rows(writer, decoded, known))
     for record, events in decoded:
         _reduce_record(record, events, overlay, known, reduced, now)
+        if events and partitions.get(record.topic):
+            _look_for_misplaced(record, events[0].event, overlay, reduced, partitions[record.topic])
         reduced.changes.positions[Partition(record.topic, record.partition)] = record.offset + 1
     return reduced
 
@@ -206,6 +216,19 @@ def _reduce_record(record: Record, events: Sequence[LoggedEvent], overlay: Overl
         except Exception as error:
             # the record's other observations stand: each is an event of its own
             reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
+
+
+def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced: Reduced, partitions: int) -> None:
+    """Count a record that its producer put on another partition than its key's. It is applied: nothing but its order is wrong."""
+    if _partition_for(record.key or b"", partitions) == record.partition:
+        return
+    key = (event.namespace, event.source, record.topic)
+    row = overlay.get("misplaced_records", key) or {"namespace": key[0], "source": key[1], "topic": key[2], "records": 0}
+    overlay.put("misplaced_records", key, {**row, "records": row["records"] + 1})
+    reduced.misplaced.add(event.source)
+
+
+_partition_for = lru_cache(4096)(partition_for)
 
 
 def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: Reduced) -> None:

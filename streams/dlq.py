@@ -1,10 +1,14 @@
-"""Dead letters: the original key and value untouched, and headers that say what happened.
+"""Dead letters: the original key and value, and headers that say what happened.
+
+Secrets of a known form are taken out of a value that is text, so that what was refused is not kept a second time; the mark
+leaves JSON as it is around it, and a replay publishes it. Other bytes are untouched.
 
 The record lies in `<topic>.dlq` on the partition it came from. Its own headers are kept; ours start with `dlq.`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,9 +16,11 @@ from streams.clock import format_time, parse_time
 from streams.ids import derived_id
 from streams.log.base import Outgoing, Record
 from streams.positions import Position
+from streams.redaction import redact_json, shown
 from streams.topics import DLQ_SUFFIX
 
 PREFIX = "dlq."
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +54,24 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
         "stage": letter.stage,
         "attempt": str(letter.attempt),
         "error.type": letter.error_type,
-        "error.message": letter.error_message[:2000],
+        "error.message": shown(letter.error_message, 2000),
         "first_failed_at": format_time(letter.first_failed_at),
     }
     if letter.identity is not None:
         ours["identity"] = letter.identity
-    kept = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
+    kept = tuple((name, value and redact_json(value)) for name, value in record.headers if not name.startswith(PREFIX))
     headers = kept + tuple((PREFIX + name, value.encode("utf-8", "replace")) for name, value in ours.items())
-    return Outgoing(record.topic + DLQ_SUFFIX, record.key, record.value, headers, record.partition)
+    value = redact_json(record.value) if record.value is not None and _is_text(record.value) else record.value
+    return Outgoing(record.topic + DLQ_SUFFIX, record.key, value, headers, record.partition)
+
+
+def _is_text(value: bytes) -> bool:
+    """Whether it is UTF-8 without control characters: in other bytes (protobuf) lengths are written down, which a mark would belie."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return _CONTROL.search(value) is None
 
 
 def read_letter(record: Record) -> DeadLetter:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 PARTITIONS = 12
 DLQ_SUFFIX = ".dlq"
+PREFIX = "thalweg."
 
 
 @dataclass(frozen=True)

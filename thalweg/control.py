@@ -208,7 +208,7 @@ async def _request(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     identity, namespace = str(uuid7()), str(request["namespace"])
     data = {**request["data"], "request_id": identity}
     event = Event(identity, OPERATOR, str(request["type"]), namespace, node.clock.now(), data)
-    token = Freshness.after(await node.log.publish([encode(MEMORY.name, event)]))
+    token = await node.publish(event, MEMORY.name)
     if not await node.applied.wait(token, timeout_s=REQUEST_WAIT_S):
         raise Unavailable("The request is on the log and not applied yet; `thalweg status` says how far behind the node is.")
     outcome = await node.reader.run(lambda cursor: find_outcome(cursor, namespace, identity))
@@ -222,7 +222,7 @@ async def _hook(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     raw = base64.b64decode(str(request["input"]))
     identity, namespace, now = str(uuid7()), str(request["namespace"]), node.clock.now()
     event = hook_event(str(request["event"]), raw, namespace=namespace, identity=identity, time=now)
-    return {"freshness": Freshness.after(await node.log.publish([encode(TELEMETRY.name, event)])).to_json()}
+    return {"freshness": (await node.publish(event, TELEMETRY.name)).to_json()}
 
 
 async def _agreement(node: Node, request: dict[str, Any]) -> dict[str, Any]:

@@ -148,15 +148,15 @@ def show_status(report: dict[str, Any]) -> None:
     parts = [["topic", name, part] for name, part in report["topics"].items()]
     parts += [["stage", name, part] for name, part in report["stages"].items()]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("", "part", "state", "applied", "lag", "processed", "buried"):
-        table.add_column(name, justify="right" if name in ("applied", "lag", "processed", "buried") else "left")
+    numbers = {"applied": "applied", "lag": "lag", "oldest_s": "oldest s", "processed": "processed", "buried": "buried"}
+    for name in ("", "part", "state", *numbers.values()):
+        table.add_column(name, justify="right" if name in numbers.values() else "left")
     for kind, name, part in parts:
-        numbers = (cell(part.get(key)) for key in ("applied", "lag", "processed", "buried"))
-        table.add_row(kind, name, coloured(str(part.get("state", ""))), *numbers)
+        table.add_row(kind, name, coloured(str(part.get("state", ""))), *(cell(part.get(key)) for key in numbers))
     for name in ("keyword", "vector") if "indexes" in report else ():
         index = report["indexes"][name]
         state = "ok" if index["state"] == "ready" else index["state"]
-        table.add_row("index", name, coloured(state), cell(index.get("count")), "", "", "")
+        table.add_row("index", name, coloured(state), cell(index.get("count")), "", "", "", "")
     out.print(table)
     if report["role"] == "worker":
         return
@@ -164,6 +164,9 @@ def show_status(report: dict[str, Any]) -> None:
     model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
     if building := report["spaces"]["building"]:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
+    for found in report["misplaced"]:
+        if not found["is_recent"]:
+            out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
     letters = sum(report["dead_letters"].values())
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
     out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")

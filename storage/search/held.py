@@ -25,6 +25,7 @@ from storage.search.grown import counts, mark
 from storage.search.keyword import FREQUENT, KeywordIndex
 from storage.search.late import LateIndex, entries_of
 from storage.search.pace import Pace
+from storage.search.passages import FIRST_PASSAGES
 from storage.search.spaces import Space, delete_others
 from storage.search.table import catch_up_keywords, catch_up_vectors, is_much, load_keywords, load_vectors, release_buffers, with_passages
 from storage.search.vector import VectorIndex, VectorModel
@@ -57,6 +58,8 @@ class HeldIndexes:
         self.foreign = 0
         """How many vectors came that another model made than the one that answers: of another space that is built, of a process of other
         settings, or on their way when the model changed."""
+        self.partial = 0
+        """How many long texts came of which only the first passages have vectors so far."""
         self._keywords: KeywordIndex | None = None
         self._keywords_ready = False
         self._unindexed = 0
@@ -196,6 +199,7 @@ class HeldIndexes:
                 space.apply(own)
         if given and self.model is not None:
             self.foreign += sum(not self._is_of(entry, self.model) for entry in given)
+            self.partial += sum(entry.passages is not None and entry.passages > FIRST_PASSAGES for entry in given)
         if covered:
             self._covered |= covered
         self._unsaved += len(documents) + len(vectors)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.codec import MAX_BYTES, decode, encode, encode_batch, fits, validate
-from streams.errors import Poison
-from streams.events import Event, wire_type
+from streams.codec import MAX_BYTES, check_size, decode, encode, encode_batch, in_parts, validate
+from streams.errors import Poison, RecordRefused
+from streams.events import Event, event_types, wire_type
 from streams.log.base import Headers, Outgoing, Record
 from streams.positions import Position
 from streams.topics import MEMORY, TELEMETRY
@@ -265,6 +265,34 @@ def test_validate_names_the_place_that_is_wrong() -> None:
     validate(FRICTION, {"description": "slow", "category": "tooling"}, MEMORY.name)
 
 
-def test_a_record_fits_when_it_would_be_accepted_back() -> None:
-    assert fits([with_value(None), with_value(b"x" * MAX_BYTES)])
-    assert not fits([with_value(b"x" * (MAX_BYTES + 1))])
+def test_a_record_that_would_not_be_accepted_back_is_refused_with_its_size_and_the_limit() -> None:
+    check_size(with_value(None))
+    check_size(with_value(b"x" * MAX_BYTES))
+    with pytest.raises(RecordRefused, match=f"{MAX_BYTES + 1} bytes; at most {MAX_BYTES}"):
+        check_size(with_value(b"x" * (MAX_BYTES + 1)))
+
+
+@given(st.lists(st.text(max_size=200)), st.integers(1, 500))
+def test_items_in_parts_are_all_there_in_order_and_no_part_that_could_be_cut_is_larger(items: list[str], largest: int) -> None:
+    parts = in_parts(items, largest)
+    assert [item for part in parts for item in part] == items
+    assert all(part for part in parts)
+    assert all(len(part) == 1 or sum(len(orjson.dumps(item)) for item in part) <= largest for part in parts)
+
+
+@pytest.mark.parametrize(
+    "event_type, place, data",
+    [
+        (wire_type("talos.journal.written"), "category", {"content": "The river bends."}),
+        (FRICTION, "category", {"description": "The build is slow."}),
+        (wire_type("tool.invoked"), "outcome", {"tool": "reflect"}),
+        (wire_type("valence.belief.created"), "source_type", {"content": "The river bends."}),
+    ],
+)
+def test_a_value_that_is_none_of_the_choices_is_refused_with_every_choice(event_type: str, place: str, data: dict[str, Any]) -> None:
+    with pytest.raises(Poison) as refused:
+        validate(event_type, {**data, place: "something else " * 20})
+    said = refused.value.message
+    choices = event_types()[event_type].schema["properties"][place]["enum"]
+    assert said.startswith(f'{event_type}: {place}: "something else') and len(said) < 400
+    assert said.endswith("is not one of " + ", ".join(orjson.dumps(choice).decode() for choice in choices)) and len(choices) > 3

@@ -19,12 +19,12 @@ import numpy as np
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.reducers.derived import decode_vector
-from processors.stages.embed import encode_texts
+from processors.stages.embed import encode_passages, encode_texts
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
-from storage.search.passages import passage_label
+from storage.search.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
 from storage.search.planner import Filter
 from storage.search.sessions import search_sessions
 from storage.writer import Changes, Writer
@@ -121,11 +121,10 @@ class _Store:
 
     def write(self, namespace: str, turn: Turn, *, is_embedded: bool = True) -> None:
         started = time.perf_counter()
-        encoded = encode_texts(self._embedder, [turn.text])[turn.text] if is_embedded else None
         label, moment = document_label(namespace, turn.turn_id), turn.at.replace(tzinfo=None)
         about = {"label": label, "record_id": turn.turn_id, "toolset": "bench", "kind": "turn", "session_id": turn.session, "domain": None}
         document = about | {"text": turn.text, "created_at": moment, **self._origin(namespace, MEMORY.name)}
-        rows = [] if encoded is None else list(self._rows(namespace, turn, label, encoded))
+        rows = list(self._embedded(namespace, turn, label)) if is_embedded else []
         tables = {"documents": [document], "embeddings": rows[:1], "passages": rows[1:]}
         self._writer.commit(Changes(appended={table: made for table, made in tables.items() if made}))
         entries = [_entry(row) for row in rows]
@@ -133,15 +132,24 @@ class _Store:
         self._offset += 1
         self.durations_ms.append((time.perf_counter() - started) * 1000)
 
-    def _rows(self, namespace: str, turn: Turn, label: int, encoded: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _embedded(self, namespace: str, turn: Turn, label: int) -> Iterator[dict[str, Any]]:
+        encoded = encode_texts(self._embedder, [turn.text])[turn.text]
+        rest = split_passages(turn.text)[FIRST_PASSAGES:EMBEDDED_PASSAGES]
+        passages = [*encoded.get("first", ()), *(encode_passages(self._embedder, turn.text, rest) if rest else ())]
+        return self._rows(namespace, turn, label, encoded, passages)
+
+    def _rows(
+        self, namespace: str, turn: Turn, label: int, encoded: dict[str, Any], passages: Sequence[dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
         info, origin = self._embedder.info, self._origin(namespace, DERIVED.name)
         model = {"space": info.space, "record_id": turn.turn_id, "model_id": info.model_id, "dim": info.dim, **origin}
-        about = {"label": label, "dtype": info.dtype, "is_trained": info.trained, **model}
+        about = {"label": label, "dtype": info.dtype, "is_trained": info.trained, "passages": encoded.get("passages"), **model}
         yield about | {"vector": decode_vector(encoded["vector"]), "tokens": encoded.get("tokens")}
-        for passage in encoded.get("passages", ()):
-            place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
+        for passage in passages:
+            number, start, end = passage["passage"].values()
+            place = {"number": number, "char_start": start, "char_end": end}
             numbers = {"vector": decode_vector(passage["vector"]), "tokens": passage.get("tokens")}
-            yield {"label": passage_label(label, passage["number"]), "owner_label": label, **model, **place, **numbers}
+            yield {"label": passage_label(label, number), "owner_label": label, **model, **place, **numbers}
 
     def _origin(self, namespace: str, topic: str) -> dict[str, Any]:
         return {"namespace": namespace, "topic": topic, "partition": 0, "offset": self._offset, "event_id": f"event-{self._offset}"}

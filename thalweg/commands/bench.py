@@ -144,4 +144,24 @@ def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
     _show(lambda: measure_start(count, embedder=embedder, broker=broker), as_json)
 
 
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--floods", default="ping,unknown,list,garbage,read,write", show_default=True, help="What the flooding client sends, one run each."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.4), default=20.0, show_default=True, help="Seconds alone, and as many beside each flood."
+)
+def fairness(as_json: bool, embedder: str, floods: str, seconds: float) -> None:
+    """How much longer calm clients wait beside one that floods the node, and whether any of their calls is refused.
+
+    \b
+    Example: thalweg bench fairness --floods ping,write --seconds 10
+    """
+    from thalweg.bench.fairness import measure_fairness
+
+    _show(lambda: measure_fairness(floods.split(","), seconds, embedder=embedder), as_json)
+
+
 COMMAND = bench
