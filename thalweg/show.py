@@ -166,6 +166,8 @@ def show_status(report: dict[str, Any]) -> None:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
     letters = sum(report["dead_letters"].values())
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
+    if http := report["http"]:
+        out.print(f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True)
     out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")
 
 
