@@ -18,8 +18,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_ingress.analysts import SqlEndpoint
+from mcp_ingress.analysts import DISABLED, SqlEndpoint
 from mcp_ingress.calls import Principal
+from mcp_ingress.limits import PAUSE_S, RateLimits
 from streams.errors import SettingsError
 
 PATH = "/mcp"
@@ -30,6 +31,8 @@ HTTP_PORT = 80
 """The port that a Host leaves out."""
 START_S = 5.0
 STOP_S = 2.0
+LONGEST_WAIT_S = 1.0
+"""How long a request waits for its client's turn before it is refused."""
 
 
 class HttpServer:
@@ -39,6 +42,7 @@ class HttpServer:
         self,
         server: Server[Any],
         principal: Principal,
+        limits: RateLimits,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -51,14 +55,14 @@ class HttpServer:
         which callers may reach this host. `analysts`: answers SQL beside MCP."""
         self.host, self.port = host, port
         self._principal, self._token, self._token_place = principal, token, token_place
-        self._allowed_hosts = allowed_hosts
+        self._limits, self._allowed_hosts = limits, allowed_hosts
         self._app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,
             max_request_body_size=MAX_BODY,
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # its `:*` is a prefix: see _Guard
-            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), *([analysts.route()] if analysts else [])],
+            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route() if analysts else DISABLED],
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -68,9 +72,10 @@ class HttpServer:
         self.port = listener.getsockname()[1]
         hosts = _hosts(self.host, self.port, self._allowed_hosts)
         config = uvicorn.Config(
-            _Guard(self._app, self._principal, self._token, self._token_place, hosts),
+            _Guard(self._app, self._principal, self._token, self._token_place, hosts, self._limits),
             log_level="warning",
             access_log=False,
+            log_config=None,  # what it says goes the way of every log line
             lifespan="on",
             timeout_graceful_shutdown=int(STOP_S),
             server_header=False,
@@ -108,12 +113,13 @@ class _Guard:
     Host and Origin are compared whole, so that no page reaches the node by a name of its own (DNS rebinding).
     """
 
-    def __init__(self, app: ASGIApp, principal: Principal, token: str, token_place: str, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, principal: Principal, token: str, token_place: str, hosts: frozenset[str], limits: RateLimits) -> None:
         self._app = app
         self._principal = principal
         self._expected = f"Bearer {token}".encode()
         self._token_place = token_place
         self._hosts = hosts
+        self._limits = limits
         self._origins = frozenset(f"{scheme}://{host}" for host in hosts for scheme in ("http", "https"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +128,8 @@ class _Guard:
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
-            scope.setdefault("state", {})["principal"] = self._principal
+            if scope["path"] != HEALTH_PATH:
+                scope.setdefault("state", {}).update(principal=self._principal, is_paced=await self._turn(scope))
         await self._app(scope, receive, send)
 
     def _refusal(self, headers: Headers, path: str) -> Response | None:
@@ -136,6 +143,16 @@ class _Guard:
             sentence = f"A bearer token is needed, `Authorization: Bearer <token>`: it is {self._token_place}."
             return _refuse(401, "unauthorized", sentence, {"www-authenticate": "Bearer"})
         return None
+
+    async def _turn(self, scope: Scope) -> bool:
+        """Wait while this client asks for more than the limits allow; whether it had its turn. Without it a call is refused."""
+        peer = tuple(scope.get("client") or ())
+        waited_s = 0.0
+        while (wait_s := self._limits.take_or_wait(self._principal.name, peer)) and waited_s < LONGEST_WAIT_S:
+            wait_s = max(wait_s, PAUSE_S)
+            await asyncio.sleep(wait_s)
+            waited_s += wait_s
+        return not wait_s
 
 
 def _refuse(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:

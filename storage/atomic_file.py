@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from streams.files import sync
+
 SUFFIX = ".thalweg.tmp"
 
 
@@ -36,12 +38,3 @@ def remove_left_overs(folder: Path) -> None:
     """Delete what a killed process left half-written in this folder and below; only for a folder in which nobody else writes."""
     for left_over in folder.rglob(f".*{SUFFIX}"):
         left_over.unlink(missing_ok=True)
-
-
-def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

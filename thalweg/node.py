@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
+from streams.codec import encode
 from streams.errors import EmbedderUnavailable, LogUnavailable
+from streams.events import Event
 from streams.log import open_log
 from streams.positions import NOW, Freshness
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
@@ -61,6 +64,7 @@ from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
+from thalweg.topics_command import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
@@ -185,6 +189,8 @@ class Node(Parts):
         if not self.settings.otlp_topics:
             return []
         existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        if absent := missing_otlp_topics(existing):
+            logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
 
     async def _look_for_topics(self) -> None:
@@ -243,7 +249,7 @@ class Node(Parts):
         self.health = Health(self)
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
-        self.socket = SocketServer(socket_path(settings.home), server, self.clock)
+        self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
             await self._open_http()
@@ -259,7 +265,8 @@ class Node(Parts):
         token = http_token(settings, host)
         http = HttpServer(
             build_server(self.door, __version__),
-            self.door.local,
+            replace(self.door.local, name="http"),
+            self.door.limits,
             host=host,
             port=port,
             token=token.value,
@@ -282,12 +289,20 @@ class Node(Parts):
 
     async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
-        Raises Refused for what is no token."""
-        if freshness != NOW:
-            return await self.applied.wait(Freshness.from_json(freshness), timeout_s=FRESHNESS_WAIT_S, stages=stages)
-        has_records = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
-        token = Freshness(await self.log.end_offsets(self.followed))
-        return await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_records
+        What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
+        what is no token."""
+        token = Freshness() if freshness == NOW else Freshness.from_json(freshness)
+        has_all = await self._follow_spool()
+        if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
+            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
+            token = Freshness(await self.log.end_offsets(self.followed))
+        wanted = token.merged(self.gateway.spool.followed)
+        return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all
+
+    async def publish(self, event: Event, topic: str) -> Freshness:
+        """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
+        await self.gateway.spool.drain(self.log)
+        return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     def indexes_ready(self) -> bool:
         """Whether every index answers by itself, not by exact search over the tables."""
@@ -306,12 +321,16 @@ class Node(Parts):
     async def _drain_spool(self) -> None:
         """What was spooled while the log was down follows in order as soon as it is back."""
         while True:
-            if not self.gateway.spool.is_empty:
-                try:
-                    await self.gateway.spool.drain(self.log)
-                except LogUnavailable:
-                    pass  # still down; the records stay in the spool
+            await self._follow_spool()
             await asyncio.sleep(0.5)
+
+    async def _follow_spool(self) -> bool:
+        """Put what was spooled on the log, in order; whether nothing is left. While the log is down the records stay in the spool."""
+        try:
+            await self.gateway.spool.drain(self.log)
+        except LogUnavailable:
+            return False
+        return True
 
     async def _close_materialiser(self) -> None:
         for task in self._critical:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from streams.errors import SettingsError
+from streams.files import make_directory
 
 OTHERS = 0o077
 """Rights of anybody but the owner."""
@@ -24,7 +25,7 @@ def make_home(home: Path) -> None:
     Raises SettingsError when it cannot be made, written to or narrowed, or is somebody else's.
     """
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(home, 0o700)
         status = home.stat()
         if status.st_uid != os.geteuid():
             raise PermissionError(errno.EPERM, f"it belongs to another user, with the id {status.st_uid}")

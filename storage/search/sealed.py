@@ -15,8 +15,9 @@ from typing import Any
 
 import orjson
 
-from storage.atomic_file import atomic_file, sync
+from storage.atomic_file import atomic_file
 from streams.failpoints import hit
+from streams.files import sync
 
 FORMAT = 1
 MANIFEST = "manifest.json"

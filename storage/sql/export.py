@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 
-from storage.atomic_file import sync
 from storage.disk import is_full
 from streams.errors import Refused
+from streams.files import sync
 
 
 def export_parquet(cursor: duckdb.DuckDBPyConnection, directory: Path) -> dict[str, int]:

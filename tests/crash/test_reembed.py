@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
+from processors.reembedding import SLICE_TEXTS
 from storage.database import Database
 from storage.migrate import migrate
 from storage.writer import Writer
@@ -23,12 +24,11 @@ from tests.patience import PATIENCE_S
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, fill_store
 from thalweg.control import NotRunning, ask
-from thalweg.spaces import BATCH
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 ONE, TWO = "text/hashing-384", "text/hashing-128"
-TEXTS = 4 * BATCH + 1
+TEXTS = 4 * SLICE_TEXTS + 1
 """More than are embedded until the last of the kills."""
 
 
@@ -74,7 +74,7 @@ def be_killed_while_re_embedding(node: NodeProcess, nth: int) -> None:
 @pytest.mark.parametrize("nth", [1, 2, 4])
 def test_a_kill_while_re_embedding_loses_nothing_and_the_node_goes_on_by_itself(nth: int, broker_url: str, tmp_path: Path) -> None:
     node = NodeProcess(tmp_path / "home", broker_url).start()
-    with Load(node.home, callers=3, seed=nth) as load:
+    with Load(node, callers=3, seed=nth) as load:
         load.wait_for(130)
         while ask(node.home, "status")["indexes"]["keyword"]["count"] < TEXTS:
             load.wait_for(10)

@@ -30,7 +30,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 @asynccontextmanager
 async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
     async with opened_door(home) as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), token=TOKEN, **settings)
+        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN, **settings)
         await server.start()
         try:
             yield server
