@@ -193,6 +193,8 @@ def show_import(report: dict[str, Any]) -> None:
     rows = [[report[name] for name in ("files", "lines", "events", "unreadable", "records")] + [round(report["seconds"], 2), round(rate)]]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
     show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    for skipped in report["skipped"]:
+        console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:
         console().print("[yellow]Unreadable lines are dead letters: `thalweg dlq list` says why.[/yellow]")
 
