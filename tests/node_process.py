@@ -61,6 +61,11 @@ class NodeProcess:
                 time.sleep(0.02)
         raise AssertionError(f"the node did not answer in {START_S} s: {self.log_tail()}")
 
+    def bearer(self) -> dict[str, str]:
+        """The header that its HTTP door asks for, from where `thalweg status` says that the token is."""
+        token = Path(ask(self.home, "status")["http"]["token_file"]).read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
     def log_tail(self) -> str:
         return (self.home / "node.log").read_text(errors="replace")[-3000:]
 

@@ -167,6 +167,7 @@ class Health:
             "problems": problems,
             "broker": node.settings.broker_url,
             "role": node.settings.role,
+            "http": node.http,
             "home": str(node.settings.home),
             "started_at": format_time(node.started_at),
             "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,

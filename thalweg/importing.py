@@ -8,11 +8,13 @@ and at most MAX_IN_FLIGHT batches wait for the log at once.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
@@ -28,7 +30,7 @@ from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.collector import calmed
-from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, read_units
+from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
 from thalweg.stored import FindStored, Stored, nothing_stored
 
 BATCH_EVENTS = 500
@@ -75,6 +77,8 @@ class ImportReport:
     bytes: int
     seconds: float
     freshness: Freshness
+    skipped: list[str]
+    """What was left out though it lay in a folder or was named: its path, and why."""
 
 
 async def import_files(
@@ -95,8 +99,9 @@ async def import_files(
     found; LogUnavailable when the log does not answer: then a part is imported, and importing again completes it.
     """
     form = format_of(kind)
-    files = find_files(form, paths)
+    files, skipped = find_files(form, paths)
     run = _Import(log, form, files, namespace, clock, on_progress, find_stored)
+    run.skipped += skipped
     with calmed():
         try:
             for path in files:
@@ -129,7 +134,8 @@ class _Import:
         self._find_stored = find_stored
         self._largest = min(MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES)
         self._started = clock.monotonic()
-        self._bytes_total = sum(path.stat().st_size for path in files)
+        self.skipped: list[str] = []
+        self._bytes_total = sum(path.lstat().st_size for path in files)
         self._batch: list[tuple[int, Event]] = []
         """Events with the count of lines that were read when they came; so are dead letters, with their ids."""
         self._batch_bytes = 0
@@ -141,10 +147,19 @@ class _Import:
         self._files_done = self._lines = self._events = self._unreadable = self._records = self._bytes_read = 0
 
     async def read_file(self, path: Path) -> None:
-        """Read one file to its end."""
-        modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        """Read one file to its end; one that cannot be opened, or was exchanged for something else, is skipped."""
+        try:
+            file = open_regular(path)
+        except OSError as error:
+            self.skipped.append(f"{path}: {error.strerror}")
+            return
+        with file:
+            await self._read(path, file)
+
+    async def _read(self, path: Path, file: BinaryIO) -> None:
+        modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
         mapper = self._form.mapper(namespace=self._namespace, name=path.stem or path.name, fallback_time=modified)
-        for unit in read_units(path, documents=self._form.documents):
+        for unit in read_units(file, documents=self._form.documents):
             self._lines += unit.lines
             self._bytes_read += unit.size
             if unit.is_cut:
@@ -277,6 +292,7 @@ class _Import:
             self._bytes_read,
             seconds,
             self._freshness,
+            self.skipped,
         )
 
 

@@ -58,6 +58,7 @@ from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.housekeeping import clear, narrow
+from thalweg.http_door import describe, http_token
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
@@ -91,6 +92,7 @@ class Node(Parts):
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
         self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
+        self.http: dict[str, str | None] | None = None
 
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
@@ -250,27 +252,31 @@ class Node(Parts):
         self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
-            host, port, token = settings.http_address
-            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
-            served = build_server(self.door, __version__)
-            analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
-            http = HttpServer(
-                served,
-                replace(self.door.local, name="http"),
-                self.door.limits,
-                host=host,
-                port=port,
-                token=token,
-                allowed_hosts=hosts,
-                analysts=analysts,
-            )
-            await http.start()
-            self._closers.append(http.stop)
+            await self._open_http()
         for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
             self._closers.append(door.stop)
             door.listen()
         await self.control.start()
         await self.socket.start()
+
+    async def _open_http(self) -> None:
+        settings = self.settings
+        host, port = settings.http_address
+        token = http_token(settings, host)
+        http = HttpServer(
+            build_server(self.door, __version__),
+            replace(self.door.local, name="http"),
+            self.door.limits,
+            host=host,
+            port=port,
+            token=token.value,
+            token_place=token.place,
+            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            analysts=SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None,
+        )
+        await http.start()
+        self._closers.append(http.stop)
+        self.http = describe(settings, token)
 
     async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, bool]:
         """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for

@@ -169,6 +169,8 @@ def show_status(report: dict[str, Any]) -> None:
             out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
     letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
+    if http := report["http"]:
+        out.print(f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True)
     out.print(f"[dim]embedder {model}; {letters} new dead letters; {report['clients']} clients[/dim]")
 
 
@@ -194,6 +196,8 @@ def show_import(report: dict[str, Any]) -> None:
     ]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
     show_rows(["files", "lines", "new lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    for skipped in report["skipped"]:
+        console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:
         console().print("[yellow]Unreadable lines are dead letters: `thalweg dlq list` says why.[/yellow]")
 
