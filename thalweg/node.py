@@ -301,7 +301,7 @@ class Node(Parts):
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
-        await self.gateway.spool.drain(self.log)
+        await self.gateway.spool.drain(self.log)  # else it would overtake it
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     def indexes_ready(self) -> bool:
