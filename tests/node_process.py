@@ -85,7 +85,7 @@ class NodeProcess:
         return self.process.wait(PATIENCE_S)
 
     def settle(self, timeout_s: float = 1.5 * PATIENCE_S) -> dict[str, Any]:
-        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then.
+        """Wait until nothing lags, the records of the calls that were answered included; the status then.
 
         It is asked twice: a status looks at one part after the other, and what the first look saw wait (in the door, in the spool)
         may be on the log, and not applied yet, when the same look counts what waits there. The second one sees it lag.

@@ -285,11 +285,10 @@ class Node(Parts):
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
         What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
         what is no token."""
-        token = None if freshness == NOW else Freshness.from_json(freshness)
+        token = Freshness() if freshness == NOW else Freshness.from_json(freshness)
         has_all = await self._follow_spool()
-        if token is None:
-            # the records of the calls that were answered are accepted too
-            has_all = has_all and await self.door.publisher.flushed(RECORDS_WAIT_S)
+        if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
+            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
             token = Freshness(await self.log.end_offsets(self.followed))
         wanted = token.merged(self.gateway.spool.followed)
         return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all

@@ -167,9 +167,9 @@ def show_status(report: dict[str, Any]) -> None:
     for found in report["misplaced"]:
         if not found["is_recent"]:
             out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
-    letters = sum(report["dead_letters"].values())
+    letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
-    out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")
+    out.print(f"[dim]embedder {model}; {letters} new dead letters; {report['clients']} clients[/dim]")
 
 
 def tick(ok: bool) -> str:
@@ -196,10 +196,15 @@ def show_import(report: dict[str, Any]) -> None:
 
 
 def show_letters(answer: dict[str, Any]) -> None:
-    """Dead letters with their reasons."""
-    names = ("dead_letter_id", "topic", "partition", "offset", "stage", "error_type", "error_message")
-    rows = [[letter[name] for name in names] for letter in answer["dead_letters"]]
-    show_rows(list(names), rows, f"{answer['total']} in all")
+    """Dead letters, a line each: time, state, id, namespace, source, type, reason."""
+    out = console()
+    for letter in answer["dead_letters"]:
+        named = [letter[name] or "-" for name in ("namespace", "source", "event_type")]
+        reason = " ".join(str(letter["error_message"]).split())
+        words = [str(letter["failed_at"])[:19], letter["state"], letter["dead_letter_id"], *named, reason]
+        out.print("  ".join(plain(word) for word in words), soft_wrap=True)
+    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items()) or "no dead letters"
+    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]", soft_wrap=True)
 
 
 # --- the demo

@@ -24,21 +24,20 @@ from thalweg.paths import make_home
 
 
 class Syncs:
-    """What was synced: each file's or directory's inode and the bytes that it held then."""
+    """What was synced: each file's or directory's inode, and how long it was then."""
 
     def __init__(self, sync: Callable[[int], None]) -> None:
         self._sync = sync
-        self.held: dict[int, bytes | None] = {}
+        self._sizes: dict[int, int] = {}
 
     def __call__(self, handle: int) -> None:
         self._sync(handle)
-        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
-        self.held[os.fstat(handle).st_ino] = path.read_bytes() if path.is_file() else None
+        self._sizes[os.fstat(handle).st_ino] = os.fstat(handle).st_size
 
     def has(self, path: Path) -> bool:
-        """Whether a file was synced since it was last written to, or a directory at all."""
-        inode = path.stat().st_ino
-        return inode in self.held and (path.is_dir() or self.held[inode] == path.read_bytes())
+        """Whether a file was synced as long as it is now, or a directory at all."""
+        status = path.stat()
+        return status.st_ino in self._sizes and (path.is_dir() or self._sizes[status.st_ino] == status.st_size)
 
 
 @pytest.fixture

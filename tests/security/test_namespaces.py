@@ -41,6 +41,8 @@ WITHOUT_DATA = {
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""
+ALWAYS_EMPTY = {("session_start", ".session.themes"), ("store_dual_judge_scores", ".failed_documents")}
+"""Lists of answers in which nothing is: a new session has no themes, and no judge fails here."""
 OWNERS = {"status", "stop", "wait", "snapshot", "snapshot_to", "export", "spaces", "reembed", "drop_spaces"}
 OWNERS |= {"dlq_list", "dlq_show", "dlq_replay"}
 """Control requests about the whole node: the directory's owner sees every namespace."""
@@ -89,9 +91,10 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "tension_list", {}
     yield "tension_list", {"entity_id": side.ids["entity"][-1]}
     yield "session_list", {}
-    yield "session_get", {"session_id": first["conversation"], "include_exchanges": True}
-    yield "session_find_by_room", {"external_room_id": ROOM}
-    yield "exchange_list", {"session_id": first["conversation"]}
+    for session in (first["conversation"], first["run"]):
+        yield "session_get", {"session_id": session, "include_exchanges": True}
+        yield "exchange_list", {"session_id": session}
+    yield from (("session_find_by_room", {"external_room_id": ROOM, **which}) for which in ({}, {"status": "completed"}))
     yield from (("pattern_list", about) for about in ({}, {"type": "preference"}, {"status": "fading"}))
     yield from (("hybrid_search", {"query_text": text, "top_k": 50}) for text in (WORDS, "evrybody sayz"))
     yield from (("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0))
@@ -231,13 +234,37 @@ def _every_table_is_told_apart(stored: Stored, north: Side, south: Side) -> None
 
 
 def _everything_was_asked(side: Side, stored: Stored) -> None:
-    """Each tool, resource and command about a namespace has answered with something of the caller's own that it was not asked with."""
+    """Each tool, resource and command about a namespace has answered with something of the caller's own that it was not asked with,
+    and each list in an answer has held something."""
     own = stored.only_in(side.namespace)
     told = {asked.name.partition("?")[0] for asked in side.asked if (said(asked.answer) - said(asked.given)) & own}
     by_namespace = set(HANDLERS) - OWNERS
     assert {*find_tools().tools, *find_resources().resources, *by_namespace} == told | set(WITHOUT_DATA)
+    empty = {place for place, is_held in held_lists(side).items() if not is_held}
+    assert empty == ALWAYS_EMPTY, "lists of answers in which nothing ever was: extend two_namespaces"
     commands = {name for name, command in walk(cli) if any(option.name == "namespace" for option in command.params)}
     assert commands == set(COMMANDS) and set(COMMANDS.values()) <= by_namespace | {"import", "door"}
+
+
+def lists(value: Any, path: str = "") -> Iterator[tuple[str, bool]]:
+    """Every list in an answer by its path, and whether something is in it."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from lists(inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        yield path, bool(value)
+        for inner in value:
+            yield from lists(inner, path)
+
+
+def held_lists(side: Side) -> dict[tuple[str, str], bool]:
+    """(what was asked, path of a list in its answers) -> whether it ever held something."""
+    held: dict[tuple[str, str], bool] = {}
+    for asked in side.asked:
+        for path, is_held in lists(asked.answer):
+            place = asked.name.partition("?")[0], path
+            held[place] = is_held or held.get(place, False)
+    return held
 
 
 def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -269,7 +296,7 @@ async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
     await ask_all(empty)
     for first, second in zip(before, itertools.islice(empty.asked, len(before), None), strict=True):
         assert steady(first.answer) == steady(second.answer), f"{first.name} {first.given}: the answer depends on other namespaces"
-    session = other.ids["talos_session"][0]
+    session = other.ids["talos_session"][-1]
     opened = await empty.ok("session_open", session_id=session, goal="Look around")
     assert opened["inherited_count"] == 0, opened
     [said_there] = [asked.given for asked in other.asked if asked.name == "friction_log"][:1]

@@ -192,7 +192,7 @@ async def _observed(side: Side, folder: Path) -> None:
     side.know("run", "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905")
     told = {"session_id": side.know("run", f"run-{side.mark}"), "cwd": side.mark, "prompt": side.say("Listen to it.")}
     await side.control("hook", event="UserPromptSubmit", input=base64.b64encode(json.dumps(told).encode()).decode())
-    talos = {f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-both-0", "from": "calm", "to": side.mark}.items()}
+    talos = {f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-both-3", "from": "calm", "to": side.mark}.items()}
     for value in (side.mark, "again"):
         await _publish(side, side.event("session.state_change", 1, 0, attributes={**talos, "talos.state.trigger": value}))
     late = {"space": "another", "model_id": "late", "dim": 2, "trained": True, "tries": 2}
@@ -206,11 +206,13 @@ def _today(side: Side) -> str:
 async def _talos(side: Side) -> None:
     """Sessions with entries of every category, and a friction that three of them have met."""
     for number in range(4):
-        session = side.know("talos_session", f"{_today(side)}-{side.mark if number else 'both'}-{number}")
+        session = side.know("talos_session", f"{_today(side)}-{side.mark if number < 3 else 'both'}-{number}")
         about = {"persona": side.say("mechanic"), "protocol": side.say("listen first"), "human": side.say("Jo")}
         await side.ok("session_open", session_id=session, goal=side.say("Find what whines"), **about)
         noted = {"description": side.say(f"The {WORDS}."), "category": "tooling", "session_id": session}
         side.know("record", (await side.ok("friction_log", **noted))["friction_id"])
+        if number in (1, 2):  # in two sessions: not yet a pattern
+            await side.ok("friction_log", description=side.say("The clutch slips."), category="tooling", session_id=session)
         if number == 0:
             for category in ("insight", "observation", "reflection", "experience", "decision"):
                 entry = {"content": side.say(f"I realized that the {WORDS} because of {category}."), "category": category}
@@ -225,13 +227,15 @@ async def _conversation(side: Side) -> None:
     side.know("room", ROOM)
     metadata = {"tags": [side.mark], "note": side.say("after work")}
     about = {"platform": "matrix", "project_context": side.say("trucks"), "metadata": metadata}
-    for _ in range(2):
+    for number in range(2):
         session = side.know("conversation", (await side.ok("session_start", external_room_id=ROOM, **about))["session_id"])
         for role in ("user", "assistant"):
             said = {"role": role, "content": side.say(f"The {WORDS}, says the {role}."), "tool_uses": [{"name": side.mark}]}
             side.know("record", (await side.ok("exchange_add", session_id=session, **said))["exchange_id"])
-        drawn = {"content": side.say(f"Whoever says that the {WORDS} drives in the cold."), "domain_path": ["trucks", side.mark]}
-        side.know("record", (await side.ok("insight_extract", session_id=session, **drawn))["insight_id"])
+        drawn = {"content": f"The lamp of the {side.mark} truck is {'not ' * number}on at noon", "domain_path": ["trucks", side.mark]}
+        about_lamp = {"entities": [{"name": f"lamp {side.mark}", "type": "tool"}]}
+        side.know("record", (await side.ok("insight_extract", session_id=session, **drawn, **about_lamp))["insight_id"])
+        await settled(side.node)
     await side.ok("session_end", session_id=side.ids["conversation"][0], summary=side.say("It was the cold"), themes=[side.say("cold")])
     noticed = {"type": "habit", "description": side.say(f"Waits until it {WORDS}."), "evidence": [side.say("twice")]}
     for number in range(2):
@@ -253,7 +257,9 @@ async def _beliefs(side: Side) -> None:
         for verb in ("is on", "is not on"):
             entities = [{"name": f"{subject} {side.mark}", "type": "tool"}]
             content = f"The {subject} of the {side.mark} truck {verb} at night"
-            held = await side.ok("belief_create", content=content, entities=entities, source_ref=f"{verb} {side.mark}")
+            held = await side.ok(
+                "belief_create", content=content, entities=entities, source_ref=f"{verb} {side.mark}", domain_path=[side.mark]
+            )
             side.know("belief", held["belief"]["id"])
         await settled(side.node)
     for tension in (await side.ok("tension_list"))["tensions"]:
@@ -261,8 +267,8 @@ async def _beliefs(side: Side) -> None:
     assert len(side.ids["tension"]) >= 2, "the beliefs contradict each other in no way"
     ended = {"resolution": side.say("both were measured"), "action": "keep_both"}
     await side.ok("tension_resolve", tension_id=side.ids["tension"].pop(), **ended)
-    new = {"new_content": side.say(f"The {WORDS} only when it is cold."), "reason": side.say("measured")}
-    side.know("belief", (await side.ok("belief_supersede", old_belief_id=side.ids["belief"][1], **new))["new_belief"]["id"])
+    new = {"new_content": f"The heater of the {side.mark} truck is never on at night", "reason": side.say("measured")}
+    side.know("belief", (await side.ok("belief_supersede", old_belief_id=side.ids["belief"][3], **new))["new_belief"]["id"])
 
 
 async def _cognitive(side: Side) -> None:
