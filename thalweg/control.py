@@ -23,6 +23,7 @@ from thalweg import dead_letters
 from thalweg.agreement import agreement_report
 from thalweg.paths import control_path
 from thalweg.searching import search_node, why_node
+from thalweg.stored import find_stored
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -125,6 +126,7 @@ HANDLERS: dict[str, Handler] = {
     "search": search_node,
     "why": why_node,
     **dead_letters.HANDLERS,
+    "stored": find_stored,
     "spaces": _spaces,
     "reembed": _reembed,
     "drop_spaces": _drop_spaces,
