@@ -18,8 +18,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_ingress.analysts import SqlEndpoint
+from mcp_ingress.analysts import DISABLED, SqlEndpoint
 from mcp_ingress.calls import Principal
+from mcp_ingress.limits import PAUSE_S, RateLimits
 from streams.errors import SettingsError
 
 PATH = "/mcp"
@@ -28,6 +29,8 @@ MAX_BODY = 4 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 START_S = 5.0
 STOP_S = 2.0
+LONGEST_WAIT_S = 1.0
+"""How long a request waits for its client's turn before it is refused."""
 
 
 class HttpServer:
@@ -37,6 +40,7 @@ class HttpServer:
         self,
         server: Server[Any],
         principal: Principal,
+        limits: RateLimits,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -55,12 +59,13 @@ class HttpServer:
             stateless_http=True,
             max_request_body_size=MAX_BODY,
             transport_security=security,
-            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), *([analysts.route(security)] if analysts else [])],
+            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route(security) if analysts else DISABLED],
         )
         config = uvicorn.Config(
-            _Authenticated(app, principal, token),
+            _Authenticated(app, principal, token, limits),
             log_level="warning",
             access_log=False,
+            log_config=None,  # what it says goes the way of every log line
             lifespan="on",
             timeout_graceful_shutdown=int(STOP_S),
             server_header=False,
@@ -101,14 +106,18 @@ class _Embedded(uvicorn.Server):
 class _Authenticated:
     """Lets a request in only with the token (when there is one), and says who it is."""
 
-    def __init__(self, app: ASGIApp, principal: Principal, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, principal: Principal, token: str | None, limits: RateLimits) -> None:
         self._app = app
         self._principal = principal
+        self._limits = limits
         self._expected = f"Bearer {token}".encode() if token else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            if scope["path"] != HEALTH_PATH and not self._accepts(Headers(scope=scope).get("authorization", "")):
+            if scope["path"] == HEALTH_PATH:
+                await self._app(scope, receive, send)
+                return
+            if not self._accepts(Headers(scope=scope).get("authorization", "")):
                 refusal: Response = JSONResponse(
                     {"error": "unauthorized", "message": "A bearer token is needed: `Authorization: Bearer <token>`."},
                     status_code=401,
@@ -116,8 +125,18 @@ class _Authenticated:
                 )
                 await refusal(scope, receive, send)
                 return
-            scope.setdefault("state", {})["principal"] = self._principal
+            scope.setdefault("state", {}).update(principal=self._principal, is_paced=await self._turn(scope))
         await self._app(scope, receive, send)
+
+    async def _turn(self, scope: Scope) -> bool:
+        """Wait while this client asks for more than the limits allow; whether it had its turn. Without it a call is refused."""
+        peer = tuple(scope.get("client") or ())
+        waited_s = 0.0
+        while (wait_s := self._limits.take_or_wait(self._principal.name, peer)) and waited_s < LONGEST_WAIT_S:
+            wait_s = max(wait_s, PAUSE_S)
+            await asyncio.sleep(wait_s)
+            waited_s += wait_s
+        return not wait_s
 
     def _accepts(self, given: str) -> bool:
         return self._expected is None or hmac.compare_digest(given.encode("latin-1", "replace"), self._expected)

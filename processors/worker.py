@@ -19,16 +19,16 @@ from aiokafka.errors import KafkaError
 from faust.contrib.asgi import faust_app_running
 from faust.tables import TableManager
 
-from processors.stages.stage import Stage, StageRunner, StageStopped
+from processors.stages.stage import Derived, Stage, StageRunner, StageStopped
 from streams.failpoints import hit
-from streams.log.base import Outgoing, Record
+from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
 from streams.sqlite_transport import use_log
 
 __all__ = ["BROKER_AWAY", "faust_app_running", "make_app", "use_log", "watch"]
 
-_Derived = tuple[Sequence[tuple[Any, Record]], Sequence[Outgoing]]
-"""A batch, as (Faust's event, record), and what is to be published about it."""
+_Derived = tuple[Sequence[tuple[Any, Record]], Derived]
+"""A batch, as (Faust's event, record), and what follows from it."""
 
 BROKER_AWAY = (KafkaError, OSError)
 """What the start of an app raises while there is no broker."""
@@ -127,8 +127,8 @@ async def _derive(runner: StageRunner, waiting: asyncio.Queue[Any], derived: asy
 async def _publish(runner: StageRunner, derived: asyncio.Queue[_Derived]) -> None:
     """Publish in the order of the source, then acknowledge."""
     while True:
-        batch, outputs = await derived.get()
-        await runner.publish([record for _, record in batch], outputs)
+        batch, found = await derived.get()
+        await runner.publish([record for _, record in batch], found)
         for event, _ in batch:
             event.ack()
         hit("after_ack")

@@ -3,8 +3,9 @@
     ThalwegError
     ├── Refused              the caller can mend it: answered with a sentence, never retried
     │   ├── SettingsError    a setting, path, port or flag is wrong
+    │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
-    ├── Poison               this event can never work: to the dead-letter topic, original bytes untouched
+    ├── Poison               this event can never work: to the dead-letter topic with its bytes
     └── Unavailable          transient: retried, then reported with `retry_after_ms`
         ├── LogUnavailable   the broker did not acknowledge in time
         └── EmbedderUnavailable  no model is loaded, or it failed
@@ -46,6 +47,13 @@ class SettingsError(Refused):
 
     code = "invalid_setting"
     remedy = "Change the setting that the message names (flag, THALWEG_* variable or thalweg.toml)."
+
+
+class RecordRefused(Refused):
+    """The log will never take this record: it is too large for its topic, or the broker holds it for invalid."""
+
+    code = "record_refused"
+    remedy = "Send it in parts, or raise the limit that the message names; the same record again is refused again."
 
 
 class StoreError(Refused):

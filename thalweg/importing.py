@@ -19,14 +19,14 @@ import orjson
 from processors.telemetry.formats import Format, format_of
 from processors.telemetry.lines import Mapped, Unreadable, fingerprint
 from streams.clock import Clock
-from streams.codec import MAX_BYTES, encode_batch, validate
+from streams.codec import MAX_BYTES, encode_batches, validate
 from streams.dlq import DeadLetter, bury, read_letter
 from streams.errors import Poison
 from streams.events import Event, event_types
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Position
-from streams.topics import TELEMETRY
+from streams.topics import MEMORY, TELEMETRY
 from thalweg.collector import calmed
 from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, read_units
 
@@ -35,6 +35,8 @@ BATCH_BYTES = 1024 * 1024
 MAX_IN_FLIGHT = 4
 SURELY_FITS = 1024 * 1024
 """Bytes of a line whose event, which repeats its texts, cannot come near a record's limit."""
+HEADER_BYTES = 8 * 1024
+"""More than a record, or its dead letter, has besides its data."""
 PUBLISH_TIMEOUT_S = 30.0
 _ANYTHING = ("payload", "body")
 """Fields of an event's data that the schemas leave open: not worth the time of checking."""
@@ -109,6 +111,7 @@ class _Import:
         self._namespace = namespace
         self._clock = clock
         self._on_progress = on_progress
+        self._largest = min(MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES)
         self._started = clock.monotonic()
         self._bytes_total = sum(path.stat().st_size for path in files)
         self._batch: list[Event] = []
@@ -139,7 +142,7 @@ class _Import:
             if isinstance(item, Unreadable):
                 self._bury(path, item)
                 continue
-            reason = _refusal(item, len(unit.raw))
+            reason = _refusal(item, len(unit.raw), self._largest)
             if reason is None:
                 self._batch.append(item)
                 self._events += 1
@@ -163,7 +166,7 @@ class _Import:
             first_failed_at=self._clock.now(),
             identity=f"{self._form.kind}/{self._namespace}/{fingerprint(unreadable.raw)}",
         )
-        raw = unreadable.raw if len(unreadable.raw) <= MAX_BYTES else unreadable.raw[:KEPT_OF_TOO_LONG]
+        raw = unreadable.raw if len(unreadable.raw) <= self._largest else unreadable.raw[: min(KEPT_OF_TOO_LONG, self._largest)]
         record = Record(TELEMETRY.name, 0, unreadable.line_number, 0, self._namespace.encode(), raw)
         self._letters.append(replace(bury(record, letter), partition=None))
 
@@ -192,17 +195,9 @@ class _Import:
         if group:
             yield from self._records_of(group)
 
-    def _records_of(self, events: list[Event]) -> Iterator[Outgoing]:
+    def _records_of(self, events: list[Event]) -> list[Outgoing]:
         """One record, or two halves as often as one would be too large."""
-        first = events[0]
-        envelope = first.changed(id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
-        record = encode_batch(event_types()[first.type].topic, envelope, events)
-        if len(events) == 1 or len(record.value or b"") <= MAX_BYTES:
-            yield record
-        else:
-            half = len(events) // 2
-            yield from self._records_of(events[:half])
-            yield from self._records_of(events[half:])
+        return encode_batches(event_types()[events[0].type].topic, _envelope, events, self._largest)
 
     async def _land(self) -> None:
         positions = await self._in_flight.popleft()
@@ -245,19 +240,24 @@ class _Import:
         )
 
 
+def _envelope(events: Sequence[Event]) -> Event:
+    first = events[0]
+    return first.changed(id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
+
+
 def _alike(one: Event, other: Event) -> bool:
     same_topic = one.type == other.type or event_types()[one.type].topic == event_types()[other.type].topic
     return same_topic and one.source == other.source and one.extensions == other.extensions
 
 
-def _refusal(event: Event, raw_bytes: int) -> str | None:
+def _refusal(event: Event, raw_bytes: int, largest: int) -> str | None:
     """Why the other side would refuse the event, and with it the whole record; None when it would not."""
     try:
         validate(event.type, {name: value for name, value in event.data.items() if name not in _ANYTHING})
     except Poison as poison:
         return f"not a valid event: {poison.message}"
-    if raw_bytes > SURELY_FITS and len(orjson.dumps(event.data)) > MAX_BYTES - SURELY_FITS // 100:
-        return f"its event is larger than the {MAX_BYTES} bytes that a record may have"
+    if raw_bytes > min(SURELY_FITS, largest // 8) and len(orjson.dumps(event.data)) > largest - SURELY_FITS // 100:
+        return f"its event is larger than the {largest} bytes that a record may have"
     return None
 
 

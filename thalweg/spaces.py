@@ -11,27 +11,24 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import numpy as np
 
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, ModelInfo
-from processors.reembedding import Missing, facts_of, missing_labels, read_texts
-from processors.stages.embed import encode_or_say
-from streams.codec import encode, encode_batch
-from streams.errors import EmbedderUnavailable, Refused, ThalwegError, Unavailable
+from processors.reembedding import failed_labels
+from streams.codec import encode
+from streams.errors import Refused, ThalwegError, Unavailable
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
 from streams.events import Event
-from streams.failpoints import hit
 from streams.ids import derived_id
 from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
+from thalweg.filling import Filling
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -41,20 +38,10 @@ logger = logging.getLogger(__name__)
 SOURCE = "thalweg:spaces"
 LOOK_S = 1.0
 RETRY_S = 15.0
-BATCH = 64
 FEW = 64
 """A pass that found no more than this many texts was the last before the switch; what comes meanwhile follows after it."""
 WAIT_S = 30.0
 Row = dict[str, Any]
-
-
-@dataclass
-class Progress:
-    """How far a space is: texts that have a vector in it, of those that should."""
-
-    space: str
-    done: int
-    total: int
 
 
 class Spaces:
@@ -62,11 +49,11 @@ class Spaces:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reembed")
+        self._filling = Filling(node, self._publish_records)
         self._wake = asyncio.Event()
         self._loaded: dict[str, Embedder] = {}
         self._repaired: tuple[str, int] | None = None
-        self.progress: Progress | None = None
+        self._completed: tuple[str, int] | None = None
         self.problem: str | None = None
 
     async def run(self) -> None:
@@ -92,10 +79,13 @@ class Spaces:
         self.problem = error.message
 
     async def status(self) -> dict[str, Any]:
-        """The space that answers, how far a building is, and what stands in its way."""
+        """The space that answers, how far a building is, and what stands in its way; how many long texts lack passages still, and how
+        many texts get no vectors, because model or log refused them (`embedding_failures` says why)."""
         live = await self._node.reader.run(live_space)
-        building = asdict(self.progress) if self.progress else None
-        return {"live": live["space"] if live else None, "building": building, "problem": self.problem}
+        failed = len(await self._node.reader.run(lambda cursor: failed_labels(cursor, live["space"]))) if live else 0
+        building = asdict(self._filling.progress) if self._filling.progress else None
+        counts = {"partial": self._filling.partial, "failed": failed}
+        return {"live": live["space"] if live else None, "building": building, "problem": self.problem, **counts}
 
     async def report(self) -> dict[str, Any]:
         """The status, and every space with what it holds."""
@@ -157,50 +147,22 @@ class Spaces:
             raise unable
         if self._repaired != (live["space"], node.indexes.foreign) and node.with_stages:
             await self._repair(live)
+        if self._completed != (live["space"], node.indexes.partial) and node.with_stages:
+            await self._complete(live)
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
     async def _build(self, row: Row) -> None:
         embedder = await self._load_registered(row)
         try:
-            await self._fill(row, embedder, enough=FEW)
-            if await self._state(row["space"]) != "building":
+            await self._filling.fill(row, embedder, lambda: self._is_in(row["space"], "building"), enough=FEW)
+            if not await self._is_in(row["space"], "building"):
                 return
             await asyncio.to_thread(self._node.indexes.prepare, embedder.info)
             await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
         finally:
-            self.progress = None
+            self._filling.progress = None
         self._wake.set()
         await self._answer_from(embedder)
-
-    async def _fill(self, row: Row, embedder: Embedder, *, enough: int) -> None:
-        """Embed what the space lacks, until a look finds no more than `enough`; those too. Raises Unavailable when a text stays without."""
-        before = np.empty(0, np.int64)
-        while True:
-            labels, held = await self._node.reader.run(lambda cursor: missing_labels(cursor, row["space"]))
-            left = np.intersect1d(labels, before)
-            if len(left):
-                raise Unavailable(f"{len(left)} texts got no vector in {row['space']}; `thalweg dlq list` says why.")
-            await self._pass(row, embedder, labels, held)
-            if len(labels) <= enough:
-                return
-            before = labels
-
-    async def _pass(self, row: Row, embedder: Embedder, labels: np.ndarray, held: int) -> None:
-        """Embed these. Each batch is applied before the next is begun; it ends early when the space is given up."""
-        node, space = self._node, row["space"]
-        done, total = held, held + len(labels)
-        for start in range(0, len(labels), BATCH):
-            self.progress = Progress(space, done, total)
-            if await self._state(space) not in ("building", "live"):
-                return
-            chosen = labels[start : start + BATCH]
-            texts: list[Missing] = await node.reader.run(lambda cursor, chosen=chosen: read_texts(cursor, chosen))  # type: ignore[misc]
-            said = list(dict.fromkeys(missing.text for missing in texts))
-            encoded = await asyncio.get_running_loop().run_in_executor(self._thread, _encoded, embedder, said)
-            facts = facts_of(embedder.info, row["event_id"], texts, encoded)
-            await self._publish_records([encode_batch(DERIVED.name, group[0], group) for group in facts])
-            done += len(chosen)
-            hit("mid_reembed")
 
     async def _repair(self, row: Row) -> None:
         """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
@@ -212,10 +174,26 @@ class Spaces:
         )  # a store that is replayed seems to lack what comes later
         assert node.embedder is not None
         try:
-            await self._fill(row, node.embedder, enough=0)
+            await self._filling.fill(row, node.embedder, lambda: self._is_in(row["space"], "live"), enough=0)
         finally:
-            self.progress = None
+            self._filling.progress = None
         self._repaired = row["space"], foreign
+
+    async def _complete(self, row: Row) -> None:
+        """The passages of long texts that did not come with them follow."""
+        node = self._node
+        partial = node.indexes.partial
+        assert node.embedder is not None
+        if await self._filling.complete(row, node.embedder, lambda: self._is_wanted(row["space"])):
+            self._completed = row["space"], partial
+
+    async def _is_wanted(self, space: str) -> bool:
+        """Whether the space answers and no other is to be built, which goes first."""
+        states = {row["space"]: row["state"] for row in await self._registry()}
+        return states.get(space) == "live" and "building" not in states.values()
+
+    async def _is_in(self, space: str, state: str) -> bool:
+        return any(row["space"] == space and row["state"] == state for row in await self._registry())
 
     async def _answer_from(self, embedder: Embedder) -> None:
         """Searches and new memories use this model from now on; its space is live in the store already."""
@@ -245,9 +223,6 @@ class Spaces:
     def _forget(self, names: Sequence[str]) -> None:
         self._loaded = {name: loaded for name, loaded in self._loaded.items() if name in names}
 
-    async def _state(self, space: str) -> str | None:
-        return next((row["state"] for row in await self._registry() if row["space"] == space), None)
-
     def _registration(self, name: str, info: ModelInfo) -> Event:
         return self._event(SPACE_REGISTERED, {"embedder": name, **asdict(info)})
 
@@ -267,16 +242,6 @@ class Spaces:
     async def _applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
         while not await self._node.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
             logger.info("embedding spaces: the store is behind")
-
-
-def _encoded(embedder: Embedder, texts: Sequence[str]) -> dict[str, Row]:
-    """Raises EmbedderUnavailable for whatever the model raises: the former space answers on, and status says why."""
-    try:
-        return encode_or_say(embedder, texts)
-    except EmbedderUnavailable:
-        raise
-    except Exception as error:
-        raise EmbedderUnavailable(f"A text cannot be embedded by {embedder.info.model_id} ({type(error).__name__}: {error}).") from error
 
 
 def _check_same(row: Row, info: ModelInfo) -> None:

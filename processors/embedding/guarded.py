@@ -1,6 +1,7 @@
 """An embedder that answers in time or says that it does not: a model that is slow, fails or hangs takes no caller with it.
 
 The door is given its embedder through this. While a call hangs, others are told at once, so that no thread gathers behind it.
+Of a long text its beginning is read: nobody waits for a book to be compared.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ LIMIT_S = 2.0
 EACH_TEXT_S = 0.1
 """What a call may take more for each of its texts."""
 THREADS = 4
+READ_CHARS = 20_000
+"""About what is embedded of a stored text at once."""
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ class GuardedEmbedder:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """As the embedder's. Raises EmbedderUnavailable, at the latest when its time is up."""
-        return self._in_time(lambda: self._inner.encode(texts), len(texts))
+        return self._in_time(lambda: self._inner.encode(_beginnings(texts)), len(texts))
 
     def _in_time(self, work: Callable[[], Result], texts: int) -> Result:
         with self._lock:
@@ -73,7 +76,11 @@ class GuardedTokenEmbedder(GuardedEmbedder):
 
     def encode_tokens(self, texts: Sequence[str]) -> Encoded:
         """As the embedder's. Raises EmbedderUnavailable, at the latest when its time is up."""
-        return self._in_time(lambda: self._tokens.encode_tokens(texts), len(texts))
+        return self._in_time(lambda: self._tokens.encode_tokens(_beginnings(texts)), len(texts))
+
+
+def _beginnings(texts: Sequence[str]) -> list[str]:
+    return [text[:READ_CHARS] for text in texts]
 
 
 def guarded(embedder: Embedder | None, limit_s: float = LIMIT_S) -> Embedder | None:

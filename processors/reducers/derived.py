@@ -18,6 +18,7 @@ from storage.search.tokens import unpack
 from streams.clock import parse_time
 from streams.event_types.derived import (
     EMBEDDED,
+    EMBEDDING_FAILED,
     ENTITIES_EXTRACTED,
     ENTITIES_PRUNED,
     PATTERN_DEPRECATED,
@@ -97,23 +98,40 @@ def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield "spaces", (space,)
     for item in logged.event.data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
-        yield "embeddings", (label, space)
-        for passage in item.get("passages") or ():
-            yield "passages", (passage_label(label, passage["number"]), space)
+        passage = item.get("passage")
+        yield ("embeddings", (label, space)) if passage is None else ("passages", (passage_label(label, passage["number"]), space))
 
 
 def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """Each vector once, in whichever event it comes: the parts of a long text may come in any order, and again."""
     data = logged.event.data
     for item in data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
         model = {"space": data["space"], "record_id": item["record_id"], "model_id": data["model_id"], "dim": data["dim"]}
-        rows.embed({"label": label, **model, "dtype": "float32", "is_trained": data["trained"], **_numbers(item, data["dim"])})
-        for passage in item.get("passages") or ():
+        numbers = _numbers(item, data["dim"])
+        if (passage := item.get("passage")) is not None:
             place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
             number = passage_label(label, passage["number"])
-            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **_numbers(passage, data["dim"])})
+            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **numbers})
+            continue
+        about = {"dtype": "float32", "is_trained": data["trained"], "passages": item.get("passages")}
+        rows.embed({"label": label, **model, **about, **numbers})
         if data.get("tries", 1) > 1:
             rows.put("embedding_retries", {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]})
+    return None
+
+
+def _embedding_failed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield from (("embedding_failures", (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"])
+
+
+def _embedding_failed(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The first reason stays."""
+    data, moment = logged.event.data, at(logged.event.time)
+    for record_id in data["record_ids"]:
+        if rows.get("embedding_failures", record_id, data["space"]) is None:
+            row = {"record_id": record_id, "space": data["space"], "reason": data["reason"], "failed_at": moment}
+            rows.put("embedding_failures", row)
     return None
 
 
@@ -244,6 +262,7 @@ def _rated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 REDUCERS = {
     ENTITIES_EXTRACTED: Reducer(_extracted, _extracted_reads),
     EMBEDDED: Reducer(_embedded, _embedded_reads),
+    EMBEDDING_FAILED: Reducer(_embedding_failed, _embedding_failed_reads),
     SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
     PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
     PATTERN_DETECTED: Reducer(_detected, _detected_reads),

@@ -135,7 +135,8 @@ class Rows:
             return
         if self._state.get("embeddings", (row["label"], row["space"])) is None:
             self._state.put("embeddings", self._with_origin(row))
-            self._indexed.vectors.append(VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row.get("tokens")))
+            made = row["vector"], row["space"], row["model_id"], row.get("tokens")
+            self._indexed.vectors.append(VectorEntry(row["label"], *made, passages=row.get("passages")))
 
     def embed_passage(self, row: Row) -> None:
         """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays; a dropped one takes none."""

@@ -52,7 +52,8 @@ def _dropped(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     space = rows.shared("spaces", logged.event.data["space"])
     if space is not None and space["state"] in (BUILDING, KEPT):
         _change(logged, rows, space, state=DROPPED, dropped_at=at(logged.event.time))
-        rows.remove_all("embeddings", "space", space["space"])
+        for table in ("embeddings", "passages", "embedding_failures"):
+            rows.remove_all(table, "space", space["space"])
     return None
 
 

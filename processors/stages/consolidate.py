@@ -60,6 +60,7 @@ class Consolidate(Stage):
 
     name = "consolidate"
     source = MEMORY
+    awaits = frozenset({"dedup"})
     needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
@@ -86,11 +87,10 @@ class Consolidate(Stage):
         event = logged.event
         found = await self._reader.run(lambda cursor: consolidate(cursor, logged))
         made = [entity for kind, _, data in found if kind == ENTITIES_EXTRACTED for entity in data["entities"]]
-        vectors = await self._embed.of_texts([(entity["id"], entity["text"]) for entity in made])
-        if vectors is not None:
-            found.append((EMBEDDED, "embedded", vectors))
+        vectors = self._named(logged, EMBEDDED, "embedded", {})
+        embedded = await self._embed.of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
         self._days[event.namespace] = event.time.date().isoformat()
-        return [self._named(logged, kind, identity, data) for kind, identity, data in found]
+        return [*(self._named(logged, kind, identity, data) for kind, identity, data in found), *embedded]
 
     def _named(self, logged: LoggedEvent, kind: str, identity: str, data: dict[str, Any]) -> Event:
         fact = self.fact(logged, kind, data)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from processors.stages.stage import Stage
 from processors.talos.extraction import EXTRACTED_FROM, extract
 from storage.applied import AppliedPositions
+from streams.codec import in_parts
 from streams.event_types.derived import ENTITIES_EXTRACTED
 from streams.events import Event, LoggedEvent
+from streams.ids import derived_id
 from streams.topics import MEMORY
 
 
@@ -26,22 +29,28 @@ class Extract(Stage):
         self._applied = applied
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        return [[self._extracted(logged)] for logged in events]
+        return [self._extracted(logged) for logged in events]
 
-    def _extracted(self, logged: LoggedEvent) -> Event:
+    def _extracted(self, logged: LoggedEvent) -> list[Event]:
         extraction = extract(logged.event)
-        return self.fact(
-            logged,
-            ENTITIES_EXTRACTED,
-            {
-                "source_event_id": logged.event.id,
-                "session_id": logged.event.data.get("session_id"),
-                "entities": [
-                    {"id": e.id, "label": e.label, "text": e.text, "properties": dict(e.properties), "confidence": e.confidence}
-                    for e in extraction.entities
-                ],
-                "relations": [
-                    {"type": r.type, "from": r.from_id, "to": r.to_id, "properties": dict(r.properties)} for r in extraction.relations
-                ],
-            },
-        )
+        found: list[tuple[str, dict[str, object]]] = [
+            ("entities", {"id": e.id, "label": e.label, "text": e.text, "properties": dict(e.properties), "confidence": e.confidence})
+            for e in extraction.entities
+        ]
+        found += [
+            ("relations", {"type": r.type, "from": r.from_id, "to": r.to_id, "properties": dict(r.properties)})
+            for r in extraction.relations
+        ]
+        parts = in_parts(found, self.largest)
+        if len(parts) < 2:
+            return [self._fact(logged, found)]
+        ends = list(accumulate(map(len, parts)))
+        return [
+            (fact := self._fact(logged, part)).changed(id=derived_id(fact.id, str(end - len(part)), str(end)))
+            for part, end in zip(parts, ends, strict=True)
+        ]
+
+    def _fact(self, logged: LoggedEvent, found: Sequence[tuple[str, dict[str, object]]]) -> Event:
+        data = {name: [item for kind, item in found if kind == name] for name in ("entities", "relations")}
+        about = {"source_event_id": logged.event.id, "session_id": logged.event.data.get("session_id")}
+        return self.fact(logged, ENTITIES_EXTRACTED, about | data)

@@ -40,6 +40,7 @@ class Patterns(Stage):
 
     name = "patterns"
     source = MEMORY
+    awaits = frozenset({"dedup"})
     needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100
@@ -77,8 +78,9 @@ class Patterns(Stage):
         here = {(str(fact.data["signal_id"]), str(fact.data["session_id"])) for fact in shown if fact.namespace == namespace}
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
-        vectors = await self._embed.of_texts([(pattern_id, names[pattern_id]) for pattern_id in made])
-        facts = [self._one(logged, EMBEDDED, "vectors", vectors)] if vectors is not None else []
+        facts = await self._embed.of_texts(
+            self._one(logged, EMBEDDED, "vectors", {}), [(pattern_id, names[pattern_id]) for pattern_id in made]
+        )
         for pattern_id in made:
             pattern = {"pattern_id": pattern_id, "name": names[pattern_id], "session_id": session_id}
             facts.append(self._one(logged, PATTERN_DETECTED, pattern_id, pattern))

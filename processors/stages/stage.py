@@ -9,24 +9,25 @@ is bad and not the records.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from storage.applied import AppliedPositions
 from streams.clock import Clock
-from streams.codec import STRUCTURED, decode, encode, encode_batch
+from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
-from streams.errors import Poison, ThalwegError, Unavailable
+from streams.errors import Poison, RecordRefused, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
-from streams.log.base import Log, Outgoing, Record
+from streams.log.base import RECORD_BYTES, Log, Outgoing, Record
 from streams.positions import Partition, Position
 from streams.progress import mark, read_progress
-from streams.topics import DERIVED, Topic
+from streams.topics import DERIVED, DLQ_SUFFIX, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ RETRY_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
 CONSECUTIVE_FAILURES = 20
 PUBLISH_TIMEOUT_S = 30.0
+ENVELOPE_BYTES = 4 * 1024
+"""What a record and a fact have besides a fact's own items, generously."""
 
 
 Life = Literal["starting", "running", "dead"]
@@ -53,8 +56,12 @@ class Stage(ABC):
     """Stages that wait for this one: who waits for one of them waits for this one too."""
     follows: ClassVar[str | None] = None
     """A stage whose facts this one reads: its progress is then told on that stage's source."""
+    awaits: ClassVar[frozenset[str]] = frozenset()
+    """Stages whose facts this one waits for in the store: when they are behind, so is it."""
     needs_store: ClassVar[bool] = False
     """Whether it asks the store; such a stage runs in a process that has one, the others anywhere."""
+    largest: int = RECORD_BYTES - ENVELOPE_BYTES
+    """How many bytes one fact may have: what has more is several facts."""
 
     _applied: AppliedPositions | None = None
     """Tells whether somebody waits; a stage without the store is one that somebody may wait for elsewhere."""
@@ -78,6 +85,10 @@ class Stage(ABC):
         """For each event what follows from it, in the order given. While it raises Unavailable it is
         asked again; whatever else it raises is retried, then buried."""
 
+    def given_up(self, logged: LoggedEvent, reason: str) -> Sequence[Event]:
+        """What is to be known of an event that is buried, because nothing can be derived from it or the log takes none of it."""
+        return []
+
     def fact(self, logged: LoggedEvent, event_type: str, data: dict[str, object]) -> Event:
         """A fact about this event: its id and time are functions of the event."""
         event = logged.event
@@ -90,6 +101,14 @@ class StageStopped(ThalwegError):
 
     code = "stage_stopped"
     remedy = "Mend what the message names, then start the node again; nothing is lost, the records are still on the log."
+
+
+@dataclass
+class Derived:
+    """What follows from a batch: `outputs` is to be published; `facts` says what of it each event is the cause of."""
+
+    outputs: list[Outgoing] = field(default_factory=list)
+    facts: list[tuple[LoggedEvent, Sequence[Event]]] = field(default_factory=list)
 
 
 @dataclass
@@ -108,28 +127,52 @@ class StageRunner:
     """What a stage that waits misses, as a sentence."""
     _failures: int = field(default=0, repr=False)
 
-    async def derive(self, records: Sequence[Record]) -> list[Outgoing]:
+    async def derive(self, records: Sequence[Record]) -> Derived:
         """What follows from the records: facts, marks, dead letters."""
         started = self.clock.monotonic()
-        outputs: list[Outgoing] = []
+        self.stage.largest = min(RECORD_BYTES, self.log.largest(DERIVED.name)) - ENVELOPE_BYTES
+        derived = Derived()
         for at, chunk in _by_partition(records):
-            outputs.extend(await self._partition(at, chunk))
+            await self._partition(at, chunk, derived)
         self.busy_s += self.clock.monotonic() - started
-        return outputs
+        return derived
 
-    async def publish(self, records: Sequence[Record], outputs: Sequence[Outgoing]) -> None:
+    async def publish(self, records: Sequence[Record], derived: Derived) -> None:
         """Publish what `derive` gave for the records; when this returns it is durable, and the records may be acknowledged."""
         started = self.clock.monotonic()
-        if outputs:
-            await self.log.publish(outputs, timeout_s=PUBLISH_TIMEOUT_S)
+        if derived.outputs:
+            try:
+                await self.log.publish(derived.outputs, timeout_s=PUBLISH_TIMEOUT_S)
+            except RecordRefused:
+                logger.warning("stage %s: the log refuses a record; publishing event by event", self.stage.name, exc_info=True)
+                await self._publish_apart(records, derived)
         self.processed += len(records)
         self.busy_s += self.clock.monotonic() - started
 
-    async def _partition(self, at: Partition, records: Sequence[Record]) -> list[Outgoing]:
+    async def _publish_apart(self, records: Sequence[Record], derived: Derived) -> None:
+        """Each event's facts alone: an event of which the log refuses one is buried, as when the stage fails on it. Then the rest."""
+        sources = {record.position: record for record in records}
+        for logged, facts in derived.facts:
+            at = logged.position.at
+            try:
+                await self.log.publish(self._envelopes(at, facts, []), timeout_s=PUBLISH_TIMEOUT_S)
+            except RecordRefused as error:
+                self.buried += 1
+                given_up = self._envelopes(at, self.stage.given_up(logged, str(error)), [])
+                buried = self._buried(sources[logged.position], logged, error)
+                await self.log.publish([buried, *given_up], timeout_s=PUBLISH_TIMEOUT_S)
+        rest = [output for output in derived.outputs if output.topic.endswith(DLQ_SUFFIX)]
+        for at, chunk in _by_partition(records):
+            rest += self._envelopes(at, [], self._reached(at, chunk))
+        await self.log.publish(rest, timeout_s=PUBLISH_TIMEOUT_S)
+
+    async def _partition(self, at: Partition, records: Sequence[Record], derived: Derived) -> None:
         events = [logged for record in records for logged in self._decoded(record)]
         by_position = {record.position: record for record in records}
-        facts, letters = await self._derive(events, by_position)
-        return letters + self._envelopes(at, facts, self._reached(at, records))
+        found, letters = await self._derive(events, by_position)
+        facts = [fact for _, some in found for fact in some]
+        derived.facts += found
+        derived.outputs += letters + self._envelopes(at, facts, self._reached(at, records))
 
     def _decoded(self, record: Record) -> list[LoggedEvent]:
         if not self.stage.may_concern(record):
@@ -137,26 +180,29 @@ class StageRunner:
         try:
             return [logged for logged in decode(record) if logged.event.type in self.stage.accepts]
         except Poison:
-            return []  # the materialiser buries it; one dead letter a record is enough
+            return []  # the materialiser buries it
 
-    async def _derive(self, events: Sequence[LoggedEvent], records: dict[Position, Record]) -> tuple[list[Event], list[Outgoing]]:
+    async def _derive(
+        self, events: Sequence[LoggedEvent], records: dict[Position, Record]
+    ) -> tuple[list[tuple[LoggedEvent, Sequence[Event]]], list[Outgoing]]:
         """All facts of the events; when that fails, one event at a time, so that one bad event stays alone."""
         if not events:
             return [], []
         try:
             derived = await self._patient(events)
             self._failures = 0
-            return [fact for facts in derived for fact in facts], []
+            return list(zip(events, derived, strict=True)), []
         except Exception:
             logger.warning("stage %s: a batch of %d failed; trying its events one by one", self.stage.name, len(events), exc_info=True)
-        facts: list[Event] = []
+        facts: list[tuple[LoggedEvent, Sequence[Event]]] = []
         letters: list[Outgoing] = []
         for logged in events:
             try:
-                facts.extend(await self._retried(logged))
+                facts.append((logged, await self._retried(logged)))
                 self._failures = 0
             except Exception as error:
-                letters.append(bury(records[logged.position], self._letter(logged, error)))
+                letters.append(self._buried(records[logged.position], logged, error))
+                facts.append((logged, self.stage.given_up(logged, f"{type(error).__name__}: {error}")))
                 self._fail(error)
         return facts, letters
 
@@ -182,8 +228,12 @@ class StageRunner:
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
-    def _letter(self, logged: LoggedEvent, error: Exception) -> DeadLetter:
-        return DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, type(error).__name__, str(error), self.clock.now())
+    def _buried(self, record: Record, logged: LoggedEvent, error: Exception) -> Outgoing:
+        """The dead letter of the event: of its record, or of its observation alone where the record is an array of them."""
+        alone = observation_alone(record, logged.index)
+        index, reason = None if alone is None else logged.index, (type(error).__name__, str(error))
+        letter = DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, *reason, self.clock.now(), index=index)
+        return bury(alone or record, letter)
 
     def _fail(self, error: Exception) -> None:
         self.buried += 1
@@ -205,7 +255,7 @@ class StageRunner:
         return [Position(at.topic, at.partition, offset) for at, offset in furthest.items()]
 
     def _envelopes(self, at: Partition, facts: Sequence[Event], sources: Sequence[Position]) -> list[Outgoing]:
-        """One record a namespace; the last carries the mark, and lies on the partition of the source behind the others.
+        """One record a namespace, or more where it would be too large; the last carries the mark, and lies on the partition of the source behind the others.
 
         A fact whose type belongs to another topic (telemetry) is a record of its own there.
         """
@@ -223,20 +273,16 @@ class StageRunner:
         extensions = mark(self.stage.name, sources) if sources else {}
         records = []
         for number, (namespace, group) in enumerate(groups, 1):
-            is_last = number == len(groups)
-            identity = derived_id(self.stage.name, *extensions.values(), *(fact.id for fact in group))
-            kind = group[0].type if group else PROGRESS
-            envelope = Event(
-                identity,
-                f"thalweg:stage/{self.stage.name}",
-                kind,
-                namespace,
-                group[0].time if group else self.clock.now(),
-                {},
-                extensions=extensions if is_last else {},
-            )
-            records.append(encode_batch(DERIVED.name, envelope, group, partition=at.partition))
+            envelope = functools.partial(self._envelope, namespace, group, extensions if number == len(groups) else {})
+            records += encode_batches(DERIVED.name, envelope, group, self.stage.largest, partition=at.partition)
         return elsewhere + records
+
+    def _envelope(self, namespace: str, group: Sequence[Event], extensions: Mapping[str, str], facts: Sequence[Event]) -> Event:
+        """The envelope of these of the group's facts; that of the last carries the extensions."""
+        carried = extensions if not facts or facts[-1] is group[-1] else {}
+        identity = derived_id(self.stage.name, *carried.values(), *(fact.id for fact in facts))
+        kind, time = (facts[0].type, facts[0].time) if facts else (PROGRESS, self.clock.now())
+        return Event(identity, f"thalweg:stage/{self.stage.name}", kind, namespace, time, {}, extensions=carried)
 
 
 def _by_partition(records: Sequence[Record]) -> Iterable[tuple[Partition, list[Record]]]:

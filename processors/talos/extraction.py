@@ -38,6 +38,8 @@ EXPLICIT, IMPLIED = 0.9, 0.7
 MAX_ENTITIES = 64
 MAX_TEXT = 20_000
 """Bounds of what one event yields: the rest of a longer text is still in its journal entry."""
+MAX_READ = 100_000
+"""So many characters are read for cues, which is all that a tool accepts: a producer's book holds nobody up."""
 
 MAX_IMPORTED = 1000
 """Entities of one import; more go into more events."""
@@ -172,7 +174,7 @@ class _Collector:
 
     def read_sentences(self) -> None:
         """Add what the cues and connectives of each sentence say."""
-        sentences = split_sentences(self._text)
+        sentences = split_sentences(self._text[:MAX_READ])
         for sentence in sentences:
             self._read(sentence, already_made=self._main_label if len(sentences) == 1 else None)
 

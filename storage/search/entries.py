@@ -29,7 +29,7 @@ class PassageOf(NamedTuple):
 
 class VectorEntry(NamedTuple):
     """A unit vector with the model that made it (`space` and `model_id` None: the index's own), its packed token vectors,
-    and, when it is not a whole document's, the passage."""
+    and, when it is not a whole document's, the passage; of a long document's `passages`, how many of them have vectors of their own."""
 
     label: int
     vector: np.ndarray
@@ -37,3 +37,4 @@ class VectorEntry(NamedTuple):
     model_id: str | None = None
     tokens: str | None = None
     passage: PassageOf | None = None
+    passages: int | None = None

@@ -1,15 +1,16 @@
 """Long texts as overlapping passages: cut by a pure function of the text, the same on every side of the search.
 
 The size is an estimate of word pieces that keeps a passage inside a 256-token window for ordinary prose; where the
-estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out.
+estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out. A text has vectors up to a
+number of passages (docs/adr/0011); what lies behind is cut too, for its words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count, islice
 
 import numpy as np
 
@@ -21,8 +22,20 @@ STRIDE = 175
 """In estimated word pieces: neighbouring passages share a quarter."""
 MIN_LONG_CHARS = WINDOW
 """No shorter text has more pieces than fit: a piece has a character at least."""
+FIRST_PASSAGES = 16
+"""So many of a text's passages are embedded as it comes; the others follow in slices, so that nobody waits behind a book."""
+EMBEDDED_PASSAGES = 1024
+"""So many have a vector: some 180,000 words, or characters of Chinese."""
+TOKEN_PASSAGES = 128
+"""So many have token vectors, which are ten times as large: some 22,000 words."""
+REST_CHARS, REST_OVERLAP = 1500, 375
+"""Behind the last passage that has a vector: no model's window matters there, so nothing is counted."""
 _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")
+_GAP = re.compile(r"\s")
+_GAP_CHARS = 100
 _PIECE_CHARS = 7
+_MOST_PIECES = WINDOW - STRIDE
+"""A longer word (Chinese has no spaces, data no end) is cut into several, as short as the overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +50,44 @@ class Passage:
 def split_passages(text: str) -> list[Passage]:
     """The passages of a text that is longer than a window, in order; nothing for a text that is one window.
 
-    They cover every word, each is at most WINDOW estimated pieces (one longer word aside), and neighbours overlap.
+    They cover every word and neighbours overlap. The first EMBEDDED_PASSAGES have at most WINDOW estimated pieces each, the others
+    about REST_CHARS characters.
     """
     if len(text) <= MIN_LONG_CHARS:
         return []
-    words = [(match.start(), match.end()) for match in _WORD.finditer(text)]
-    costs = [_pieces(text, start, end) for start, end in words]
-    if sum(costs) <= WINDOW:
+    words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))  # a passage takes STRIDE pieces at most of those left
+    if sum(cost for *_, cost in words) <= WINDOW:
         return []
     passages: list[Passage] = []
     first = 0
-    while True:
-        last, cost = first, costs[first]
-        while last + 1 < len(words) and cost + costs[last + 1] <= WINDOW:
+    while len(passages) < EMBEDDED_PASSAGES:
+        last, pieces = first, words[first][2]
+        while last + 1 < len(words) and pieces + words[last + 1][2] <= WINDOW:
             last += 1
-            cost += costs[last]
+            pieces += words[last][2]
         passages.append(Passage(len(passages), words[first][0], words[last][1]))
         if last + 1 == len(words):
             return passages
         spent = 0
         start = first
-        while start < last and spent + costs[start] <= STRIDE:
-            spent += costs[start]
+        while start < last and spent + words[start][2] <= STRIDE:
+            spent += words[start][2]
             start += 1
         first = max(start, first + 1)
+    return passages + list(_rest(text, words[first][0]))
+
+
+def _words(text: str) -> Iterator[tuple[int, int, int]]:
+    """(start, end, estimated pieces) of each word, long ones in parts."""
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        pieces = _pieces(text, start, end)
+        if pieces <= _MOST_PIECES:
+            yield start, end, pieces
+            continue
+        step = _MOST_PIECES * max(1, (end - start) // pieces)
+        for at in range(start, end, step):
+            yield at, min(at + step, end), _pieces(text, at, min(at + step, end))
 
 
 def _pieces(text: str, start: int, end: int) -> int:
@@ -69,6 +96,23 @@ def _pieces(text: str, start: int, end: int) -> int:
     if length > 1 and not text[start:end].isascii():
         return length
     return 1 + (length - 1) // _PIECE_CHARS
+
+
+def _rest(text: str, start: int) -> Iterator[Passage]:
+    """The text from `start` on, cut between words where there are gaps."""
+    stop = len(text.rstrip())
+    for number in count(EMBEDDED_PASSAGES):
+        end = min(_gap(text, start + REST_CHARS), stop)
+        yield Passage(number, start, end)
+        if end == stop:
+            return
+        start = _gap(text, end - REST_OVERLAP)
+
+
+def _gap(text: str, at: int) -> int:
+    """The next space from `at` on, or `at` itself where none is near."""
+    found = _GAP.search(text, at, at + _GAP_CHARS)
+    return found.start() if found else at
 
 
 def passage_label(label: int, number: int) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 
 from storage.search.entries import DocumentEntry
 from storage.search.keyword import KeywordIndex
-from storage.search.passages import MIN_LONG_CHARS, Passage, PassageIndex, split_passages
+from storage.search.passages import FIRST_PASSAGES, MIN_LONG_CHARS, Passage, PassageIndex, split_passages
 from storage.search.sealed import sealed_facts
 from storage.search.vector import VectorIndex, VectorModel
 from storage.statements import marks
@@ -146,14 +146,14 @@ def read_asking(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
 
 
 def read_passages(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, list[Passage]]]:
-    """(document, passages): as embedded, and of long texts that no model has read, as they are cut."""
+    """(document, passages): as embedded, and of long texts that no model has read whole, as they are cut."""
     rows = cursor.execute("SELECT DISTINCT owner_label, number, char_start, char_end FROM passages").fetchall()
     for owner, *place in rows:
         yield owner, [Passage(*place)]
     cursor.execute(
-        "SELECT label, text FROM documents WHERE length(text) > ? AND label NOT IN (SELECT owner_label FROM passages) "
-        "AND (length(text) > ? OR label NOT IN (SELECT label FROM embeddings))",
-        [MIN_LONG_CHARS, SURELY_LONG_CHARS],
+        "SELECT label, text FROM documents WHERE length(text) > ? AND (label IN (SELECT label FROM embeddings WHERE passages > ?) "
+        "OR label NOT IN (SELECT owner_label FROM passages) AND (length(text) > ? OR label NOT IN (SELECT label FROM embeddings)))",
+        [MIN_LONG_CHARS, FIRST_PASSAGES, SURELY_LONG_CHARS],
     )
     while rows := cursor.fetchmany(FETCH_ROWS):
         for label, text in rows:
@@ -205,7 +205,7 @@ def catch_up_keywords(
         start = max(first, stop - FETCH_ROWS)
         rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
         chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
-        index.build(_pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
+        index.build(pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
         reached(start)
         hit("mid_index_rebuild")
 
@@ -220,7 +220,8 @@ def rowids(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> tuple[int, 
     return row
 
 
-def _pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
+def pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
+    """The items, with a pause after each few."""
     for number, item in enumerate(items):
         yield item
         if number % YIELD_EACH == 0:

@@ -7,6 +7,7 @@ from streams.topics import DERIVED
 PROGRESS = wire_type("stage.progressed")
 ENTITIES_EXTRACTED = wire_type("talos.entities.extracted")
 EMBEDDED = wire_type("memory.embedded")
+EMBEDDING_FAILED = wire_type("memory.embedding_failed")
 SIMILAR_FOUND = wire_type("memory.similar_found")
 PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
 PATTERN_DETECTED = wire_type("talos.pattern.detected")
@@ -15,14 +16,17 @@ ENTITIES_PRUNED = wire_type("talos.entities.pruned")
 SIGNIFICANCE_RATED = wire_type("talos.significance")
 
 _PASSAGE = obj(
-    {
-        "number": {"type": "integer", "minimum": 0},
-        "start": {"type": "integer", "minimum": 0},
-        "end": {"type": "integer", "minimum": 1},
-        "vector": FILLED,
-    },
-    {"tokens": FILLED},
+    {"number": {"type": "integer", "minimum": 0}, "start": {"type": "integer", "minimum": 0}, "end": {"type": "integer", "minimum": 1}},
 )
+_OF_LONG = {
+    "passages": {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Of a long text: how many of its passages have a vector, here or elsewhere.",
+    },
+    "passage": _PASSAGE
+    | {"description": "The vector is of this part of the text (characters from 0, `end` not included), not of the whole."},
+}
 
 EVENT_TYPES = (
     EventType(PROGRESS, DERIVED.name, "A stage has processed its source up to here; the record carries no facts.", {}),
@@ -44,7 +48,8 @@ EVENT_TYPES = (
     EventType(
         EMBEDDED,
         DERIVED.name,
-        "Vectors of a memory's texts (of a long one also of its passages) with their token vectors, and the model that made them.",
+        "Vectors of a memory's texts and of the passages of long ones, with their token vectors, and the model that made them. "
+        "What is too large for one event is several: a vector belongs to its record and passage, whichever event brings it.",
         obj(
             {
                 "space": FILLED,
@@ -52,11 +57,17 @@ EVENT_TYPES = (
                 "dim": {"type": "integer", "minimum": 1, "maximum": 8192},
                 "trained": {"type": "boolean"},
                 "vectors": array(
-                    obj({"record_id": FILLED, "vector": FILLED}, {"tokens": FILLED, "passages": array(_PASSAGE)}),
+                    obj({"record_id": FILLED, "vector": FILLED}, {"tokens": FILLED, **_OF_LONG}),
                 ),
             },
             {"tries": {"type": "integer", "minimum": 1, "description": "How often the model was asked, when it did not answer at once."}},
         ),
+    ),
+    EventType(
+        EMBEDDING_FAILED,
+        DERIVED.name,
+        "These texts get no vector of this model, or not for all of their passages: the model fails on them, or the log refuses the vectors.",
+        obj({"space": FILLED, "record_ids": array(FILLED), "reason": FILLED}),
     ),
     EventType(
         SIMILAR_FOUND,

@@ -11,10 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from streams.errors import RecordRefused
 from streams.positions import Partition, Position
 from streams.topics import Topic
 
 Headers = tuple[tuple[str, bytes], ...]
+RECORD_BYTES = 512 * 1024
+"""What we derive is cut into records of at most this: half of what a broker takes by default."""
+MAX_RECORD_BYTES = 10 * 1024 * 1024
+"""No record is larger: 8 MiB of data, headers, and what a dead letter adds."""
 UNREADABLE = "thalweg.unreadable"
 """The header of a record that stands for others which cannot be read from the log; its value is a sentence that says which and why."""
 
@@ -45,6 +50,11 @@ class Record:
     @property
     def position(self) -> Position:
         return Position(self.topic, self.partition, self.offset)
+
+
+def record_bytes(record: Outgoing) -> int:
+    """About the size of a record on the wire."""
+    return len(record.key or b"") + len(record.value or b"") + sum(len(name) + len(value) + 4 for name, value in record.headers) + 100
 
 
 class LogReader(ABC):
@@ -81,8 +91,23 @@ class Log(ABC):
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         """Append the records, in order per partition; returns their positions once all are durable.
 
-        Raises LogUnavailable after `timeout_s`; then any of them may be on the log or not.
+        Raises LogUnavailable after `timeout_s`; then any of them may be on the log or not. Raises RecordRefused when one of
+        them can never be taken: when `check` says so, none of them is on the log.
         """
+
+    def largest(self, topic: str) -> int:
+        """How many bytes a record of this topic may have, as far as is known."""
+        return MAX_RECORD_BYTES
+
+    def check(self, records: Iterable[Outgoing]) -> None:
+        """Raises RecordRefused when a record is larger than its topic takes; answered from memory, also while the log is away."""
+        for record in records:
+            size, largest = record_bytes(record), self.largest(record.topic)
+            if size > largest:
+                hint = "Send it in parts."
+                if largest < MAX_RECORD_BYTES:
+                    hint = f"Send it in parts, or set the topic's `max.message.bytes` to {MAX_RECORD_BYTES}."
+                raise RecordRefused(f"This is a record of {size} bytes; {record.topic} takes at most {largest}. {hint}")
 
     @abstractmethod
     async def reader(self, start: Mapping[Partition, int]) -> LogReader:

@@ -15,18 +15,19 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OffsetOutOfRangeError, TopicAuthorizationFailedError, for_code
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
 
-from streams.errors import LogUnavailable, Refused, SettingsError, StoreError, ThalwegError
+from streams.errors import LogUnavailable, SettingsError, StoreError
 from streams.log import backoff, kafka_batches
-from streams.log.base import UNREADABLE, Log, LogReader, Outgoing, Record
+from streams.log.base import MAX_RECORD_BYTES, UNREADABLE, Log, LogReader, Outgoing, Record
+from streams.log.kafka_limits import RETRY_AFTER_MS, judge, read_limits
 from streams.log.kafka_probe import why_refused
 from streams.log.kafka_security import KafkaSecurity
-from streams.log.kafka_writer import MAX_RECORD_BYTES, Writer, record_bytes, settle
+from streams.log.kafka_writer import Writer, settle
 from streams.log.two_readers import TwoReaders
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
-from streams.topics import DLQ_SUFFIX, UNAWAITED, Topic
+from streams.topics import DLQ_SUFFIX, PREFIX, UNAWAITED, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,6 @@ FETCH_WAIT_MS = 50
 SELDOM_WAIT_MS = 500
 SELDOM_BYTES = 64 * 1024
 """What no caller waits for is fetched when so much lies there, or twice a second: most partitions, and each costs in every fetch."""
-RETRY_AFTER_MS = 1000
 AWAY_S = 60.0
 MAX_MESSAGE_BYTES = 9 * 1024 * 1024
 TOPIC_EXISTS = 36
@@ -53,6 +53,7 @@ class KafkaLog(Log):
         self.bootstrap = bootstrap
         self.security = security or KafkaSecurity()
         self._counts: dict[str, int] = {}
+        self._largest: dict[str, int] = {}
         self._writer: Writer | None = None
         self._opening = asyncio.Lock()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -129,10 +130,11 @@ class KafkaLog(Log):
         return created
 
     async def _learn(self, ready: Iterable[str] = ()) -> bool:
-        """Read the partition counts of all topics; whether all of `ready` have leaders. (By name a broker might create them.)"""
+        """Read the partition counts of all topics, and what ours take; whether all of `ready` have leaders. (By name a broker might create them.)"""
         assert self._queries is not None
         described = {topic["topic"]: topic for topic in await self._queries[0].describe_topics() if topic["error_code"] == 0}
         self._counts = {name: len(topic["partitions"]) for name, topic in described.items()}
+        self._largest |= await read_limits(self._queries[0], [name for name in described if name.startswith(PREFIX)])
         return all(name in described and all(p["leader"] >= 0 for p in described[name]["partitions"]) for name in ready)
 
     async def _partitions(self, topics: Iterable[str]) -> list[Partition]:
@@ -145,6 +147,7 @@ class KafkaLog(Log):
 
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         self._check_open()
+        self.check(records)
         writer = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -158,10 +161,13 @@ class KafkaLog(Log):
         except KafkaError as error:
             if writer is not None:
                 self._abandon(writer)
-            raise _judge(error) from error
+            raise judge(error) from error
         if any(offset < 0 for offset in offsets):
             raise LogUnavailable("Kafka had the records already and no longer knows where; repeat the call.", retry_after_ms=0)
         return [Position(record.topic, partition, offset) for (record, partition), offset in zip(placed, offsets, strict=True)]
+
+    def largest(self, topic: str) -> int:
+        return self._largest.get(topic, MAX_RECORD_BYTES)
 
     async def _place(self, record: Outgoing) -> int:
         if record.topic not in self._counts:
@@ -170,9 +176,6 @@ class KafkaLog(Log):
         count = self._counts.get(record.topic, 0)
         if count == 0:
             raise SettingsError(f"The topic {record.topic} does not exist; `thalweg topics create` makes the topics.")
-        size = record_bytes(record)
-        if size > MAX_RECORD_BYTES:
-            raise Refused(f"The record has {size} bytes; Kafka takes at most {MAX_RECORD_BYTES} here. Send it in parts.")
         partition = record.partition if record.partition is not None else partition_for(record.key or b"", count)
         if not 0 <= partition < count:
             raise SettingsError(f"The topic {record.topic} has no partition {partition}.")
@@ -181,7 +184,7 @@ class KafkaLog(Log):
     async def _ready_writer(self) -> Writer:
         async with self._opening:
             if self._writer is None:
-                writer = Writer(self._options())
+                writer = Writer(self._options(), min(self._largest.values(), default=MAX_RECORD_BYTES))
                 await writer.open()
                 self._writer = writer
             return self._writer
@@ -382,12 +385,3 @@ def _record(message: Any) -> Record:
 
 def _away(what: str) -> LogUnavailable:
     return LogUnavailable(f"Kafka {what}.", retry_after_ms=RETRY_AFTER_MS)
-
-
-def _judge(error: KafkaError) -> ThalwegError:
-    """What a failed publish means to the caller."""
-    if isinstance(error, MessageSizeTooLargeError):
-        return SettingsError(f"The topic takes no record of that size: set its `max.message.bytes` to {MAX_MESSAGE_BYTES} or more.")
-    if isinstance(error, TopicAuthorizationFailedError):
-        return SettingsError("Kafka does not let this user write to the topic; give it the right to, or set another user.")
-    return LogUnavailable(f"Kafka did not take the records ({type(error).__name__}).", retry_after_ms=RETRY_AFTER_MS)

@@ -18,9 +18,8 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, ProducerClosed
 
-from streams.log.base import Outgoing
+from streams.log.base import MAX_RECORD_BYTES, Outgoing, record_bytes
 
-MAX_RECORD_BYTES = 10 * 1024 * 1024
 MAX_BATCH_BYTES = 256 * 1024
 MAX_IN_FLIGHT_BYTES = 64 * 1024 * 1024
 REQUEST_TIMEOUT_MS = 10 * 60 * 1000
@@ -31,13 +30,14 @@ CLOSE_S = 2.0
 class Writer:
     """A producer with a bounded number of bytes in flight. Made for one event loop; `open` before use."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
+    def __init__(self, options: Mapping[str, Any], largest: int = MAX_RECORD_BYTES) -> None:
+        """`largest`: what every topic takes, so that no batch of records that are small enough is too large."""
         self._producer = AIOKafkaProducer(
             **options,
             acks="all",
             enable_idempotence=True,
             linger_ms=0,
-            max_batch_size=MAX_BATCH_BYTES,
+            max_batch_size=min(MAX_BATCH_BYTES, largest),
             max_request_size=MAX_RECORD_BYTES,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
@@ -135,8 +135,3 @@ async def settle(closing: Coroutine[Any, Any, None]) -> None:
         task.cancel()
     elif not task.cancelled():
         task.exception()
-
-
-def record_bytes(record: Outgoing) -> int:
-    """About the size of a record on the wire."""
-    return len(record.key or b"") + len(record.value or b"") + sum(len(name) + len(value) + 4 for name, value in record.headers) + 100

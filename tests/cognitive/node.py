@@ -56,6 +56,8 @@ class CognitiveNode:
         self.door = Door(self.gateway, inventory, find_resources().select(inventory.toolsets), rate_limit=1e6)
         self.visitor = Visitor(self.door.local)
 
+    largest, check = Log.largest, Log.check
+
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         lying = [self.store.record(outgoing) for outgoing in records]
         for record in lying:

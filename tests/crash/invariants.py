@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.reembedding import missing_labels, read_texts
+from processors.reembedding import missing_labels, partial_labels, read_texts
 from storage.database import Database
 from storage.search import vector as vector_module
 from storage.search.engine import SearchIndexes
@@ -29,6 +29,7 @@ from tests.patience import PATIENCE_S
 from thalweg.control import ask
 
 KEYS = {
+    "dead_letter_marks": "(event_id, dead_letter_id, to_topic, to_partition, to_offset)",
     "duplicates": '(topic, partition, "offset", idx)',
     "invocations": "(namespace, invocation_id)",
     "judge_runs": '(topic, partition, "offset")',
@@ -216,6 +217,7 @@ def index_counts_are_those_of(store: duckdb.DuckDBPyConnection, indexes: Mapping
     [(documents,)] = store.execute("SELECT count(*) FROM documents").fetchall()
     [(vectors,)] = store.execute("SELECT count(*) FROM embeddings WHERE space = ?", [space]).fetchall()
     lacking, _ = missing_labels(store, space)
+    lacking = np.union1d(lacking, partial_labels(store, space)).astype(np.int64)
     assert not len(lacking), f"I7: without a vector: {[missing.text for missing in read_texts(store, lacking)][:3]}"
     assert indexes["vector"]["count"] == vectors, f"I7: {indexes['vector']} against {vectors} rows"
     assert indexes["keyword"]["count"] == documents, f"I7: {indexes['keyword']} against {documents} rows"

@@ -16,7 +16,7 @@ from mcp_ingress.calls import Request, Visitor
 from processors.embedding import guarded
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
-from processors.stages.embed import encode_or_say
+from processors.stages.embed import encode_texts, or_say
 from processors.stages.stage import CONSECUTIVE_FAILURES
 from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
@@ -62,7 +62,7 @@ class FrailNode(Node):
 async def node(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FrailNode]:
     monkeypatch.setattr(guarded, "LIMIT_S", LIMIT_S)
     monkeypatch.setattr(guarded.guarded, "__defaults__", (LIMIT_S,))
-    node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2))
+    node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2, behind_s=0.1))
     node.frail = Frail(request.param)
     await node.start()
     yield node
@@ -99,7 +99,6 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
 @pytest.mark.parametrize("node", ["raises"], indirect=True)
 async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(node: FrailNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processors.stages.stage.LONGEST_DELAY_S", 0.2)
-    monkeypatch.setattr("thalweg.health.BEHIND_S", 0.1)
     for number in range(2 * CONSECUTIVE_FAILURES):
         written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
     token = Freshness.from_json(written["freshness"])
@@ -154,6 +153,6 @@ class Picky(HashingEmbedder):
 
 def test_a_text_on_which_only_the_model_fails_is_told_from_a_model_that_fails() -> None:
     with pytest.raises(ValueError, match="no token"):
-        encode_or_say(Picky(), ["unspeakable"])
+        or_say(encode_texts, Picky(), ["unspeakable"])
     with pytest.raises(EmbedderUnavailable, match=r"every text .*out of memory"):
-        encode_or_say(Frail("raises"), ["unspeakable"])
+        or_say(encode_texts, Frail("raises"), ["unspeakable"])

@@ -25,7 +25,7 @@ HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-versio
 @asynccontextmanager
 async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
     async with opened_door(home) as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), **settings)
+        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, **settings)
         await server.start()
         try:
             yield server

@@ -22,6 +22,7 @@ from processors.reembedding import facts_of, missing_labels, read_texts
 from processors.stages.embed import encode_texts
 from processors.talos.ontology import LABELS
 from streams.codec import encode
+from streams.log.base import RECORD_BYTES
 from streams.topics import DERIVED, MEMORY
 from tests.talos.making import make_event
 from tests.talos.node import SmallNode
@@ -98,7 +99,7 @@ def _embed_all(node: SmallNode) -> None:
     cursor, embedder = node.store.database.cursor(), HashingEmbedder()
     texts = read_texts(cursor, missing_labels(cursor, embedder.info.space)[0])
     encoded = encode_texts(embedder, [missing.text for missing in texts])
-    for group in facts_of(embedder.info, "test", texts, encoded):
+    for group in facts_of(embedder.info, "test", texts, encoded, RECORD_BYTES):
         for fact in group:
             node._apply(node.store.record(encode(DERIVED.name, fact)))
 

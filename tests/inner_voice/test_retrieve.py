@@ -252,7 +252,7 @@ async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(ri
         lambda: rig.remember("Private.", record_id="t3", domain="private"),
         lambda: rig.remember("Elsewhere.", namespace="other"),
         lambda: rig.store.sql("INSERT INTO prunes VALUES ('t1', 'test', now(), 'default', 't', 0, 0, '')"),
-        lambda: rig.store.sql(f"{vector} 't', 0, 0, '', NULL FROM documents WHERE record_id = 't2'", stored_vector(np.eye(8)[1])),
+        lambda: rig.store.sql(f"{vector} 't', 0, 0, '', NULL, NULL FROM documents WHERE record_id = 't2'", stored_vector(np.eye(8)[1])),
         lambda: rig.indexes.apply([], [(record_label("default\0t2"), np.eye(1, 8, dtype=np.float32)[0])]),
         lambda: rig.store.sql("DELETE FROM prunes"),
     ]

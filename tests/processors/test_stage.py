@@ -14,7 +14,7 @@ from streams.codec import decode, encode
 from streams.errors import EmbedderUnavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED
 from streams.events import wire_type
-from streams.log.base import Outgoing, Record
+from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position
 from streams.progress import read_progress
 from streams.topics import DERIVED, MEMORY
@@ -26,6 +26,8 @@ class ListLog:
 
     def __init__(self):
         self.published: list[Outgoing] = []
+
+    largest = Log.largest
 
     async def publish(self, records, *, timeout_s=5.0):
         self.published.extend(records)

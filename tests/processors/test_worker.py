@@ -14,6 +14,7 @@ from processors.stages.stage import StageRunner, StageStopped
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.errors import LogUnavailable
+from streams.log.base import Log
 from streams.positions import Partition, Position
 from streams.sqlite_transport import Consumer
 from streams.topics import MEMORY
@@ -26,6 +27,8 @@ class SlowLog:
 
     def __init__(self):
         self.appending, self.allowed = [], asyncio.Semaphore(0)
+
+    largest = Log.largest
 
     async def publish(self, records, *, timeout_s):
         self.appending.append(records)

@@ -34,6 +34,8 @@ class Derived:
     def __init__(self) -> None:
         self.records: list[Outgoing] = []
 
+    largest = Log.largest
+
     async def publish(self, records: list[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         self.records += records
         return []

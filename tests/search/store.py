@@ -73,7 +73,7 @@ class Store:
             [label, record_id, toolset, kind, session_id, domain, text, moment, namespace, MEMORY, offset, f"e{offset}"],
         )
         self.connection.execute(
-            "INSERT INTO embeddings VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, ?, 0, ?, ?, NULL)",
+            "INSERT INTO embeddings VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, ?, 0, ?, ?, NULL, NULL)",
             [label, MODEL.space, record_id, model_id, len(row), stored_vector(row), namespace, DERIVED, offset, f"e{offset}"],
         )
         self.offset += 1

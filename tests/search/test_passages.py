@@ -1,9 +1,12 @@
 """Long texts are cut so that nothing is left out, and are found by any of their parts, with the place named."""
 
+import re
+from bisect import bisect_right
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +14,7 @@ from processors.reducers.derived import decode_vector
 from processors.stages.embed import encode_texts
 from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
-from storage.search.passages import STRIDE, WINDOW, PassageIndex, passage_label, split_passages
+from storage.search.passages import EMBEDDED_PASSAGES, REST_CHARS, WINDOW, PassageIndex, passage_label, split_passages
 from storage.search.planner import Filter
 from storage.vectors import stored_vector
 from tests.search.store import EMBEDDER, MODEL, Store, label_of
@@ -42,11 +45,31 @@ def test_what_cannot_be_longer_than_a_window_is_never_cut(text: str) -> None:
     assert split_passages(text) == []
 
 
-def test_a_word_longer_than_a_window_is_a_passage_of_its_own() -> None:
-    long = "x" * (WINDOW * 20)
-    passages = split_passages(f"begin {long} end")
-    assert any(long in f"begin {long} end"[passage.start : passage.end] for passage in passages)
-    assert STRIDE < WINDOW
+@pytest.mark.parametrize("character", ["x", "京", "🦫"])
+def test_a_word_longer_than_a_window_is_cut_into_passages_that_overlap(character: str) -> None:
+    text = f"begin {character * (WINDOW * 20)} end"
+    passages = split_passages(text)
+    assert (passages[0].start, passages[-1].end) == (0, len(text))
+    assert all(first.start < second.start < first.end for first, second in pairwise(passages))
+    assert max(passage.end - passage.start for passage in passages) <= WINDOW * 7
+
+
+@pytest.mark.parametrize("unit", ["the river bends. ", "河水弯曲", "x", "🦫", '{"a": [1, 2]}, ', "if x:\n    return y_z\n"])
+def test_of_a_book_the_first_passages_are_windows_and_the_rest_covers_every_word(unit: str) -> None:
+    text = unit * (3 * 2**20 // len(unit.encode()))
+    passages = split_passages(text)
+    assert len(passages) > EMBEDDED_PASSAGES
+    assert passages == split_passages(text)
+    assert [passage.number for passage in passages] == list(range(len(passages)))
+    assert (passages[0].start, passages[-1].end) == (0, len(text.rstrip()))
+    assert all(first.start < second.start < first.end < second.end for first, second in pairwise(passages))
+    assert max(passage.end - passage.start for passage in passages[EMBEDDED_PASSAGES:]) <= REST_CHARS + 100
+    words = {match.span() for match in re.finditer(r"\w+", text[-100_000:]) if match.end() - match.start() < 100}
+    starts = [passage.start for passage in passages]
+    for start, end in words:  # each whole in some passage
+        at = len(text) - 100_000 + start
+        last = bisect_right(starts, at) - 1
+        assert any(passages[number].end >= at + end - start for number in (last - 1, last)), text[at : at + end - start]
 
 
 def test_allowed_documents_bring_their_passages_and_no_others() -> None:
@@ -70,9 +93,9 @@ def write_long(store: Store, indexes: SearchIndexes, record_id: str, text: str) 
     made = encode_texts(EMBEDDER, [text])[text]
     label = store.write(record_id, text, vector=decode_vector(made["vector"]), to=indexes)
     entries = []
-    for passage in made["passages"]:
-        vector, number = decode_vector(passage["vector"]), passage_label(label, passage["number"])
-        place = PassageOf(label, passage["number"], passage["start"], passage["end"])
+    for passage in made["first"]:
+        vector, number = decode_vector(passage["vector"]), passage_label(label, passage["passage"]["number"])
+        place = PassageOf(label, *passage["passage"].values())
         store.connection.execute(
             "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'a', 't', 0, 0, '')",
             [

@@ -14,6 +14,7 @@ from streams.codec import encode, encode_batch
 from streams.event_types.derived import EMBEDDED
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
 from streams.events import Event
+from streams.log.base import RECORD_BYTES
 from streams.topics import DERIVED
 from tests.processors.harness import NOW, Store, event
 
@@ -61,7 +62,11 @@ class Spaces(Store):
         labels, _ = missing_labels(cursor, embedder.info.space)
         [(building,)] = self.sql("SELECT event_id FROM spaces WHERE space = ?", embedder.info.space)
         texts = read_texts(cursor, labels[:limit])
-        facts = facts_of(embedder.info, building, texts, encode_texts(embedder, [missing.text for missing in texts])) if texts else []
+        facts = (
+            facts_of(embedder.info, building, texts, encode_texts(embedder, [missing.text for missing in texts]), RECORD_BYTES)
+            if texts
+            else []
+        )
         self.apply(*(self.record(encode_batch(DERIVED.name, group[0], group)) for group in facts))
         return len(labels)
 

@@ -8,6 +8,7 @@ import pytest
 from processors.reembedding import facts_of, missing_labels, read_texts
 from processors.stages.embed import encode_texts
 from storage.vectors import read_vector
+from streams.log.base import RECORD_BYTES
 from tests.spaces.making import FIRST, ONE, SECOND, TWO, Spaces
 
 
@@ -49,7 +50,7 @@ def test_the_same_building_gives_the_same_facts_and_another_building_others(stor
     encoded = encode_texts(SECOND, [missing.text for missing in texts])
 
     def ids(building: str) -> list[str]:
-        return [fact.id for group in facts_of(SECOND.info, building, texts, encoded) for fact in group]
+        return [fact.id for group in facts_of(SECOND.info, building, texts, encoded, RECORD_BYTES) for fact in group]
 
     assert ids("a") == ids("a")
     assert not set(ids("a")) & set(ids("b"))

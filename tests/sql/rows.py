@@ -163,6 +163,7 @@ def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(cursor, "clusters", canonical_id="f1", label="Friction", record_count=2, last_merged_at=TUESDAY, topic=DERIVED)
     model = {"space": "text/hashing-2", "model_id": "hashing-2", "dim": 2, "dtype": "float32", "is_trained": False}
     insert(cursor, "embeddings", label=1, record_id="j1", vector=stored_vector([1.0, 0.0]), topic=DERIVED, **model)
+    insert(cursor, "embedding_failures", record_id="j2", space="text/hashing-2", reason="too large", failed_at=MONDAY, topic=DERIVED)
     insert(cursor, "embedding_retries", record_id="j1", space="text/hashing-2", tries=2, topic=DERIVED)
     how = {"revision": "1", "max_tokens": 100, "pooling": "sum", "query_prefix": "", "document_prefix": "", "provider": "numpy"}
     insert(cursor, "spaces", embedder="hashing-2", state="live", registered_at=MONDAY, switched_at=MONDAY, topic=DERIVED, **model, **how)
@@ -174,6 +175,7 @@ def _log(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(
         cursor, "duplicates", event_key="00000000-0000-0000-0000-000000000001", event_id="asked1", same_body=True, topic=MEMORY, offset=1
     )
+    insert(cursor, "misplaced_records", source="/gauge", topic=MEMORY, records=2)
     insert(
         cursor,
         "dead_letters",

@@ -85,6 +85,8 @@ class SmallNode:
         self.gateway.projections = Projections(home / "graph", read_graph)
         self._requests = 0
 
+    largest, check = Log.largest, Log.check
+
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         if self.is_down:
             raise LogUnavailable("The log does not answer.")

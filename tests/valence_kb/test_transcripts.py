@@ -23,6 +23,8 @@ class IntoStore:
     def __init__(self, node: SmallNode) -> None:
         self._store = node.store
 
+    largest, check = Log.largest, Log.check
+
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         placed = [self._store.record(record) for record in records]
         self._store.apply(*placed)
