@@ -195,6 +195,8 @@ async def _observed(side: Side, folder: Path) -> None:
     talos = {f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-both-3", "from": "calm", "to": side.mark}.items()}
     for value in (side.mark, "again"):
         await _publish(side, side.event("session.state_change", 1, 0, attributes={**talos, "talos.state.trigger": value}))
+    failed = {"space": "another", "record_ids": [side.mark], "reason": side.say("too long")}
+    await _publish(side, side.event("memory.embedding_failed", 1, 0, **failed))
     late = {"space": "another", "model_id": "late", "dim": 2, "trained": True, "tries": 2}
     await _publish(side, side.event("memory.embedded", 1, 0, **late, vectors=[{"record_id": side.mark, "vector": "AACAPwAAAAA="}]))
 
