@@ -29,8 +29,8 @@ TOKEN = "a-token"
 def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
     database = Database(migrated_home(tmp_path / "store"))
 
-    async def snapshot(max_age_s: float, freshness: Any) -> tuple[Snapshot, bool]:
-        return Snapshots(database).get(max_age_s), freshness is not None and bool(Freshness.from_json(freshness))
+    async def snapshot(max_age_s: float, freshness: Any) -> tuple[Snapshot, dict[str, Any]]:
+        return Snapshots(database).get(max_age_s), {"stale": True} if freshness is not None and Freshness.from_json(freshness) else {}
 
     yield SqlEndpoint(snapshot, RateLimits(SystemClock()))
     database.close()
