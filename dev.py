@@ -1,7 +1,7 @@
 """Set up and run, with nothing but Python: `python3 dev.py demo`, `python3 dev.py test`.
 
 The first call makes `.venv` from the hash-pinned requirements.lock, the first test adds requirements-dev.lock; later
-calls only look whether they are current.
+calls only look whether they are current. `models` has an environment of its own: its torch brings 4 GB.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
+MODELS_VENV = ROOT / ".venv-models"
 LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
-GROUPS = {LOCK: ("--no-default-groups", "--group", "model"), DEV_LOCK: ("--only-group", "dev")}
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance")
-USAGE = "usage: python3 dev.py setup | demo | test | lock [--check] | run COMMAND …"
+MODELS_LOCK = ROOT / "requirements-models.lock"
+GROUPS = {LOCK: ("--no-default-groups", "--group", "model"), DEV_LOCK: ("--only-group", "dev"), MODELS_LOCK: ("--extra", "models")}
+BIN = "Scripts" if os.name == "nt" else "bin"
+QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance and not models")
+MODELS = ("-m", "models", "tests/models")
+USAGE = "usage: python3 dev.py setup | demo | test | models | lock [--check] | run COMMAND …"
 
 
 def main(arguments: list[str]) -> int:
@@ -34,13 +37,15 @@ def main(arguments: list[str]) -> int:
         return 2
     match arguments:
         case ["setup"]:
-            return set_up()
+            return set_up(VENV, LOCK)
         case ["demo", *rest]:
-            return set_up() or call(str(BIN / "thalweg"), "demo", *rest)
+            return set_up(VENV, LOCK) or call(str(VENV / BIN / "thalweg"), "demo", *rest)
         case ["test", *rest]:
-            return set_up(dev=True) or call(str(BIN / "python"), "-m", "pytest", *(rest or QUICK))
+            return set_up(VENV, LOCK, DEV_LOCK) or call(str(VENV / BIN / "python"), "-m", "pytest", *(rest or QUICK))
+        case ["models", *rest]:
+            return set_up(MODELS_VENV, MODELS_LOCK) or call(str(MODELS_VENV / BIN / "python"), "-m", "pytest", *(rest or MODELS))
         case ["run", command, *rest]:
-            return set_up(dev=True) or call(str(BIN / command), *rest)
+            return set_up(VENV, LOCK, DEV_LOCK) or call(str(VENV / BIN / command), *rest)
         case ["lock"]:
             return lock(check=False)
         case ["lock", "--check"]:
@@ -53,24 +58,26 @@ def call(*command: str, **environment: str) -> int:
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
 
 
-def set_up(*, dev: bool = False) -> int:
-    """Make the environment unless it is current. 0, or the failing step's exit code."""
+def set_up(directory: Path, base: Path, *added: Path) -> int:
+    """Make the environment of the lock `base` unless it is current, and add the others. 0, or the failing step's exit code."""
     # the pip that is there installs into the environment, which so needs none of its own
-    pip = (sys.executable, "-m", "pip", "--python", str(BIN / "python"), "install", "--quiet", "--disable-pip-version-check")
+    python = str(directory / BIN / "python")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check")
     pip = (*pip, "--no-warn-script-location", "--root-user-action=ignore", "--no-compile", "--no-deps")
-    if not _is_current(LOCK):
+    if not _is_current(directory, base):
         if missing := _missing():
             print(f"thalweg needs {missing}", file=sys.stderr)
             return 2
-        print("Setting up .venv (once) …", file=sys.stderr, flush=True)
-        venv.create(VENV, with_pip=False, clear=True)
-        if failed := call(*pip, "--require-hashes", "-r", str(LOCK)) or call(*pip, "-e", str(ROOT)):
+        print(f"Setting up {directory.name} (once) …", file=sys.stderr, flush=True)
+        venv.create(directory, with_pip=False, clear=True)
+        if failed := call(*pip, "--require-hashes", "-r", str(base)) or call(*pip, "-e", str(ROOT)):
             return failed
-        _stamp(LOCK).write_text(_wanted(LOCK))
-    if dev and not _is_current(DEV_LOCK):
-        if failed := call(*pip, "--require-hashes", "-r", str(DEV_LOCK)):
-            return failed
-        _stamp(DEV_LOCK).write_text(_wanted(DEV_LOCK))
+        _stamp(directory, base).write_text(_wanted(base))
+    for lock in added:
+        if not _is_current(directory, lock):
+            if failed := call(*pip, "--require-hashes", "-r", str(lock)):
+                return failed
+            _stamp(directory, lock).write_text(_wanted(lock))
     return 0
 
 
@@ -85,21 +92,22 @@ def _missing() -> str | None:
     return None
 
 
-def _stamp(lock: Path) -> Path:
-    return VENV / f"{lock.name}.sha256"
+def _stamp(directory: Path, lock: Path) -> Path:
+    return directory / f"{lock.name}.sha256"
 
 
 def _wanted(lock: Path) -> str:
     return hashlib.sha256(lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes()).hexdigest()
 
 
-def _is_current(lock: Path) -> bool:
-    return _stamp(lock).exists() and _stamp(lock).read_text() == _wanted(lock)
+def _is_current(directory: Path, lock: Path) -> bool:
+    stamp = _stamp(directory, lock)
+    return stamp.exists() and stamp.read_text() == _wanted(lock)
 
 
 def lock(*, check: bool) -> int:
-    """Write the locks from pyproject.toml with uv (one resolution for both); with `check`, say whether they fit it."""
-    uv = shutil.which("uv") or str(BIN / "uv")
+    """Write the locks from pyproject.toml with uv (one resolution for all); with `check`, say whether they fit it."""
+    uv = shutil.which("uv") or str(VENV / BIN / "uv")
     with tempfile.TemporaryDirectory() as directory:
         for name in ("pyproject.toml", "README.md"):
             shutil.copy(ROOT / name, directory)

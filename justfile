@@ -19,7 +19,7 @@ test *ARGS:
 
 # the property tests again, with many examples
 thorough:
-    THALWEG_THOROUGH=1 python3 dev.py test -n 2 -m "hypothesis and not kafka and not crash and not process"
+    THALWEG_THOROUGH=1 python3 dev.py test -n 2 -m "hypothesis and not kafka and not crash and not process and not conformance and not models"
 
 # a real Kafka broker from Maven jars on port 9092
 kafka:
@@ -31,6 +31,10 @@ test-process:
 
 test-kafka:
     THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "kafka and not crash"
+
+# named models through sentence-transformers, in an environment of their own (torch: 4 GB)
+models *ARGS:
+    python3 dev.py models {{ARGS}}
 
 conformance:
     THALWEG_REQUIRE_CONFORMANCE=1 python3 dev.py test -m conformance

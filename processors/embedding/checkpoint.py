@@ -55,7 +55,7 @@ def read_checkpoint(name: str, folder: Path) -> Checkpoint:
     for module, kind in zip(modules, kinds, strict=True):
         if kind in _WITH_WEIGHTS and not _weights(folder / module["path"]):
             raise EmbedderUnavailable(f"{name!r} lacks the weights of its {kind} head; it would be random.")
-    kind = _kind(kinds, folder)
+    kind = _kind(kinds, folder, folder / modules[0]["path"])
     if kind == "sparse" and "SpladePooling" in kinds:
         _require_tensor(name, folder, _LANGUAGE_HEADS, "its language-model head")
     if kind == "clip":
@@ -76,8 +76,10 @@ def _modules(name: str, folder: Path) -> list[dict[str, Any]]:
     raise EmbedderUnavailable(f"{name!r} is not a sentence encoder: it has no modules.json, so its vectors would be untrained.")
 
 
-def _kind(kinds: Sequence[str], folder: Path) -> Kind:
-    if "CLIPModel" in kinds:
+def _kind(kinds: Sequence[str], folder: Path, first: Path) -> Kind:
+    """What the modules make. CLIP has a module of its own until version 5.4 of the library, then the settings of `first` say it."""
+    settings = _json(first / "config.json")
+    if "CLIPModel" in kinds or (isinstance(settings, dict) and settings.get("model_type") == "clip"):
         return "clip"
     if _SPARSE.intersection(kinds):
         return "sparse"

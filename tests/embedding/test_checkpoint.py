@@ -76,6 +76,15 @@ def test_a_checkpoint_whose_head_is_missing_is_refused(tmp_path: Path, lack: str
         read_checkpoint("m", checkpoint(tmp_path / "m", *modules, weights=weights))
 
 
+def test_a_clip_model_is_known_by_its_settings_where_no_module_is_named_so(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "m", TRANSFORMER, weights={"": ["text_projection.weight"]})
+    (folder / "config.json").write_text('{"model_type": "clip"}')
+    assert (read_checkpoint("m", folder).kind, read_checkpoint("m", folder).pooling) == ("clip", "clip text projection")
+    save_file({"vision_model.weight": np.ones((2, 2), np.float32)}, folder / "model.safetensors")
+    with pytest.raises(EmbedderUnavailable, match="projection of texts; it would be random"):
+        read_checkpoint("m", folder)
+
+
 def test_the_prompts_become_prefixes(tmp_path: Path) -> None:
     weights = {"": [ENCODER]}
     named = checkpoint(tmp_path / "a", TRANSFORMER, POOLING, weights=weights, prompts={"query": "query: ", "passage": "passage: "})

@@ -22,7 +22,7 @@ from tests.mutants.catalogue import ROOT, Mutant, chosen_from, kept_mutants
 WORKERS = 2
 MOST_S = 180
 """A mutant that makes its tests run longer than this is seen, too: the tests did not pass."""
-QUICK = "not kafka and not crash and not process and not conformance"
+QUICK = "not kafka and not crash and not process and not conformance and not models"
 FOLDERS = ("streams", "storage", "processors", "mcp_ingress", "thalweg", "tests", "docs")
 _FAILED = 1
 _moments = itertools.count(1)
