@@ -43,10 +43,15 @@ class Settings:
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), openai:MODEL, a sentence-transformers name; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), openai:MODEL, the name or directory of a sentence-transformers model; none: keywords only"
         },
     )
-    model_path: str = field(default="", metadata={"help": "directory with model.safetensors and tokenizer.json"})
+    model_path: str = field(
+        default="",
+        metadata={
+            "help": "directory with the model.safetensors and tokenizer.json of minilm; another model's directory is the embedder's name"
+        },
+    )
     embed_threads: int = field(
         default=2, metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"}
     )

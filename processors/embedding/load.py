@@ -31,8 +31,11 @@ MINILM_FLOAT32 = replace(MINILM, space=f"text/{MODEL_ID}", dtype="float32")
 
 
 def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None, threads: int = 1) -> Embedder | None:
-    """`minilm` (the default; 8-bit products), `minilm-float32` (the checkpoint's own precision), `hashing` or `hashing-N` (N dimensions), `none` (gives None), `openai:MODEL` (a provider is called, with the
-    key in the environment), or a sentence-transformers name (needs `thalweg[models]`).
+    """The model of this name; None for `none`.
+
+    `minilm` (the default; 8-bit products), `minilm-float32` (the checkpoint's own precision), `hashing` or `hashing-N`
+    (N dimensions), `openai:MODEL` (a provider is called, with the key in the environment), or the name or folder of a
+    sentence-transformers model (needs `thalweg[models]`). `model_path` is where the files of `minilm` are.
 
     Raises EmbedderUnavailable with a sentence that names the remedies. Takes about 0.3 s for `minilm`, two seconds more
     when its graph is not in `cache_dir` yet.

@@ -19,7 +19,10 @@ RESTART_S = 60.0
 
 @click.command()
 @HOME
-@click.option("--model", help="minilm, minilm-float32, hashing, hashing-N, or a sentence-transformers name (needs thalweg[models]).")
+@click.option(
+    "--model",
+    help="minilm, minilm-float32, hashing, hashing-N, or the name or directory of a sentence-transformers model (needs thalweg[models]).",
+)
 @click.option("--no-wait", is_flag=True, help="Return at once; the node goes on by itself.")
 @click.option("--drop-old", is_flag=True, help="Delete the vectors of every space that is kept and does not answer.")
 @click.option("--drop", "space", metavar="SPACE", help="Delete one space that does not answer; ends its building.")
