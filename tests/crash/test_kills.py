@@ -63,7 +63,7 @@ def test_random_kills_under_load_lose_nothing_and_repeat_nothing(broker_url, tmp
             node.start()
         load.wait_for_all()
     counts = check_all(node, load.ledger)
-    print(f"{len(load.ledger.answered)} calls answered, {load.sources.done}, rows {counts}")
+    print(f"{len(load.ledger.answered)} calls answered, {load.sources.counts}, rows {counts}")
     rebuilt(node)
     node.stop()
 

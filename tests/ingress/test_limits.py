@@ -21,6 +21,7 @@ from streams.errors import Refused
 from tests.ingress.lines import WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
 from tests.ingress.test_calls import SetClock
+from tests.ingress.test_http import BEARER, HEADERS, TOKEN
 
 RATE = 10.0
 BURST = int(RATE * BURST_S)
@@ -122,7 +123,7 @@ async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer
     async with opened_door(home, rate_limit=rate) as door:
         server = build_server(door, "0")
         lines = SocketServer(home / "node.sock", server, SystemClock(), door.limits)
-        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits)
+        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN)
         await lines.start()
         await http.start()
         try:
@@ -182,7 +183,7 @@ async def test_over_http_a_flood_waits_then_is_refused_and_another_connection_is
     monkeypatch.setattr("mcp_ingress.http.LONGEST_WAIT_S", 0.1)
     async with listening(tmp_path, rate=2.0) as (_, server):
         url = f"http://127.0.0.1:{server.port}/mcp"
-        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+        headers = HEADERS | BEARER
         pool = httpx.Limits(max_connections=12)
 
         async def call(client: httpx.AsyncClient) -> dict[str, Any]:

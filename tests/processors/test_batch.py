@@ -8,10 +8,13 @@ import pytest
 from processors.batch import reduce_batch
 from processors.reducers import frame
 from storage.writer import Changes
+from streams.codec import encode
 from streams.log.base import UNREADABLE, Outgoing
+from streams.partitioning import partition_for
 from streams.topics import DERIVED, INVOCATIONS, MEMORY, TELEMETRY
-from tests.processors.harness import NOW, Store, batch_of, event, opened
+from tests.processors.harness import Store, batch_of, event, opened
 from tests.properties.all_types import every_type
+from tests.schema import NOW
 
 
 @pytest.fixture
@@ -97,6 +100,27 @@ def test_what_cannot_be_read_from_the_log_is_one_dead_letter_whichever_topic_it_
     sentence = "The records 3 to 5 cannot be read: the batch on the log is damaged (its checksum is wrong)."
     store.apply(store.record(Outgoing(topic, None, b"\x1f\x8b", ((UNREADABLE, sentence.encode()),))))
     assert store.sql("SELECT topic, error_type, error_message FROM dead_letters") == [(topic, "Poison", sentence)]
+
+
+def test_a_record_on_another_partition_than_its_keys_is_applied_and_counted_by_its_source(store):
+    partitions = {MEMORY.name: 12, TELEMETRY.name: 12}
+    right = partition_for(b"default", 12)
+    there, elsewhere = [
+        [store.record(encode(MEMORY.name, event("talos.journal.written", entry, id=f"{partition}-{n}")), partition) for n in range(2)]
+        for partition, entry in (
+            (right, {"content": "right", "category": "insight"}),
+            (right - 1, {"content": "wrong", "category": "insight"}),
+        )
+    ]
+    derived = store.record(encode(DERIVED.name, event("entity.extracted", {}, id="d")), right - 1)
+    poison = store.record(Outgoing(MEMORY.name, b"default", b"{", _headers("p")), right - 1)
+    reduced = reduce_batch(store.writer, [*there, *elsewhere, derived, poison], NOW, partitions=partitions)
+    store.writer.commit(reduced.changes)
+    assert reduced.misplaced == {"test"}
+    again = store.record(encode(MEMORY.name, event("talos.journal.written", {"content": "x", "category": "insight"}, id="x")), right - 2)
+    store.writer.commit(reduce_batch(store.writer, [again], NOW, partitions=partitions).changes)
+    assert store.sql("SELECT * FROM misplaced_records") == [("default", "test", MEMORY.name, 3)]
+    assert store.sql("SELECT content FROM talos_journal ORDER BY ALL") == [("right",), ("right",), ("wrong",), ("wrong",), ("x",)]
 
 
 def _headers(id):

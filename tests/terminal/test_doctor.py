@@ -149,6 +149,17 @@ def test_a_log_with_other_partitions_than_the_setting_is_found(settings: Setting
     assert not log.ok and "3 partitions" in log.detail and "12" in log.detail
 
 
+def test_what_is_missing_of_the_collectors_topics_is_named_with_the_command_that_makes_it(settings: Settings) -> None:
+    make_log(settings, partitions=12)
+    assert found(settings, "otlp topics").ok
+    settings = replace(settings, otlp_topics=True)
+    absent = found(settings, "otlp topics")
+    assert not absent.ok and "otlp_spans, otlp_logs, otlp_metrics" in absent.detail and "thalweg topics create --otlp" in absent.detail
+    made = CliRunner().invoke(cli, ["topics", "create", "--otlp"], env={"THALWEG_HOME": str(settings.home)})
+    assert made.exit_code == 0 and f"3 topics were created on {settings.broker_url}." in made.output
+    assert found(settings, "otlp topics").ok
+
+
 def test_a_log_file_that_is_none_is_found(settings: Settings) -> None:
     settings.home.mkdir(mode=0o700)
     (settings.home / "log.db").write_bytes(b"nonsense" * 1000)
