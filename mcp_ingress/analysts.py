@@ -28,8 +28,8 @@ _BOUNDS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "timeout_s": (float, 0.1, 30),
     "max_rows": (int, 1, 100_000),
 }
-SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, bool]]]
-"""A snapshot at most so many seconds old, or with a freshness token applied; with it whether that was not in time."""
+SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, dict[str, Any]]]]
+"""A snapshot at most so many seconds old, or with a freshness token applied; with it what the answer says that it lacks."""
 
 
 class SqlEndpoint:
@@ -68,9 +68,9 @@ class SqlEndpoint:
             raise Unavailable(f"{AT_ONCE} questions are being answered; try again in a second.", retry_after_ms=1000)
         self._running += 1
         try:
-            snapshot, stale = await self._snapshot_of(float(asked.pop("max_age_s", 1.0)), asked.pop("freshness", None))
+            snapshot, lacks = await self._snapshot_of(float(asked.pop("max_age_s", 1.0)), asked.pop("freshness", None))
             answer = await asyncio.to_thread(run_sql, snapshot.path, asked.pop("sql"), **asked)
-            return answer.to_json() | ({"stale": True} if stale else {})
+            return answer.to_json() | lacks
         finally:
             self._running -= 1
 

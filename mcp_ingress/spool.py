@@ -170,6 +170,6 @@ def _truncate(path: Path, size: int) -> None:
     handle = os.open(path, os.O_WRONLY)
     try:
         os.ftruncate(handle, size)
-        os.fsync(handle)
+        os.fsync(handle)  # else what has followed would follow again after a power cut
     finally:
         os.close(handle)

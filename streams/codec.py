@@ -280,7 +280,12 @@ def _observation(envelope: Event, item: Any, position: Position, index: int) -> 
     body: Any = item.get("data")
     validate(event_type, body, position.topic)
     event = Event(identifier, envelope.source, event_type, envelope.namespace, time, body, subject, envelope.extensions)
-    return LoggedEvent(event, position, index, digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)), event.key)
+    return LoggedEvent(event, position, index, observation_digest(body), event.key)
+
+
+def observation_digest(body: Any) -> int:
+    """The digest of an observation's data, in whatever order its fields stand."""
+    return digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
 
 
 def parse_or(value: Any, otherwise: datetime) -> datetime:

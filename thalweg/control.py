@@ -22,6 +22,7 @@ from thalweg import dead_letters
 from thalweg.agreement import agreement_report
 from thalweg.paths import control_path
 from thalweg.searching import search_node, why_node
+from thalweg.stored import find_stored
 
 if TYPE_CHECKING:
     from thalweg.node import Node
@@ -61,8 +62,8 @@ async def _wait(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _snapshot(node: Node, request: dict[str, Any]) -> dict[str, Any]:
-    snapshot, stale = await node.snapshot(float(request.get("max_age_s", 0.0)), request.get("freshness"))
-    return {"path": str(snapshot.path), "age_s": snapshot.age_s, "stale": stale}
+    snapshot, lacks = await node.snapshot(float(request.get("max_age_s", 0.0)), request.get("freshness"))
+    return {"path": str(snapshot.path), "age_s": snapshot.age_s, "lacks": lacks}
 
 
 async def _snapshot_to(node: Node, request: dict[str, Any]) -> dict[str, Any]:
@@ -124,6 +125,7 @@ HANDLERS: dict[str, Handler] = {
     "search": search_node,
     "why": why_node,
     **dead_letters.HANDLERS,
+    "stored": find_stored,
     "spaces": _spaces,
     "reembed": _reembed,
     "drop_spaces": _drop_spaces,

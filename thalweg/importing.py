@@ -1,7 +1,7 @@
 """Imports files: finds them, has their lines read into events, and publishes these in batches.
 
 Importing a file twice changes nothing: the events' ids, the batches' ids and the dead letters' ids are functions of the
-content. Memory stays bounded however large a file is: it is read line by line, a line has at most MAX_LINE_BYTES,
+content, and what the store holds already is not put on the log again. Memory stays bounded however large a file is: it is read line by line, a line has at most MAX_LINE_BYTES,
 and at most MAX_IN_FLIGHT batches wait for the log at once.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ import orjson
 from processors.telemetry.formats import Format, format_of
 from processors.telemetry.lines import Mapped, Unreadable, fingerprint
 from streams.clock import Clock
-from streams.codec import MAX_BYTES, encode_batches, validate
+from streams.codec import MAX_BYTES, encode_batches, observation_digest, validate
 from streams.dlq import DeadLetter, bury, read_letter
 from streams.errors import Poison
 from streams.events import Event, event_types
@@ -31,6 +31,7 @@ from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.collector import calmed
 from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
+from thalweg.stored import FindStored, Stored, nothing_stored
 
 BATCH_EVENTS = 500
 BATCH_BYTES = 1024 * 1024
@@ -62,10 +63,14 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import published. `freshness` covers all of it, dead letters too; `bytes` counts what was read."""
+    """What an import read and published. `freshness` covers all of it, dead letters too; `bytes` counts what was read.
+
+    `new_lines`: lines of which the store did not hold everything; one that waited for a later line counts with that line.
+    """
 
     files: int
     lines: int
+    new_lines: int
     events: int
     unreadable: int
     records: int
@@ -84,15 +89,18 @@ async def import_files(
     namespace: str,
     clock: Clock,
     on_progress: Callable[[ImportProgress], None] = lambda progress: None,
+    find_stored: FindStored = nothing_stored,
 ) -> ImportReport:
     """Publish the events of these files, and of all fitting files under these folders; what is unreadable is buried.
+
+    What `find_stored` finds is left out, unless it is stored with another body: then the incident is for the store to record.
 
     Returns once all of it is durable. Raises Refused when the kind is not known, a path does not exist or no file is
     found; LogUnavailable when the log does not answer: then a part is imported, and importing again completes it.
     """
     form = format_of(kind)
     files, skipped = find_files(form, paths)
-    run = _Import(log, form, files, namespace, clock, on_progress)
+    run = _Import(log, form, files, namespace, clock, on_progress, find_stored)
     run.skipped += skipped
     with calmed():
         try:
@@ -108,7 +116,14 @@ class _Import:
     """One run: counters, the batch being filled, and what is under way to the log."""
 
     def __init__(
-        self, log: Log, form: Format, files: list[Path], namespace: str, clock: Clock, on_progress: Callable[[ImportProgress], None]
+        self,
+        log: Log,
+        form: Format,
+        files: list[Path],
+        namespace: str,
+        clock: Clock,
+        on_progress: Callable[[ImportProgress], None],
+        find_stored: FindStored,
     ) -> None:
         self._log = log
         self._form = form
@@ -116,13 +131,17 @@ class _Import:
         self._namespace = namespace
         self._clock = clock
         self._on_progress = on_progress
+        self._find_stored = find_stored
         self._largest = min(MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES)
         self._started = clock.monotonic()
         self.skipped: list[str] = []
         self._bytes_total = sum(path.lstat().st_size for path in files)
-        self._batch: list[Event] = []
+        self._batch: list[tuple[int, Event]] = []
+        """Events with the count of lines that were read when they came; so are dead letters, with their ids."""
         self._batch_bytes = 0
-        self._letters: list[Outgoing] = []
+        self._letters: list[tuple[int, str, Outgoing]] = []
+        self._new_lines = 0
+        self._last_new_line = 0
         self._in_flight: deque[asyncio.Task[list[Position]]] = deque()
         self._freshness = Freshness()
         self._files_done = self._lines = self._events = self._unreadable = self._records = self._bytes_read = 0
@@ -159,7 +178,7 @@ class _Import:
                 continue
             reason = _refusal(item, len(unit.raw), self._largest)
             if reason is None:
-                self._batch.append(item)
+                self._batch.append((self._lines, item))
                 self._events += 1
             else:
                 self._bury(path, Unreadable(unit.number, unit.raw if len(mapped) == 1 else orjson.dumps(item.data), reason))
@@ -183,14 +202,21 @@ class _Import:
         )
         raw = unreadable.raw if len(unreadable.raw) <= self._largest else unreadable.raw[: min(KEPT_OF_TOO_LONG, self._largest)]
         record = Record(TELEMETRY.name, 0, unreadable.line_number, 0, self._namespace.encode(), raw)
-        self._letters.append(replace(bury(record, letter), partition=None))
+        self._letters.append((self._lines, letter.id, replace(bury(record, letter), partition=None)))
 
     # --- to the log
 
     async def _publish(self) -> None:
-        """Hand over what has gathered; waits only when too much is under way."""
-        records = [*self._encoded(), *self._letters]
+        """Hand over what of the gathered is new; waits only when too much is under way."""
+        batch, letters = self._batch, self._letters
         self._batch, self._letters, self._batch_bytes = [], [], 0
+        if not batch and not letters:
+            return
+        stored = await self._find_stored([event.key for _, event in batch], [letter_id for _, letter_id, _ in letters])
+        events = [(line, event) for line, event in batch if _is_new(event, stored)]
+        buried = [(line, record) for line, letter_id, record in letters if letter_id not in stored.letters]
+        self._count_lines({line for line, _ in events} | {line for line, _ in buried})
+        records = [*self._encoded([event for _, event in events]), *(record for _, record in buried)]
         if not records:
             return
         self._records += len(records)
@@ -199,10 +225,16 @@ class _Import:
         self._in_flight.append(asyncio.create_task(self._log.publish(records, timeout_s=PUBLISH_TIMEOUT_S)))
         await asyncio.sleep(0)
 
-    def _encoded(self) -> Iterator[Outgoing]:
-        """The batch as records, in order; a record has one topic and one source."""
+    def _count_lines(self, lines: Set[int]) -> None:
+        """A line whose events are in two batches counts once."""
+        if lines:
+            self._new_lines += len(lines - {self._last_new_line})
+            self._last_new_line = max(lines)
+
+    def _encoded(self, events: Sequence[Event]) -> Iterator[Outgoing]:
+        """The events as records, in order; a record has one topic and one source."""
         group: list[Event] = []
-        for event in self._batch:
+        for event in events:
             if group and not _alike(group[0], event):
                 yield from self._records_of(group)
                 group = []
@@ -253,6 +285,7 @@ class _Import:
         return ImportReport(
             self._files_done,
             self._lines,
+            self._new_lines,
             self._events,
             self._unreadable,
             self._records,
@@ -261,6 +294,12 @@ class _Import:
             self._freshness,
             self.skipped,
         )
+
+
+def _is_new(event: Event, stored: Stored) -> bool:
+    """Whether the store lacks the event, or holds another body under its id. A digest costs as much as encoding: only then."""
+    known = stored.events.get(event.key)
+    return known is None or known != observation_digest(event.data)
 
 
 def _envelope(events: Sequence[Event]) -> Event:

@@ -45,6 +45,7 @@ from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
+from streams.backlog import Backlog
 from streams.clock import Clock, SystemClock
 from streams.codec import encode
 from streams.errors import EmbedderUnavailable, LogUnavailable
@@ -92,6 +93,7 @@ class Node(Parts):
         self.followed = [topic.name for topic in self.topics]
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
+        self._snapshot_lacks = Backlog()
         self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
         self.http: dict[str, str | None] | None = None
 
@@ -235,7 +237,7 @@ class Node(Parts):
             embedder=guarded(self.embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
-            limits=Limits(write_wait_s=settings.write_wait_s),
+            limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
             cognitive=configured(settings, self.embedder, os.environ),
             inner_voice=self.inner_voice,
@@ -251,6 +253,7 @@ class Node(Parts):
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)
+        self.gateway.backlog = self.health.backlog
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
         self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
@@ -282,14 +285,17 @@ class Node(Parts):
         self._closers.append(http.stop)
         self.http = describe(settings, token)
 
-    async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, bool]:
+    async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, dict[str, Any]]:
         """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for
-        whatever was accepted so far. With it whether that was not in time. Raises Refused for what is no token.
+        whatever was accepted so far. With it what it lacks: `stale` when that was not in time, `behind` (what the store lacked of the
+        log when the snapshot was made). Raises Refused for what is no token.
         """
-        if freshness is None:
-            return await asyncio.to_thread(self.snapshots.get, max_age_s), False
-        is_stale = not await self.has_reached(freshness)
-        return await asyncio.to_thread(self.snapshots.get, 0.0), is_stale
+        is_stale = freshness is not None and not await self.has_reached(freshness)
+        lacking = self.health.backlog()
+        found = await asyncio.to_thread(self.snapshots.get, max_age_s if freshness is None else 0.0)
+        if found.age_s == 0.0:  # made just now
+            self._snapshot_lacks = lacking
+        return found, ({"stale": True} if is_stale else {}) | self._snapshot_lacks.flag()
 
     async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
@@ -305,7 +311,7 @@ class Node(Parts):
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
-        await self.gateway.spool.drain(self.log)
+        await self.gateway.spool.drain(self.log)  # else it would overtake it
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     def indexes_ready(self) -> bool:

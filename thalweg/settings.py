@@ -67,6 +67,12 @@ class Settings:
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
+    vector_wait_s: float = field(
+        default=0.15,
+        metadata={
+            "help": "seconds a search waits for vectors of its caller's writes, once it finds their words; then `embedding_behind` says how many it lacks"
+        },
+    )
     rate_limit: float = field(
         default=200.0,
         metadata={"help": "tool calls a second for each connection; its credential has twice and the node three times as many"},
@@ -180,7 +186,7 @@ def _check(settings: Settings) -> None:
         refuse("log_level", "debug, info, warning, error")
     if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
         refuse("namespace", "1 to 128 printable characters")
-    for name in ("rate_limit", "behind_s", "write_wait_s", "idle_exit_s", "index_save_s"):
+    for name in ("rate_limit", "behind_s", "write_wait_s", "vector_wait_s", "idle_exit_s", "index_save_s"):
         value, is_above_0 = getattr(settings, name), name in ("rate_limit", "behind_s")
         if not math.isfinite(value) or value < 0 or (is_above_0 and not value):
             refuse(name, "a number above 0" if is_above_0 else "a number of seconds, 0 or above")

@@ -190,9 +190,12 @@ def show_checks(checks: Sequence[Any]) -> None:
 def show_import(report: dict[str, Any]) -> None:
     """What an import did."""
     rate = report["events"] / report["seconds"] if report["seconds"] else 0.0
-    rows = [[report[name] for name in ("files", "lines", "events", "unreadable", "records")] + [round(report["seconds"], 2), round(rate)]]
+    rows = [
+        [report[name] for name in ("files", "lines", "new_lines", "events", "unreadable", "records")]
+        + [round(report["seconds"], 2), round(rate)]
+    ]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
-    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    show_rows(["files", "lines", "new lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
     for skipped in report["skipped"]:
         console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:

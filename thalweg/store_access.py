@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,15 @@ class StoreSnapshot:
     age_s: float
     waiting: int | None
     """Records on the embedded log that are not in it, because no node runs; None where one does, or the log is another."""
-    stale: bool = False
-    """Whether what was to be applied is not in it."""
+    lacks: Mapping[str, Any] = field(default_factory=dict)
+    """What it lacks, as answers say it: `stale` when what was to be applied is not in it, `behind` when the node was."""
 
 
 def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> StoreSnapshot:
     """A snapshot that is at most so old, or with `freshness` applied: a write's token, or `now` for what was accepted so far."""
     try:
         answer = ask(settings.home, "snapshot", max_age_s=max_age_s, freshness=freshness)
-        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None, answer["stale"])
+        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None, answer["lacks"])
     except NotRunning:
         with own_store(settings.home) as database:
             snapshot = Snapshots(database).get(max_age_s if freshness is None else 0.0)
@@ -58,7 +58,7 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
             waiting = waiting_on(settings.broker_url, positions)
             count = None if waiting is None else sum(waiting.values())
             is_behind = freshness is not None and (has_spooled(settings.home) or _is_behind(positions, freshness, count))
-            return StoreSnapshot(snapshot.path, snapshot.age_s, count, is_behind)
+            return StoreSnapshot(snapshot.path, snapshot.age_s, count, {"stale": True} if is_behind else {})
 
 
 def _is_behind(positions: Mapping[tuple[str, int], int], freshness: Any, waiting: int | None) -> bool:

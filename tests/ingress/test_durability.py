@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from streams.errors import LogUnavailable
 from streams.log import sqlite
 from streams.log.sqlite import SqliteLog
 from streams.topics import MEMORY, TOPICS
-from tests.ingress.test_spool import DeadLog, opened, record, values
+from tests.ingress.test_spool import DeadLog, SmallLog, opened, record, values
 from tests.patience import SOON_S
 from thalweg.paths import make_home
 
@@ -33,6 +34,9 @@ class Syncs:
     def __call__(self, handle: int) -> None:
         self._sync(handle)
         self._sizes[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    def forget(self) -> None:
+        self._sizes.clear()
 
     def has(self, path: Path) -> bool:
         """Whether a file was synced as long as it is now, or a directory at all."""
@@ -91,6 +95,20 @@ async def test_the_spool_is_emptied_once_the_log_has_what_was_in_it_and_that_is_
     await spool.append([record("one")])
     assert await spool.drain(log) == 1
     assert (tmp_path / "spool").read_bytes() == b"" and syncs.has(tmp_path / "spool")
+    await log.stop()
+
+
+async def test_what_the_log_will_never_take_is_synced_in_a_file_before_the_spool_is_emptied(tmp_path: Path, syncs: Syncs) -> None:
+    log = SmallLog(tmp_path / "log.db")
+    log.letters = 1_200
+    await log.start()
+    await log.create_topics(TOPICS)
+    spool = Spool(tmp_path / "spool")
+    await spool.append([replace(record("large"), value=b"x" * 2_000)])
+    syncs.forget()
+    assert await spool.drain(log) == 1
+    [kept] = (tmp_path / "refused").iterdir()
+    assert syncs.has(kept) and syncs.has(kept.parent) and syncs.has(tmp_path)
     await log.stop()
 
 

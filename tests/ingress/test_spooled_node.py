@@ -123,6 +123,6 @@ async def test_an_operators_request_does_not_overtake_what_was_spooled(node: Nod
 async def test_sql_without_a_node_says_stale_while_the_last_one_left_something_in_its_spool(tmp_path: Path) -> None:
     settings = Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2)
     token: dict[str, Any] = {}
-    assert not snapshot_of(settings, 0.0, token).stale
+    assert not snapshot_of(settings, 0.0, token).lacks
     await Spool(settings.home / "spool").append([record("left")])
-    assert snapshot_of(settings, 0.0, token).stale and not snapshot_of(settings, 0.0).stale
+    assert snapshot_of(settings, 0.0, token).lacks == {"stale": True} and not snapshot_of(settings, 0.0).lacks

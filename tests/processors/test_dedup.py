@@ -36,15 +36,15 @@ class Compared:
         self.reader.close()
         self.indexes.close(save=False)
 
-    def extracted(self, *entities, label="Observation"):
+    def extracted(self, *entities, label="Observation", namespace="default"):
         """The logged event of these (id, text), applied with their vectors."""
-        found, vectors = self.facts(*entities, label=label)
+        found, vectors = self.facts(*entities, label=label, namespace=namespace)
         record = self._apply(found)
         self._apply(vectors)
         [logged] = decode(record)
         return logged
 
-    def facts(self, *entities, label="Observation"):
+    def facts(self, *entities, label="Observation", namespace="default"):
         """What `extract` and `embed` publish about these (id, text)."""
         data = {
             "source_event_id": "e",
@@ -58,8 +58,8 @@ class Compared:
         }
         identity = entities[0][0]
         return (
-            Event(identity, "test", ENTITIES_EXTRACTED, "default", NOW, data),
-            Event(f"{identity}/v", "test", EMBEDDED, "default", NOW, embedded),
+            Event(identity, "test", ENTITIES_EXTRACTED, namespace, NOW, data),
+            Event(f"{identity}/v", "test", EMBEDDED, namespace, NOW, embedded),
         )
 
     def _apply(self, event):
@@ -104,6 +104,12 @@ async def test_records_of_one_memory_that_share_their_text_are_each_compared(com
     compared.extracted(("b", "again the cache is stale"))
     both = compared.extracted(("c", "stale is the cache again"), ("d", "stale is the cache again"))
     assert await compared.similar(both) == {"c": [("b", "cosine")], "d": [("b", "cosine")]}
+
+
+async def test_what_another_namespace_has_said_is_the_same_as_nothing(compared):
+    compared.extracted(("a", "The linter hangs."), ("b", "hangs the linter often"), namespace="north")
+    assert await compared.similar(compared.extracted(("c", "the linter hangs"), ("d", "often hangs the linter"))) == {}
+    assert await compared.similar(compared.extracted(("e", "the linter hangs"))) == {"e": [("c", "canonical_form")]}
 
 
 async def test_a_record_that_comes_again_finds_what_it_found_the_first_time(compared):

@@ -10,9 +10,11 @@ import duckdb
 import numpy as np
 import pytest
 
+from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
+from mcp_ingress.toolsets.cognitive_memory.retrieval import insights
 from mcp_ingress.toolsets.talos.queries import read_about, session_exists
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity
-from mcp_ingress.toolsets.valence.kb_queries import find_session, last_exchanges
+from mcp_ingress.toolsets.valence.kb_queries import find_pattern, find_session, last_exchanges, list_exchanges, list_patterns
 from processors.graph_source import read_graph
 from storage.held_beliefs import HeldBeliefs
 from storage.reader import find_outcome
@@ -24,6 +26,7 @@ from tests.processors.harness import Store
 from tests.sql.rows import insert
 
 MOMENT = datetime(2026, 1, 5, 10)
+NOW = MOMENT.replace(tzinfo=UTC)
 OWN, OTHER = "south", "north"
 FROM = {"source_event_id": "e", "created_at": MOMENT}
 
@@ -37,7 +40,7 @@ def cursor() -> Iterator[duckdb.DuckDBPyConnection]:
         for name in ("same", "theirs") if namespace == OTHER else ("same",):
             _insert_all(cursor, namespace, name)
     noted = {"label": "Friction", "text": OWN, "canonical_form": OWN, "session_id": "theirs", **FROM}
-    insert(cursor, "entities", namespace=OWN, entity_id="noted", **noted)
+    insert(cursor, "entities", namespace=OWN, entity_id="noted-elsewhere", **noted)
     yield cursor
     store.database.close()
 
@@ -50,6 +53,7 @@ def _insert_all(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str) ->
     found = {"label": "Insight", "text": namespace, "canonical_form": namespace, **FROM}
     for end in (name, f"{name}-2"):
         insert(cursor, "entities", entity_id=end, **found, **spine)
+    insert(cursor, "entities", entity_id=f"noted-{name}", **(found | {"label": "Friction", "session_id": name}), **spine)
     related = {"from_id": name, "to_id": f"{name}-2"} if namespace == OWN else {"from_id": f"{name}-2", "to_id": name}
     insert(cursor, "relations", relation_id=name, relation_type="LED_TO", **related, **FROM, **spine)
     text = {"toolset": "talos", "kind": "Insight", "text": namespace, "created_at": MOMENT}
@@ -61,6 +65,9 @@ def _insert_all(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str) ->
     insert(cursor, "vkb_sessions", session_id=name, **begun, **spine)
     said = {"exchange_id": name, "sequence": 1, "role": "user", "content": namespace, "created_at": MOMENT, "tokens_approx": 1}
     insert(cursor, "vkb_exchanges", session_id=name, **said, **spine)
+    met = {"type": "habit", "evidence": "[]", "description": namespace, "status": "emerging", "occurrence_count": 1, "confidence": 0.5}
+    met |= {"first_observed_at": MOMENT, "last_observed_at": MOMENT}
+    insert(cursor, "vkb_patterns", pattern_id=name, **met, **spine)
 
 
 Ask = Callable[[duckdb.DuckDBPyConnection, str], Any]
@@ -68,6 +75,9 @@ ASKS: dict[str, Ask] = {
     "outcome": lambda cursor, name: find_outcome(cursor, OWN, name),
     "session": lambda cursor, name: find_session(cursor, OWN, name),
     "exchanges": lambda cursor, name: last_exchanges(cursor, OWN, name, 5),
+    "page of exchanges": lambda cursor, name: list_exchanges(cursor, OWN, name, 5, 0)[0],
+    "pattern": lambda cursor, name: find_pattern(cursor, OWN, name, NOW),
+    "memories": lambda cursor, name: select("SELECT text FROM documents", Conditions(OWN).add("record_id = ?", name), "")(cursor),
     "canonical": lambda cursor, name: find_canonical(cursor, OWN, name),
     "about": lambda cursor, name: read_about(cursor, OWN, name),
 }
@@ -78,6 +88,15 @@ def test_a_query_finds_the_row_of_its_own_namespace_under_an_id_that_another_has
     found = str(ask(cursor, "same"))
     assert OTHER not in found and found not in ("None", "[]")
     assert not ask(cursor, "theirs"), "what only another namespace has"
+
+
+def test_patterns_are_listed_and_counted_in_one_namespace(cursor: duckdb.DuckDBPyConnection) -> None:
+    rows, total = list_patterns(cursor, OWN, NOW, kind=None, status=None, min_confidence=0.0, limit=5)
+    assert ([row["description"] for row in rows], total) == ([OWN], 1)
+
+
+def test_insights_are_searched_in_the_namespace_of_the_caller() -> None:
+    assert insights(OWN).namespace == OWN
 
 
 def test_an_entity_is_read_in_its_own_namespace_also_by_who_knows_that_it_is_there(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -39,10 +39,14 @@ FRESHNESS = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
-def say_if_stale(answer: Mapping[str, Any]) -> None:
-    """One line on standard error when what was waited for did not come in time."""
+def say_what_lacks(answer: Mapping[str, Any]) -> None:
+    """A line on standard error for each thing that an answer lacks: what was waited for, what the node lacks of the log, vectors."""
     if answer.get("stale"):
         click.echo("Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True)
+    if behind := answer.get("behind"):
+        click.echo(f"The node is behind the log: it lacks {behind['records']} records, the oldest for {behind['seconds']:.0f} s.", err=True)
+    if count := answer.get("embedding_behind"):
+        click.echo(f"What {count} events remember is found by its words only: the vectors are not there yet.", err=True)
 
 
 def print_json(value: Any) -> None:
