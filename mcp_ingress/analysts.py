@@ -1,6 +1,6 @@
 """Analysts' SQL over HTTP: `POST /sql` asks what `thalweg sql` asks, of the same snapshot, in the same kind of child.
 
-Who may ask sees everything in the store, of every namespace: the endpoint is there only where a setting says so.
+Who may ask sees everything in the store, of every namespace: questions are answered only where a setting says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -28,8 +28,8 @@ _BOUNDS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "timeout_s": (float, 0.1, 30),
     "max_rows": (int, 1, 100_000),
 }
-SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, bool]]]
-"""A snapshot at most so many seconds old, or with a freshness token applied; with it whether that was not in time."""
+SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, dict[str, Any]]]]
+"""A snapshot at most so many seconds old, or with a freshness token applied; with it what the answer says that it lacks."""
 
 
 class SqlEndpoint:
@@ -40,9 +40,9 @@ class SqlEndpoint:
         self._limits = limits
         self._running = 0
 
-    def route(self, security: TransportSecuritySettings) -> Route:
-        """Where it is served; Host and Origin are checked as they are for MCP."""
-        checked = TransportSecurityMiddleware(security)
+    def route(self) -> Route:
+        """Where it is served. Host, Origin and token are checked before, as for MCP; here that the body is JSON."""
+        checked = TransportSecurityMiddleware()
 
         async def answer(request: Request) -> Response:
             return await checked.validate_request(request, is_post=True) or await self._answer(request)
@@ -68,11 +68,26 @@ class SqlEndpoint:
             raise Unavailable(f"{AT_ONCE} questions are being answered; try again in a second.", retry_after_ms=1000)
         self._running += 1
         try:
-            snapshot, stale = await self._snapshot_of(float(asked.pop("max_age_s", 1.0)), asked.pop("freshness", None))
+            snapshot, lacks = await self._snapshot_of(float(asked.pop("max_age_s", 1.0)), asked.pop("freshness", None))
             answer = await asyncio.to_thread(run_sql, snapshot.path, asked.pop("sql"), **asked)
-            return answer.to_json() | ({"stale": True} if stale else {})
+            return answer.to_json() | lacks
         finally:
             self._running -= 1
+
+
+async def _disabled(request: Request) -> Response:
+    return _json(
+        404,
+        {
+            "error": "disabled",
+            "message": "SQL over HTTP is switched off on this node: start it with THALWEG_HTTP_SQL=1 (thalweg.toml: http_sql = true). "
+            "It answers from every namespace. On the node's own machine `thalweg sql` needs no setting.",
+        },
+    )
+
+
+DISABLED = Route(SQL_PATH, _disabled, methods=["POST"])
+"""In place of the endpoint where no setting asks for it."""
 
 
 async def _body(request: Request) -> bytes:

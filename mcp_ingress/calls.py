@@ -187,11 +187,13 @@ class Door:
             arguments = self._arguments(tool, request.arguments)
             async with self._turn(visitor, tool):
                 body = await self._run(tool, call, arguments)
-            text = _json(body)
+            text = _json(body := _saying(tool, body, call.lacks) if tool.kind == "read" else body)
         except Refused as refused:
             code = self.inventory.code(tool, refused.error_code)
             record.failed("rate_limited" if code == "rate_limited" else "refused", code)
             stale = {"stale": True} if call is not None and call.is_stale else {}
+            if call is not None and tool is not None and tool.kind == "read":
+                stale |= call.lacks
             body = error_body(code, shown(refused.message, MAX_MESSAGE), {**refused.extra, **stale})
         except Unavailable as absent:
             code = self.inventory.code(tool, absent.code)
@@ -302,6 +304,13 @@ class Door:
             body = {**body, PULSE_FIELD: beat}
             text = _json(body)
         return Answer(body, text, meta or None, is_error)
+
+
+def _saying(tool: Tool, body: dict[str, Any], lacks: Mapping[str, Any]) -> dict[str, Any]:
+    """A read's answer with what it lacks, where its contract has such notes."""
+    if not lacks or tool.notes_under is None:
+        return {**body, **lacks}
+    return {**body, tool.notes_under: {**body[tool.notes_under], **lacks}}
 
 
 def error_body(code: str, message: str, extra: Mapping[str, Any], *, degraded: bool = False) -> dict[str, Any]:

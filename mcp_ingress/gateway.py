@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -27,9 +27,10 @@ from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.held_beliefs import HeldBeliefs
-from storage.reader import Outcome, Reader, find_outcome, outcome_of
+from storage.reader import Outcome, Reader, count_remembered, find_outcome, outcome_of
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.planner import Filter
+from streams.backlog import Backlog
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
@@ -37,8 +38,11 @@ from streams.events import Event, wire_type
 from streams.ids import derived_id
 from streams.log.base import Log, Outgoing
 from streams.positions import Freshness
+from streams.topics import MEMORY
 
 Result = TypeVar("Result")
+EMBED = "embed"
+"""The stage that makes vectors."""
 SOURCE = "thalweg:mcp"
 KEPT_VECTORS = 2000
 """Texts that are asked about again and again keep their vector in memory, so many of them."""
@@ -53,6 +57,8 @@ class Limits:
     write_wait_s: float = 2.0
     publish_timeout_s: float = 4.0
     read_wait_s: float = 2.0
+    vector_wait_s: float = 0.15
+    """What a search by words and vectors waits for the latter, once the words are there."""
 
 
 @dataclass
@@ -83,6 +89,14 @@ class Gateway:
     """False of a table and a primary key that the store surely has no row for: then it is not asked for one."""
     recent: Callable[[str, tuple[Any, ...]], Mapping[str, Any] | None] = lambda table, key: None
     """A table's row under a primary key, if it was committed lately: then the store is not asked for it."""
+
+    backlog: Callable[[], Backlog] = Backlog
+    """What the store lacks of the log; asked at each read."""
+
+    async def embedding_behind(self, namespace: str) -> int:
+        """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
+        late = {} if self.embedder is None else self.applied.lagging(EMBED, MEMORY.name)
+        return await self.reader.run(lambda cursor: count_remembered(cursor, namespace, late)) if late else 0
 
     async def first_asked(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
@@ -125,6 +139,8 @@ class Call:
     """Whether the request id is the caller's own: then this may be a resend."""
     asked_at: datetime | None = None
     """When the request was first made, if its caller named it: a resend makes the same events, their time too."""
+    embedding_behind: int = 0
+    """Records of the caller's that the search has not found by meaning, because their vectors are not there yet."""
     is_stale: bool = False
     """Whether it has looked before all was there that its caller asked to see: what it did not find may be there by now."""
 
@@ -194,15 +210,38 @@ class Call:
         """How far the records of the calls until now reach, once they are on the log."""
         return await self.gateway.flush_records() if self.gateway.flush_records else Freshness()
 
-    async def fresh(self, *stages: str) -> bool:
+    async def fresh(self, *stages: str, vectors: bool = False) -> bool:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.
 
-        With stages, the part of the token that lies on their source is waited for until they have processed it.
+        With stages, the part of the token that lies on their source is waited for until they have processed it. `vectors`: of a
+        search that finds by words too, which waits a moment for vectors and says how many are not there (`embedding_behind`).
         """
         has_all = self.gateway.spool.is_empty  # asked first: what follows meanwhile is in no token yet
-        is_applied = await self.applied(self.wanted, timeout_s=self.gateway.limits.read_wait_s, stages=stages)
+        wanted, limits = self.wanted, self.gateway.limits
+        waits = self.applied(wanted, timeout_s=limits.read_wait_s, stages=stages)
+        is_applied = await (self._with_vectors(wanted, waits) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
+        if vectors or EMBED in stages:
+            self.embedding_behind = await self.gateway.embedding_behind(self.namespace)
         return not self.is_stale
+
+    async def _with_vectors(self, wanted: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
+        """Wait for the words, and a moment longer for the vectors, for which the stage hurries from now on; whether the words are there."""
+        limits = self.gateway.limits
+        longest = limits.read_wait_s + limits.vector_wait_s
+        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(EMBED,)))
+        try:
+            is_applied = await words
+            await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
+        finally:
+            embedded.cancel()
+        return is_applied
+
+    @property
+    def lacks(self) -> dict[str, Any]:
+        """What a read's answer says that it lacks, beside `stale`: `embedding_behind` and `behind`; nothing where nothing does."""
+        unembedded = {"embedding_behind": self.embedding_behind} if self.embedding_behind else {}
+        return unembedded | self.gateway.backlog().flag()
 
     async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""

@@ -45,6 +45,8 @@ class Tool:
     """The toolset's own code for arguments that the schema does not accept, in place of `invalid_argument`."""
     code_field: str | None = None
     """A second name under which an error's answer carries its code, where a toolset's contract has one."""
+    notes_under: str | None = None
+    """The object of a read's answer that says what it lacks (`behind`, `embedding_behind`); None: the answer itself."""
     honours_no_log: bool = False
     """Whether `MCP_NO_LOG=1` leaves nothing of its records but the tool's name and what came of the call."""
     memory_operation: str | None = None

@@ -91,6 +91,11 @@ class AppliedPositions:
         """The next offset to be applied there; 0 where nothing was."""
         return self._applied.get(at, 0) if stage is None else self._stages.get((stage, at), 0)
 
+    def lagging(self, stage: str, topic: str) -> dict[Partition, int]:
+        """The partitions of a topic of which more is applied than the stage has processed, with the next offset of the stage."""
+        applied = self._applied.items()
+        return {at: self.next_offset(at, stage) for at, offset in applied if at.topic == topic and self.next_offset(at, stage) < offset}
+
     def all(self) -> dict[Partition, int]:
         return dict(self._applied)
 

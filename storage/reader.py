@@ -18,7 +18,7 @@ import orjson
 from storage.database import Database
 from storage.statements import execute
 from streams.errors import Unavailable
-from streams.positions import Position
+from streams.positions import Partition, Position
 
 Result = TypeVar("Result")
 
@@ -85,6 +85,17 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
         return None
     status, code, message, result, topic, partition, offset = row
     return Outcome(request_id, status, code, message, orjson.loads(result or "{}"), Position(topic, partition, offset))
+
+
+def count_remembered(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> int:
+    """How many events of a namespace that lie at these offsets or beyond have made documents."""
+    if not since:
+        return 0
+    places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since))
+    values = [value for at, offset in since.items() for value in (*at, offset)]
+    found = execute(cursor, f"SELECT count(DISTINCT event_id) FROM documents WHERE namespace = ? AND ({places})", [namespace, *values])
+    [(count,)] = found.fetchall()
+    return int(count)
 
 
 def outcome_of(row: Mapping[str, Any]) -> Outcome:

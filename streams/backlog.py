@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streams.positions import Partition
 
+LATE_S = 2.0
+"""What lies on the log for less is on its way: nobody needs to be told of it."""
 KEPT = 512
 """Looks that are remembered of a partition."""
 PRECISION = 0.05
@@ -22,6 +24,12 @@ class Backlog(NamedTuple):
 
     records: int = 0
     seconds: float = 0.0
+
+    def flag(self) -> dict[str, Any]:
+        """What an answer says of it: `{"behind": {"records": n, "seconds": s}}`, nothing while nothing is late."""
+        if not self.records or self.seconds < LATE_S:
+            return {}
+        return {"behind": {"records": self.records, "seconds": round(self.seconds, 1)}}
 
 
 class LogEnds:

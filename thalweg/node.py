@@ -44,6 +44,7 @@ from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
+from streams.backlog import Backlog
 from streams.clock import Clock, SystemClock
 from streams.codec import encode
 from streams.errors import EmbedderUnavailable, LogUnavailable
@@ -57,11 +58,14 @@ from thalweg.control import handle
 from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
+from thalweg.housekeeping import clear, narrow
+from thalweg.http_door import describe, http_token
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
+from thalweg.topics_command import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
@@ -88,13 +92,16 @@ class Node(Parts):
         self.followed = [topic.name for topic in self.topics]
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
+        self._snapshot_lacks = Backlog()
         self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
+        self.http: dict[str, str | None] | None = None
 
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
         self.inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         try:
@@ -102,6 +109,7 @@ class Node(Parts):
             await self._open_log()
         finally:
             self.embedder = await loading
+        clear(settings.home)
         await self._take_live_embedder()
         check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
@@ -183,6 +191,8 @@ class Node(Parts):
         if not self.settings.otlp_topics:
             return []
         existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        if absent := missing_otlp_topics(existing):
+            logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
 
     async def _look_for_topics(self) -> None:
@@ -223,7 +233,7 @@ class Node(Parts):
             embedder=guarded(self.embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
-            limits=Limits(write_wait_s=settings.write_wait_s),
+            limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
             cognitive=configured(settings, self.embedder, os.environ),
             inner_voice=self.inner_voice,
@@ -239,58 +249,65 @@ class Node(Parts):
         self.door.start()
         self._closers.append(self.door.stop)
         self.health = Health(self)
+        self.gateway.backlog = self.health.backlog
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
         self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
-            host, port, token = settings.http_address
-            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
-            served = build_server(self.door, __version__)
-            analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
-            http = HttpServer(
-                served,
-                replace(self.door.local, name="http"),
-                self.door.limits,
-                host=host,
-                port=port,
-                token=token,
-                allowed_hosts=hosts,
-                analysts=analysts,
-            )
-            await http.start()
-            self._closers.append(http.stop)
+            await self._open_http()
         for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
             self._closers.append(door.stop)
             door.listen()
         await self.control.start()
         await self.socket.start()
 
-    async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, bool]:
+    async def _open_http(self) -> None:
+        settings = self.settings
+        host, port = settings.http_address
+        token = http_token(settings, host)
+        http = HttpServer(
+            build_server(self.door, __version__),
+            replace(self.door.local, name="http"),
+            self.door.limits,
+            host=host,
+            port=port,
+            token=token.value,
+            token_place=token.place,
+            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            analysts=SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None,
+        )
+        await http.start()
+        self._closers.append(http.stop)
+        self.http = describe(settings, token)
+
+    async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, dict[str, Any]]:
         """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for
-        whatever was accepted so far. With it whether that was not in time. Raises Refused for what is no token.
+        whatever was accepted so far. With it what it lacks: `stale` when that was not in time, `behind` (what the store lacked of the
+        log when the snapshot was made). Raises Refused for what is no token.
         """
-        if freshness is None:
-            return await asyncio.to_thread(self.snapshots.get, max_age_s), False
-        is_stale = not await self.has_reached(freshness)
-        return await asyncio.to_thread(self.snapshots.get, 0.0), is_stale
+        is_stale = freshness is not None and not await self.has_reached(freshness)
+        lacking = self.health.backlog()
+        found = await asyncio.to_thread(self.snapshots.get, max_age_s if freshness is None else 0.0)
+        if found.age_s == 0.0:  # made just now
+            self._snapshot_lacks = lacking
+        return found, ({"stale": True} if is_stale else {}) | self._snapshot_lacks.flag()
 
     async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
         What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
         what is no token."""
-        token = None if freshness == NOW else Freshness.from_json(freshness)
+        token = Freshness() if freshness == NOW else Freshness.from_json(freshness)
         has_all = await self._follow_spool()
-        if token is None:
-            # the records of the calls that were answered are accepted too
-            has_all = has_all and await self.door.publisher.flushed(RECORDS_WAIT_S)
+        if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
+            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
             token = Freshness(await self.log.end_offsets(self.followed))
         wanted = token.merged(self.gateway.spool.followed)
         return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
-        await self.gateway.spool.drain(self.log)
+        await self.gateway.spool.drain(self.log)  # else it would overtake it
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     def indexes_ready(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mcp_ingress.gateway import EMBED
 from mcp_ingress.toolsets.inner_voice.facets import ABSENT, union
 from processors.embedding.query import encoded_query
 from storage.search.engine import MIN_POOL, Hit, SearchResult
@@ -40,22 +41,24 @@ async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
     what is known of it and its best records. Raises Refused for what cannot be asked."""
     text, filter, limit = _asked(node, request)
-    stale = await _is_stale(node, request)
+    lacks = await _lacks(node, request, filter.namespace)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     if request.get("sessions"):
         sessions = await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
-        return sessions | stale
+        return sessions | lacks
     search = search_of(node, tokens=tokens, space=space)
     found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
-    return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | stale
+    return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
 
 
-async def _is_stale(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Wait for what the answer is to hold, vectors included; `{"stale": True}` when that was not in time."""
+async def _lacks(node: Node, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """Wait for what the answer is to hold, vectors included, if that is asked for; then what it lacks: `stale` when that was not in
+    time, `embedding_behind` (records that have no vectors yet), `behind` (what the store lacks of the log)."""
     freshness = request.get("freshness")
-    if freshness is None or await node.has_reached(freshness, ("embed",) if node.embedder is not None else ()):
-        return {}
-    return {"stale": True}
+    is_fresh = freshness is None or await node.has_reached(freshness, (EMBED,) if node.embedder is not None else ())
+    unembedded = await node.gateway.embedding_behind(namespace)
+    stale = {} if is_fresh else {"stale": True}
+    return stale | ({"embedding_behind": unembedded} if unembedded else {}) | node.health.backlog().flag()
 
 
 def search_of(node: Node, **model: Any) -> Search:
@@ -116,7 +119,7 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
 async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
     text, filter, limit = _asked(node, request)
-    stale = await _is_stale(node, request)
+    lacks = await _lacks(node, request, filter.namespace)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     search = search_of(node, tokens=tokens, space=space)
     identity = str(request["record_id"])
@@ -127,7 +130,7 @@ async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
         return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
 
     found = await node.reader.run(explained)
-    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | stale
+    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
 
 
 def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:

@@ -14,10 +14,12 @@ from types import TracebackType
 import duckdb
 import uvloop
 
-from storage.database import is_damage
+from storage.database import LOCK_NAME, is_damage, lock_holder
 from storage.disk import full_sentence, is_full, low_sentence
+from streams.clock import SystemClock, format_time
 from streams.errors import ThalwegError
 from streams.redaction import redact
+from thalweg import last_node
 from thalweg.collector import settle
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -57,6 +59,7 @@ async def _serve(settings: Settings) -> int:
     try:
         await node.start()
     except Exception as error:
+        keep_failure(error, settings)
         if not isinstance(error, ThalwegError) and not met_full_disk(error, settings) and not is_in_the_way(error, settings):
             raise
         print(f"thalweg: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
@@ -65,7 +68,15 @@ async def _serve(settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_to_stop)
     settle()
+    last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
+    if isinstance(node, Node) and node.http:
+        place = node.http["token_file"] or "the setting `token`"
+        print(
+            f"thalweg: HTTP on {node.http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
+            file=sys.stderr,
+            flush=True,
+        )
     try:
         await node.wait()
     except BaseException as error:
@@ -96,8 +107,15 @@ def sentence_of(error: BaseException, settings: Settings) -> str:
     return redact(getattr(error, "message", None) or f"{type(error).__name__}: {error}")
 
 
+def keep_failure(error: BaseException, settings: Settings) -> None:
+    """For `thalweg status`, unless the directory is another process's, which then writes what is kept there."""
+    if lock_holder(settings.home / LOCK_NAME) in (None, str(os.getpid())):
+        last_node.failed(settings.home, sentence_of(error, settings), format_time(SystemClock().now()))
+
+
 def die(error: BaseException, settings: Settings) -> None:
     """Say in one sentence why, and end at once: nothing is drained, the log has it all."""
     logging.getLogger("thalweg").debug("the node stopped", exc_info=error)
+    keep_failure(error, settings)
     print(f"thalweg: the node stopped: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
     os._exit(1)

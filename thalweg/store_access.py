@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
 from streams.positions import NOW, Freshness
-from thalweg.control import NotRunning, ask, newest_letters
+from thalweg.control import NotRunning, ask
+from thalweg.dead_letters import list_letters
 from thalweg.last_known import has_spooled, read_positions, waiting_on
 from thalweg.settings import Settings
 
@@ -41,15 +42,15 @@ class StoreSnapshot:
     age_s: float
     waiting: int | None
     """Records on the embedded log that are not in it, because no node runs; None where one does, or the log is another."""
-    stale: bool = False
-    """Whether what was to be applied is not in it."""
+    lacks: Mapping[str, Any] = field(default_factory=dict)
+    """What it lacks, as answers say it: `stale` when what was to be applied is not in it, `behind` when the node was."""
 
 
 def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> StoreSnapshot:
     """A snapshot that is at most so old, or with `freshness` applied: a write's token, or `now` for what was accepted so far."""
     try:
         answer = ask(settings.home, "snapshot", max_age_s=max_age_s, freshness=freshness)
-        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None, answer["stale"])
+        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None, answer["lacks"])
     except NotRunning:
         with own_store(settings.home) as database:
             snapshot = Snapshots(database).get(max_age_s if freshness is None else 0.0)
@@ -57,7 +58,7 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
             waiting = waiting_on(settings.broker_url, positions)
             count = None if waiting is None else sum(waiting.values())
             is_behind = freshness is not None and (has_spooled(settings.home) or _is_behind(positions, freshness, count))
-            return StoreSnapshot(snapshot.path, snapshot.age_s, count, is_behind)
+            return StoreSnapshot(snapshot.path, snapshot.age_s, count, {"stale": True} if is_behind else {})
 
 
 def _is_behind(positions: Mapping[tuple[str, int], int], freshness: Any, waiting: int | None) -> bool:
@@ -86,10 +87,10 @@ def copy_to(home: Path, file: Path) -> None:
             Snapshots(database).snapshot_to(file)
 
 
-def letters_of(home: Path, limit: int) -> dict[str, Any]:
-    """The newest dead letters: why a node stopped is asked when none runs."""
+def letters_of(home: Path, **filters: Any) -> dict[str, Any]:
+    """Dead letters, newest first: why a node stopped is asked when none runs."""
     try:
-        return ask(home, "dlq_list", limit=limit)
+        return ask(home, "dlq_list", **filters)
     except NotRunning:
         with own_store(home) as database:
-            return newest_letters(database.cursor(), limit)
+            return list_letters(database.cursor(), filters)

@@ -1,6 +1,6 @@
 """A sealed directory: index files and a manifest that proves they are whole. Anything else reads as absent.
 
-    write each file under a new name, fsync → manifest.json (tmp, fsync, rename) → delete what it does not name
+    write each file under a new name, fsync → manifest.json (atomically) → delete what it does not name
 
 The rename is the only moment at which the directory changes meaning; a crash before it leaves the old content valid.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from storage.atomic_file import atomic_file
 from streams.failpoints import hit
 from streams.files import sync
 
@@ -46,12 +47,9 @@ def seal(directory: Path, writers: Mapping[str, Callable[[Path], None]], facts: 
         sync(path)
         entries[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
     body = orjson.dumps({"format": FORMAT, "generation": generation, "facts": dict(facts), "files": entries}, option=orjson.OPT_SORT_KEYS)
-    temporary = directory / f"{MANIFEST}.tmp"
-    temporary.write_bytes(orjson.dumps({"sha256": hashlib.sha256(body).hexdigest(), "body": body.decode()}))
-    sync(temporary)
-    temporary.replace(directory / MANIFEST)
+    with atomic_file(directory / MANIFEST) as manifest:
+        manifest.write(orjson.dumps({"sha256": hashlib.sha256(body).hexdigest(), "body": body.decode()}))
     hit("after_rename")
-    sync(directory)
     _delete_others(directory, {entry["file"] for entry in entries.values()} | {MANIFEST})
 
 

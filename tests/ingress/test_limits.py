@@ -21,6 +21,7 @@ from streams.errors import Refused
 from tests.ingress.lines import WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
 from tests.ingress.test_calls import SetClock
+from tests.ingress.test_http import BEARER, HEADERS, TOKEN
 
 RATE = 10.0
 BURST = int(RATE * BURST_S)
@@ -122,7 +123,7 @@ async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer
     async with opened_door(home, rate_limit=rate) as door:
         server = build_server(door, "0")
         lines = SocketServer(home / "node.sock", server, SystemClock(), door.limits)
-        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits)
+        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN)
         await lines.start()
         await http.start()
         try:
@@ -179,12 +180,11 @@ async def test_no_more_requests_of_a_connection_are_read_than_may_lack_an_answer
                 await peer.reader.readline()
 
 
-HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
 POOL = httpx.Limits(max_connections=12)
 
 
 async def call_over_http(client: httpx.AsyncClient, server: HttpServer) -> dict[str, Any]:
-    said = await client.post(f"http://127.0.0.1:{server.port}/mcp", json=calling(1, "echo"), headers=HEADERS)
+    said = await client.post(f"http://127.0.0.1:{server.port}/mcp", json=calling(1, "echo"), headers=HEADERS | BEARER)
     answer: dict[str, Any] = said.json()["result"]["structuredContent"]
     return answer
 

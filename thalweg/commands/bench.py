@@ -113,15 +113,19 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     "--dataset", default="messages", show_default=True, help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled)."
 )
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only so many.")
-def recall(as_json: bool, embedder: str, dataset: str, questions: int | None) -> None:
-    """How much of what answers a question is found, beside plain BM25 and plain dense search.
+@click.option(
+    "--embedded", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="Share of the texts that have vectors; 0: words alone."
+)
+def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, embedded: float) -> None:
+    """How much of what answers a question is found, beside plain BM25 and plain dense search; also while texts have no vectors yet.
 
     \b
     Example: thalweg bench recall --dataset locomo10.json
+    Example: thalweg bench recall --dataset locomo10.json --embedded 0
     """
     from thalweg.bench.recall import load_for_recall, measure_recall
 
-    _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions), as_json)
+    _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions, embedded), as_json)
 
 
 @bench.command()

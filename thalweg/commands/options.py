@@ -12,6 +12,7 @@ import click
 import orjson
 
 from streams.positions import NOW
+from thalweg.last_node import disagreement
 from thalweg.settings import Settings, load
 
 
@@ -38,10 +39,14 @@ FRESHNESS = click.option(
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
-def say_if_stale(answer: Mapping[str, Any]) -> None:
-    """One line on standard error when what was waited for did not come in time."""
+def say_what_lacks(answer: Mapping[str, Any]) -> None:
+    """A line on standard error for each thing that an answer lacks: what was waited for, what the node lacks of the log, vectors."""
     if answer.get("stale"):
         click.echo("Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True)
+    if behind := answer.get("behind"):
+        click.echo(f"The node is behind the log: it lacks {behind['records']} records, the oldest for {behind['seconds']:.0f} s.", err=True)
+    if count := answer.get("embedding_behind"):
+        click.echo(f"What {count} events remember is found by its words only: the vectors are not there yet.", err=True)
 
 
 def print_json(value: Any) -> None:
@@ -57,5 +62,8 @@ def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def settings_of(**flags: Any) -> Settings:
-    """The settings with these flags over environment and file. Raises SettingsError."""
-    return load(flags)
+    """The settings with these flags over environment and file. Raises SettingsError. Another log than the last node's is said."""
+    settings = load(flags)
+    if other := disagreement(settings.home, settings.broker_url):
+        click.echo(f"note: {other}", err=True)
+    return settings

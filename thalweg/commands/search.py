@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import HOME, JSON, print_json, say_if_stale, settings_of
+from thalweg.commands.options import HOME, JSON, print_json, say_what_lacks, settings_of
 from thalweg.commands.search_options import search_options
 from thalweg.control import ask
 
@@ -29,7 +29,7 @@ def search(query: str, sessions: bool, home: Path | None, as_json: bool, **asked
     from thalweg.show_search import show_hits, show_sessions
 
     answer = ask(settings_of(home=home).home, "search", query=query, sessions=sessions, **asked)
-    say_if_stale(answer)
+    say_what_lacks(answer)
     if as_json:
         print_json(answer)
     else:

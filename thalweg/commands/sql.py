@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, say_if_stale, settings_of
+from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, say_what_lacks, settings_of
 
 
 @click.command()
@@ -40,13 +40,12 @@ def sql(query: str, home: Path | None, max_age: float, freshness: Any, timeout_s
     answer = run_sql(snapshot.path, query, timeout_s=timeout_s, max_rows=max_rows)
     if snapshot.waiting:
         click.echo(f"No node runs, and {snapshot.waiting} more records wait on the log: `thalweg up` applies them.", err=True)
-    stale = {"stale": True} if snapshot.stale else {}
-    say_if_stale(stale)
+    say_what_lacks(snapshot.lacks)
     if form == "csv":
         print_csv(answer.columns, answer.rows)
     elif as_json or form == "json":
         names = ("columns", "types", "rows", "truncated", "elapsed_ms")
-        print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": snapshot.age_s} | stale)
+        print_json({name: getattr(answer, name) for name in names} | {"snapshot_age_s": snapshot.age_s, **snapshot.lacks})
     else:
         caption = f"{answer.elapsed_ms:.0f} ms, as of {snapshot.age_s:.1f} s ago" + (", cut off" if answer.truncated else "")
         show_rows(answer.columns, answer.rows, caption, as_records=None if form == "auto" else form == "records")

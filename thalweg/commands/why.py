@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import HOME, JSON, print_json, say_if_stale, settings_of
+from thalweg.commands.options import HOME, JSON, print_json, say_what_lacks, settings_of
 from thalweg.commands.search_options import search_options
 from thalweg.control import ask
 
@@ -29,7 +29,7 @@ def why(record_id: str, query: str, home: Path | None, as_json: bool, **asked: A
     from thalweg.show_search import show_why
 
     answer = ask(settings_of(home=home).home, "why", record_id=record_id, query=query, **asked)
-    say_if_stale(answer)
+    say_what_lacks(answer)
     print_json(answer) if as_json else show_why(answer)
 
 

@@ -24,7 +24,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         vector, space = _given_vector(call, given), None
     else:
         vector, space = await answers.encode_asked(call, arguments["query_text"])
-    is_fresh = await call.fresh("embed")
+    is_fresh = await call.fresh(vectors=True)
     result = await retrieve(call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace), space=space)
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}
     return {

@@ -197,6 +197,7 @@ TOOL = Tool(
     gate=refuse_disabled,
     invalid_code="invalid_params",
     code_field="code",
+    notes_under="diagnostics",
     honours_no_log=True,
     timeout_s=15.0,
     memory_operation="search_memory",

@@ -20,7 +20,7 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     query = answers.checked_text(arguments, "query", code="empty_query")
     limit = checked_limit(arguments.get("limit", 10))
     chosen = search_filter(call.namespace, arguments)
-    is_fresh = await call.fresh("extract", "embed")
+    is_fresh = await call.fresh("extract", vectors=True)
     found = await call.search(query, chosen, limit)
     near = functools.partial(find_related, indexes=call.gateway.indexes, namespace=call.namespace, hits=found.hits)
     related = await call.read(near)

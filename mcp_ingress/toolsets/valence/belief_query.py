@@ -19,7 +19,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     query = answers.checked_text(arguments, "query")
     limit = answers.checked_limit(arguments)
     asked = answers.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
-    is_fresh = await call.fresh("embed")
+    is_fresh = await call.fresh(vectors=True)
     entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])

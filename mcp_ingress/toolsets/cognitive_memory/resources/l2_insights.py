@@ -22,7 +22,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     first = start(day(arguments.get("created_after"), "created_after"))
     behind = after(day(arguments.get("created_before"), "created_before"))
     query, least = arguments.get("query"), arguments.get("fidelity_min")
-    is_fresh = await call.fresh(*(("embed",) if query else ()))
+    is_fresh = await call.fresh(vectors=bool(query))
     if query is not None and query.strip():
         found = await _search(call, query, arguments["top_k"], least, first, behind)
         return found, is_fresh
