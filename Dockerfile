@@ -16,7 +16,7 @@ COPY thalweg thalweg
 RUN pip --python /opt/thalweg/bin/python install --no-cache-dir --no-deps .
 
 FROM python:3.11-slim
-RUN useradd --create-home --uid 10001 thalweg && install -d -o thalweg -g thalweg /var/lib/thalweg
+RUN useradd --create-home --uid 10001 thalweg && install -d -m 0700 -o thalweg -g thalweg /var/lib/thalweg
 COPY --from=build /opt/thalweg /opt/thalweg
 ENV PATH=/opt/thalweg/bin:$PATH THALWEG_HOME=/var/lib/thalweg PYTHONUNBUFFERED=1
 USER thalweg

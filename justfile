@@ -38,6 +38,10 @@ conformance:
 crash:
     python3 dev.py test -m "crash and not kafka"
 
+# the power fails after each of 200 writes: what was acknowledged is on disk
+power-cut:
+    python3 dev.py test -n 0 tests/crash/test_power_cut.py
+
 crash-kafka:
     THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "crash and kafka"
 

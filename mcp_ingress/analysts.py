@@ -1,6 +1,6 @@
 """Analysts' SQL over HTTP: `POST /sql` asks what `thalweg sql` asks, of the same snapshot, in the same kind of child.
 
-Who may ask sees everything in the store, of every namespace: the endpoint is there only where a setting says so.
+Who may ask sees everything in the store, of every namespace: questions are answered only where a setting says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -40,9 +40,9 @@ class SqlEndpoint:
         self._limits = limits
         self._running = 0
 
-    def route(self, security: TransportSecuritySettings) -> Route:
-        """Where it is served; Host and Origin are checked as they are for MCP."""
-        checked = TransportSecurityMiddleware(security)
+    def route(self) -> Route:
+        """Where it is served. Host, Origin and token are checked before, as for MCP; here that the body is JSON."""
+        checked = TransportSecurityMiddleware()
 
         async def answer(request: Request) -> Response:
             return await checked.validate_request(request, is_post=True) or await self._answer(request)
@@ -51,7 +51,8 @@ class SqlEndpoint:
 
     async def _answer(self, request: Request) -> Response:
         try:
-            self._limits.take(f"sql/{request.state.principal.name}")
+            if not request.state.is_paced:
+                self._limits.take(request.state.principal.name, request.client)
             asked = _read(await _body(request))
             return _json(200, await self._run(asked))
         except Refused as error:
@@ -72,6 +73,21 @@ class SqlEndpoint:
             return answer.to_json() | ({"stale": True} if stale else {})
         finally:
             self._running -= 1
+
+
+async def _disabled(request: Request) -> Response:
+    return _json(
+        404,
+        {
+            "error": "disabled",
+            "message": "SQL over HTTP is switched off on this node: start it with THALWEG_HTTP_SQL=1 (thalweg.toml: http_sql = true). "
+            "It answers from every namespace. On the node's own machine `thalweg sql` needs no setting.",
+        },
+    )
+
+
+DISABLED = Route(SQL_PATH, _disabled, methods=["POST"])
+"""In place of the endpoint where no setting asks for it."""
 
 
 async def _body(request: Request) -> bytes:

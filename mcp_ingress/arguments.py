@@ -18,9 +18,9 @@ import jsonschema_rs
 import orjson
 
 from streams.errors import Refused
+from streams.redaction import SHOWN
 
 MAX_DEPTH = 64
-MAX_SHOWN = 80
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TYPES = {
     "string": "a text",
@@ -199,7 +199,7 @@ def _json(value: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"  # the door has freed it of secrets
 
 
 def _name(path: Sequence[Any]) -> str:

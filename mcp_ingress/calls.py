@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Hashable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,14 +21,14 @@ from mcp_ingress.arguments import check_texts
 from mcp_ingress.gateway import Call, Connection, Gateway
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
-from mcp_ingress.limits import RATE, RateLimits
-from mcp_ingress.records import Invocation, session_of
+from mcp_ingress.limits import LOCAL, RATE, RateLimits
+from mcp_ingress.records import MAX_NAME, Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
 from streams.errors import Refused, Unavailable
-from streams.ids import uuid7
+from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
-from streams.redaction import redact_json
+from streams.redaction import redact, redact_json, shown
 
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
@@ -35,11 +36,17 @@ FRESHNESS_META = "thalweg/freshness"
 PULSE_META = "thalweg/cognitive_pulse"
 PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
+MAX_MESSAGE = 2000
+"""Characters of a refusal's sentence."""
+READS_AT_ONCE, WRITES_AT_ONCE = 2, 4
+"""Calls of one connection that run at once; the others of it wait, so that they are in nobody's way. A write runs until it is processed."""
+PROCESSED_S = 0.1
+"""How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
 _ERROR_FIELDS = frozenset({"success", "degraded", "error_code", "error_message", "message", "error"})
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 DOOR_CODES: Mapping[str, str] = {
-    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit.",
+    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit of one connection. Only calls over HTTP are refused so: what a socket sends too fast waits.",
     "timeout": "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its request id.",
     "internal_error": "A defect of the program: the node's log has the traceback under the exception's name.",
 }
@@ -62,6 +69,12 @@ class Visitor:
 
     principal: Principal
     connection: Connection = field(default_factory=Connection)
+    peer: Hashable = None
+    """Which of the principal's connections it is, for the limits."""
+    is_paced: bool = False
+    """Whether its transport has waited for the limits already, so that no call of it needs to be refused."""
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS_AT_ONCE))
+    writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITES_AT_ONCE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +119,12 @@ class Door:
         self.gateway = gateway
         self.inventory = inventory
         self.resources = resources or Resources()
-        self.local = Principal("local", namespace)
+        self.local = Principal(LOCAL, namespace)
         self.limits = RateLimits(gateway.clock, rate_limit)
         self.publisher = BackgroundPublisher(gateway.log)
         gateway.flush_records = self.publisher.flush
         self.calls = 0
+        self._ending: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin to publish records of calls."""
@@ -135,8 +149,10 @@ class Door:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
         return await self._called(visitor, request, self.inventory.tools.get(request.tool))
 
-    async def _called(self, visitor: Visitor, request: Request, tool: Tool | None) -> Answer:
+    async def _called(self, visitor: Visitor, given: Request, tool: Tool | None) -> Answer:
+        """Here secrets end: neither tool, record, refusal nor log sees those of what was given."""
         self.calls += 1
+        request = Request(shown(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
         record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
         record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
         try:
@@ -156,24 +172,27 @@ class Door:
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
         base = base_of(uri)
-        return await self._called(visitor, Request(base[:MAX_REQUEST_ID], {"uri": uri}, meta), self.resources.tools.get(base))
+        return await self._called(visitor, Request(base, {"uri": uri}, meta), self.resources.tools.get(base))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
         try:
-            self.limits.take(visitor.principal.name)
+            if not visitor.is_paced:
+                self.limits.take(visitor.principal.name, visitor.peer)
             if tool is None:
                 raise UnknownTool(self._unknown(request.tool))
             call = self._call(visitor, request, tool, record)
             if tool.gate is not None:
                 tool.gate(call)
-            body = await self._run(tool, call, self._arguments(tool, request.arguments))
+            arguments = self._arguments(tool, request.arguments)
+            async with self._turn(visitor, tool):
+                body = await self._run(tool, call, arguments)
             text = _json(body)
         except Refused as refused:
             code = self.inventory.code(tool, refused.error_code)
             record.failed("rate_limited" if code == "rate_limited" else "refused", code)
             stale = {"stale": True} if call is not None and call.is_stale else {}
-            body = error_body(code, refused.message, {**refused.extra, **stale})
+            body = error_body(code, shown(refused.message, MAX_MESSAGE), {**refused.extra, **stale})
         except Unavailable as absent:
             code = self.inventory.code(tool, absent.code)
             record.failed("error", code)
@@ -184,7 +203,7 @@ class Door:
         except UnknownTool:
             raise
         except Exception as bug:
-            logger.exception("the tool %s failed", request.tool[:64])
+            logger.exception("the tool %s failed", request.tool)
             code = self.inventory.code(tool, "internal_error")
             record.failed("error", code)
             message = f"The tool {request.tool} failed inside ({type(bug).__name__}); the node's log says more."
@@ -203,22 +222,16 @@ class Door:
 
     def _unknown(self, name: str) -> str:
         near = self.inventory.nearest(name)
-        return f"There is no tool {name[:80]!r}." + (f" Did you mean {near!r}?" if near else " tools/list says which there are.")
+        return f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else " tools/list says which there are.")
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
-        """Checked, with defaults; what a write would keep is freed of secrets first."""
+        """Checked, with defaults."""
         try:
-            arguments = self._checked(tool, given)
+            return self._checked(tool, given)
         except Refused as refused:
             if tool.invalid_code is not None:
                 refused.error_code = tool.invalid_code
             raise
-        if tool.kind != "read":
-            raw = orjson.dumps(arguments)
-            clean = redact_json(raw)
-            if clean != raw:
-                arguments = orjson.loads(clean)
-        return arguments
 
     def _checked(self, tool: Tool, given: Any) -> dict[str, Any]:
         """A resource's parameters stand in its URI."""
@@ -246,6 +259,30 @@ class Door:
         record.request_id = call.request_id
         spans.describe_call(memory_operation=tool.memory_operation, toolset=tool.toolset, session_id=call.session_id)
         return call
+
+    @asynccontextmanager
+    async def _turn(self, visitor: Visitor, tool: Tool) -> AsyncIterator[None]:
+        """Wait until fewer calls of the connection run than may at once; a write runs until what it wrote is processed."""
+        turns = visitor.reads if tool.kind == "read" else visitor.writes
+        await turns.acquire()
+        before = visitor.connection.last_writes
+        try:
+            yield
+        finally:
+            written = visitor.connection.last_writes
+            if written is before:
+                turns.release()
+            else:
+                ending = asyncio.create_task(self._release(turns, written))
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)
+
+    async def _release(self, turns: asyncio.Semaphore, written: Freshness) -> None:
+        """End the turn of a write that is answered."""
+        try:
+            await self.gateway.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
+        finally:
+            turns.release()
 
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):
@@ -278,6 +315,15 @@ def _json(body: dict[str, Any]) -> str:
     return orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS).decode()
 
 
+def _without_secrets(arguments: Any) -> Any:
+    try:
+        raw = orjson.dumps(arguments)
+    except TypeError:  # no JSON (a lone surrogate, a huge integer): it will be refused
+        return arguments
+    clean = redact_json(raw)
+    return arguments if clean is raw else orjson.loads(clean)
+
+
 def _request_id(meta: Mapping[str, Any]) -> str | None:
     """The caller's id of this request, if it named one. Raises Refused when it cannot be one."""
     for name in (REQUEST_ID_META, TOOL_USE_META):
@@ -287,5 +333,5 @@ def _request_id(meta: Mapping[str, Any]) -> str | None:
         if not isinstance(given, str) or not 0 < len(given) <= MAX_REQUEST_ID:
             raise Refused(f'The request id in _meta["{name}"] is a text of 1 to {MAX_REQUEST_ID} characters.')
         check_texts(given, f"_meta.{name}")
-        return given
+        return given if redact(given) == given else derived_id("request", given)  # its resend has the same
     return None

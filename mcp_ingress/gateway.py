@@ -132,6 +132,11 @@ class Call:
     def clock(self) -> Clock:
         return self.gateway.clock
 
+    @property
+    def wanted(self) -> Freshness:
+        """What a read is to see: what the caller asked for, and what was spooled and has followed. A spooled write has no token."""
+        return self.asked.merged(self.gateway.spool.followed)
+
     def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
         """An event of this call: its id is a pure function of namespace, request id, type and content; its time is the request's."""
         kind = wire_type(short_type)
@@ -181,6 +186,10 @@ class Call:
         """Wait until the token is applied (with `stages`: processed by them, and that applied)."""
         return await self.gateway.applied.wait(freshness, timeout_s=timeout_s, stages=stages)
 
+    def holds(self, freshness: Freshness) -> bool:
+        """Whether the store has all of this by now and nothing is spooled: what it does not know then is surely unknown."""
+        return self.gateway.spool.is_empty and self.gateway.applied.covers(freshness)
+
     async def own_records(self) -> Freshness:
         """How far the records of the calls until now reach, once they are on the log."""
         return await self.gateway.flush_records() if self.gateway.flush_records else Freshness()
@@ -190,9 +199,10 @@ class Call:
 
         With stages, the part of the token that lies on their source is waited for until they have processed it.
         """
-        is_fresh = await self.applied(self.asked, timeout_s=self.gateway.limits.read_wait_s, stages=stages)
-        self.is_stale = not is_fresh
-        return is_fresh
+        has_all = self.gateway.spool.is_empty  # asked first: what follows meanwhile is in no token yet
+        is_applied = await self.applied(self.wanted, timeout_s=self.gateway.limits.read_wait_s, stages=stages)
+        self.is_stale = not (has_all and is_applied)
+        return not self.is_stale
 
     async def read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
@@ -216,7 +226,7 @@ class Call:
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.gateway.applied
-        asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.asked})
+        asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
         found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole))
         if isinstance(found, Path):
             return found

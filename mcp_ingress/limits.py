@@ -1,48 +1,132 @@
-"""A token bucket for each principal: generous bursts, a bounded rate, and an honest `retry_after_ms`."""
+"""How often may be called: a token bucket for each connection, each credential and the node, and a fair share of what is full.
+
+A connection that stays under its share (of its credential's calls, and of the node's, divided by the connections that call)
+is accepted whatever the others do. What it leaves over the others may use, up to their own limit.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 
 from streams.clock import Clock
 from streams.errors import Refused
 
+LOCAL = "local"
+"""The credential of whoever may open the node's socket."""
 RATE = 200.0
 BURST_S = 2.0
-MAX_PRINCIPALS = 10_000
+CREDENTIAL, NODE = 2, 3
+"""How many times a connection's rate all connections of a credential have, and all of a node."""
+
+BYTES_A_CALL = 16 * 1024
+PAUSE_S = 0.05
+"""How long at least a client waits that has reached its limit: what it may send then is read in one go."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    tokens: float
+    """`tokens` grow by `rate` a second up to BURST_S seconds' worth, and may be owed down to as many below zero."""
+
+    rate: float
     at: float
+    tokens: float = 0.0
+
+    @property
+    def capacity(self) -> float:
+        return max(1.0, self.rate * BURST_S)
+
+    def fill(self, now: float) -> None:
+        self.tokens = min(self.capacity, self.tokens + (now - self.at) * self.rate)
+        self.at = now
+
+    def wait_s(self) -> float:
+        """Until it holds a token."""
+        return max(0.0, (1 - self.tokens) / self.rate)
+
+
+def _full(rate: float, now: float) -> _Bucket:
+    bucket = _Bucket(rate, now)
+    bucket.tokens = bucket.capacity
+    return bucket
+
+
+@dataclass(slots=True)
+class _Connection:
+    """What it may use at most, and what nobody can take from it."""
+
+    own: _Bucket
+    share: _Bucket
+
+
+@dataclass(slots=True)
+class _Credential:
+    bucket: _Bucket
+    connections: OrderedDict[Hashable, _Connection] = field(default_factory=OrderedDict)
+    """Those that called within the last BURST_S, the longest silent first: the bucket of one that is silent longer is full again."""
 
 
 class RateLimits:
-    """`rate` calls a second for each principal, and a burst of BURST_S seconds' worth."""
+    """`rate` calls a second for each connection with a burst of BURST_S seconds' worth, CREDENTIAL and NODE times that in total."""
 
     def __init__(self, clock: Clock, rate: float = RATE) -> None:
         self._clock = clock
         self._rate = rate
-        self._capacity = max(1.0, rate * BURST_S)
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._node = _full(NODE * rate, clock.monotonic())
+        self._credentials: dict[str, _Credential] = {}
 
-    def take(self, principal: str) -> None:
-        """Count one call. Raises Refused `rate_limited` with `retry_after_ms` when the bucket is empty."""
-        now = self._clock.monotonic()
-        bucket = self._buckets.setdefault(principal, _Bucket(self._capacity, now))
-        self._buckets.move_to_end(principal)
-        if len(self._buckets) > MAX_PRINCIPALS:
-            self._buckets.popitem(last=False)  # the one that called longest ago: its bucket is full again or nearly
-        bucket.tokens = min(self._capacity, bucket.tokens + (now - bucket.at) * self._rate)
-        bucket.at = now
-        if bucket.tokens < 1:
-            wait_ms = math.ceil((1 - bucket.tokens) / self._rate * 1000)
+    def take(self, credential: str, connection: Hashable = None) -> None:
+        """Count one call. Raises Refused `rate_limited` with `retry_after_ms` when it is one too many."""
+        wait_s = self.take_or_wait(credential, connection)
+        if wait_s:
+            wait_ms = math.ceil(wait_s * 1000)
             raise Refused(
-                f"Too many calls: {self._rate:g} a second are accepted. Try again in {wait_ms} ms.",
+                f"Too many calls: {self._rate:g} a second are accepted of a connection, {CREDENTIAL * self._rate:g} of a credential. "
+                f"Try again in {wait_ms} ms.",
                 code="rate_limited",
                 retry_after_ms=wait_ms,
             )
-        bucket.tokens -= 1
+
+    def take_or_wait(self, credential: str, connection: Hashable = None) -> float:
+        """Count one call, if it is not too many: 0.0. Otherwise count nothing: in how many seconds to try again."""
+        total, caller = self._find(credential, connection, self._clock.monotonic())
+        if caller.own.tokens < 1:
+            return caller.own.wait_s()
+        totals = (total.bucket, self._node)
+        has_share = caller.share.tokens >= 1
+        if not all(bucket.tokens >= 1 for bucket in totals) and not (has_share and all(b.tokens > -b.capacity for b in totals)):
+            return min(caller.share.wait_s() or math.inf, max(bucket.wait_s() for bucket in totals))
+        for bucket in (caller.own, *totals, *([caller.share] if has_share else [])):
+            bucket.tokens -= 1
+        return 0.0
+
+    def charge(self, credential: str, connection: Hashable, bytes_: int) -> None:
+        """Count the bytes of a message, BYTES_A_CALL as much as a call: what is long costs the node more than what is short."""
+        total, caller = self._find(credential, connection, self._clock.monotonic())
+        for bucket in (caller.own, total.bucket, self._node):
+            bucket.tokens = max(-bucket.capacity, bucket.tokens - bytes_ / BYTES_A_CALL)
+
+    def _find(self, credential: str, connection: Hashable, now: float) -> tuple[_Credential, _Connection]:
+        """Both, with their buckets filled up to now."""
+        total = self._credentials.get(credential)
+        if total is None:
+            total = self._credentials[credential] = _Credential(_full(CREDENTIAL * self._rate, now))
+        caller = total.connections.get(connection)
+        if caller is None:
+            caller = total.connections[connection] = _Connection(_full(self._rate, now), _Bucket(self._rate, now, 1.0))
+        total.connections.move_to_end(connection)
+        for bucket in (self._node, total.bucket, caller.own):
+            bucket.fill(now)
+        caller.share.rate = self._share(total, now)
+        caller.share.fill(now)
+        return total, caller
+
+    def _share(self, of: _Credential, now: float) -> float:
+        """Calls a second of one connection of this credential when all want more than there is."""
+        for each in self._credentials.values():
+            while each.connections and now - next(iter(each.connections.values())).own.at > BURST_S:
+                each.connections.popitem(last=False)
+        calling = sum(1 for each in self._credentials.values() if each.connections)
+        return min(of.bucket.rate, self._node.rate / max(1, calling)) / max(1, len(of.connections))

@@ -11,6 +11,7 @@ from pathlib import Path
 from streams.clock import SystemClock
 from streams.dlq import DeadLetter, bury
 from streams.errors import RecordRefused
+from streams.files import make_directory, sync
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position
 
@@ -37,9 +38,10 @@ async def _bury(log: Log, record: Outgoing, error: RecordRefused, kept: Path) ->
     try:
         return await log.publish([replace(bury(lying, letter), partition=None)])
     except RecordRefused:
-        kept.mkdir(mode=0o700, exist_ok=True)
+        make_directory(kept, 0o700)
         path = kept / f"{identity}.json"
         _write_synced(path, body)
+        sync(kept)  # the spool is emptied next, and this is all that is left of the write
         letter = replace(letter, error_message=f"{error.message} Its data is kept in {path.name} of the folder {kept.name}.")
         return await log.publish([replace(bury(replace(lying, value=None), letter), partition=None)])
 

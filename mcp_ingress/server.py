@@ -31,10 +31,12 @@ from pydantic import ValidationError
 from mcp_ingress.calls import PULSE_FIELD, PULSE_META, Answer, Door, Principal, Request, UnknownTool, Visitor
 from mcp_ingress.gateway import Connection
 from mcp_ingress.inventory import hints
+from mcp_ingress.records import MAX_NAME
 from mcp_ingress.resource import MIME_TYPE, Resource, base_of
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
 from streams.positions import Freshness
+from streams.redaction import redact, shown
 
 NAME = "thalweg"
 INVALID_PARAMS, INTERNAL_ERROR, OLD_NOT_FOUND = -32602, -32603, -32002
@@ -43,6 +45,7 @@ LAST_OLD_PROTOCOL = "2025-11-25"
 """Up to this version of the protocol a resource that is not there has the code -32002."""
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
+LISTS = ("tools/list", "resources/list", "resources/templates/list")
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
 INSTRUCTIONS = """\
@@ -64,6 +67,21 @@ class Pulses(ServerMiddleware[Any]):
         return result
 
 
+class Lists(ServerMiddleware[Any]):
+    """Keeps what the lists answer: they stay the same while a node runs, and the SDK takes 10 ms of its loop to make tools/list."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], HandlerResult] = {}
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        if ctx.method not in LISTS or set(ctx.params or {}) - {"_meta"}:
+            return await call_next(ctx)
+        asked = ctx.method, ctx.protocol_version
+        if asked not in self._known:
+            self._known[asked] = await call_next(ctx)
+        return self._known[asked]
+
+
 class MalformedParams(ServerMiddleware[Any]):
     """Says which parameter of a request is malformed, and how; the SDK's own answer says only that one is."""
 
@@ -73,7 +91,9 @@ class MalformedParams(ServerMiddleware[Any]):
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise MCPError(code=INVALID_PARAMS, message=f"Invalid parameters of {ctx.method}: {where}: {first['msg']}") from None
+            raise MCPError(
+                code=INVALID_PARAMS, message=f"Invalid parameters of {shown(ctx.method)}: {shown(where)}: {shown(first['msg'])}"
+            ) from None
 
 
 def build_server(door: Door, version: str) -> Server[Visitor]:
@@ -87,7 +107,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
 
     @asynccontextmanager
     async def visit(_: Server[Visitor]) -> AsyncIterator[Visitor]:
-        yield Visitor(door.local)
+        yield Visitor(door.local, is_paced=True)  # the socket reads no faster than the limits allow
 
     async def list_tools(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListToolsResult:
         return listed
@@ -116,7 +136,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
             raise _unread(ctx, params.uri, _unknown_resource(door, params.uri)) from None
         if answer.is_error:
             raise _unread(ctx, params.uri, answer.body)
-        text = TextResourceContents(uri=params.uri, mime_type=MIME_TYPE, text=answer.text)
+        text = TextResourceContents(uri=redact(params.uri), mime_type=MIME_TYPE, text=answer.text)
         return ReadResourceResult(contents=[text])
 
     reads: dict[str, Any] = {}
@@ -138,7 +158,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         **reads,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
-    server.middleware[:] = [Spans(), MalformedParams(), Pulses()]
+    server.middleware[:] = [Spans(), MalformedParams(), Lists(), Pulses()]
     return server
 
 
@@ -173,7 +193,7 @@ def wire_template(resource: Resource) -> ResourceTemplate:
 
 def _unknown_resource(door: Door, uri: str) -> dict[str, Any]:
     known = ", ".join(door.resources.resources)
-    return {"error": NOT_FOUND, "details": f"There is no resource {uri[:80]!r}; there are {known}.", "tool": base_of(uri)[:80]}
+    return {"error": NOT_FOUND, "details": f"There is no resource {shown(uri)!r}; there are {known}.", "tool": shown(base_of(uri))}
 
 
 def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any]) -> MCPError:
@@ -181,7 +201,7 @@ def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any
     code = {INVALID: INVALID_PARAMS, NOT_FOUND: INVALID_PARAMS}.get(body["error"], INTERNAL_ERROR)
     if body["error"] == NOT_FOUND and ctx.protocol_version <= LAST_OLD_PROTOCOL:
         code = OLD_NOT_FOUND
-    return MCPError(code=code, message=body["error"], data={**body, "resource": uri})
+    return MCPError(code=code, message=body["error"], data={**body, "resource": shown(uri, MAX_NAME)})
 
 
 def wire_answer(answer: Answer) -> CallToolResult:
@@ -202,7 +222,9 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
     visitor = ctx.lifespan_context
     if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
         principal: Principal = ctx.request.state.principal
-        visitor = Visitor(principal, Connection(last_writes=_written(principal, written)))
+        visitor = Visitor(
+            principal, Connection(last_writes=_written(principal, written)), ctx.request.client, is_paced=ctx.request.state.is_paced
+        )
     if visitor.connection.client is None:
         visitor.connection.client = _client(ctx)
     return visitor

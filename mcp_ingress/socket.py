@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from abc import ABC, abstractmethod
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
 
+from mcp_ingress.limits import LOCAL, PAUSE_S, RateLimits
 from streams.clock import Clock
 from streams.errors import StoreError
 
 MAX_LINE = 16 * 1024 * 1024
 LAST_ANSWERS_S = 2.0
+MAX_UNANSWERED = 16
+"""Requests of one connection that are read before the first of them is answered."""
 STOP_S = 1.0
 BACKLOG = 128
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
@@ -82,10 +86,11 @@ class UnixServer(ABC):
 class SocketServer(UnixServer):
     """Serves one MCP server to agents."""
 
-    def __init__(self, path: Path, server: Server[Any], clock: Clock) -> None:
+    def __init__(self, path: Path, server: Server[Any], clock: Clock, limits: RateLimits) -> None:
         super().__init__(path)
         self._server = server
         self._clock = clock
+        self._limits = limits
         self.clients = 0
         self._last_left = clock.monotonic()
 
@@ -99,7 +104,7 @@ class SocketServer(UnixServer):
         try:
             first = await _read_line(reader, writer)
             if first:
-                await _McpLines(reader, writer).serve(self._server, first)
+                await _McpLines(reader, writer, self._limits).serve(self._server, first)
         finally:
             self.clients -= 1
             self._last_left = self._clock.monotonic()
@@ -108,10 +113,11 @@ class SocketServer(UnixServer):
 class _McpLines:
     """One MCP connection in lines. It answers what is no message itself, and waits for last answers after the peer's EOF."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: RateLimits) -> None:
         self._reader = reader
         self._writer = writer
-        self._unanswered: set[types.RequestId] = set()
+        self._limits = limits
+        self._unanswered: Counter[types.RequestId] = Counter()
         self._settled = asyncio.Event()
 
     async def serve(self, server: Server[Any], first: bytes) -> None:
@@ -127,6 +133,7 @@ class _McpLines:
     async def _read(self, line: bytes, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         async with incoming:
             while line:
+                await self._turn(line)
                 message = self._parse(line)
                 if message is not None:
                     self._note(message)
@@ -134,12 +141,23 @@ class _McpLines:
                 line = await _read_line(self._reader, self._writer)
             await self._last_answers()
 
+    async def _turn(self, line: bytes) -> None:
+        """Wait while this client sends more than the limits allow: what it sent lies unread, and after that it cannot send."""
+        while wait_s := self._limits.take_or_wait(LOCAL, self):
+            await asyncio.sleep(max(wait_s, PAUSE_S))
+        self._limits.charge(LOCAL, self, len(line))
+        await self._answered(MAX_UNANSWERED - 1)
+
     async def _last_answers(self) -> None:
         """A peer that closed its writing side still reads: what it asked is answered, for a bounded time."""
-        if self._unanswered:
+        with anyio.move_on_after(LAST_ANSWERS_S):
+            await self._answered(0)
+
+    async def _answered(self, at_most: int) -> None:
+        """Wait until no more requests than that lack their answer."""
+        while self._unanswered.total() > at_most:
             self._settled.clear()
-            with anyio.move_on_after(LAST_ANSWERS_S):
-                await self._settled.wait()
+            await self._settled.wait()
 
     def _parse(self, line: bytes) -> types.JSONRPCMessage | None:
         if line.isspace():
@@ -152,19 +170,23 @@ class _McpLines:
 
     def _note(self, message: types.JSONRPCMessage) -> None:
         if isinstance(message, types.JSONRPCRequest):
-            self._unanswered.add(message.id)
+            self._unanswered[message.id] += 1
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._settle((message.params or {}).get("requestId"))  # a cancelled request is never answered
 
     def _settle(self, request_id: Any) -> None:
-        self._unanswered.discard(request_id)
-        if not self._unanswered:
-            self._settled.set()
+        if self._unanswered[request_id] > 1:  # a client may use an id again before it is answered
+            self._unanswered[request_id] -= 1
+        else:
+            del self._unanswered[request_id]
+        self._settled.set()
 
     async def _write(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         async with outgoing:
             async for item in outgoing:
-                self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                self._limits.charge(LOCAL, self, len(line))
+                self._writer.write(line)
                 await self._writer.drain()
                 if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
                     self._settle(item.message.id)

@@ -15,6 +15,8 @@ from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode
 
+from streams.redaction import shown
+
 METHOD = "mcp.method.name"
 PROTOCOL_VERSION = "mcp.protocol.version"
 REQUEST_ID = "jsonrpc.request.id"
@@ -35,12 +37,13 @@ class Spans(ServerMiddleware[Any]):
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         tool = ctx.params.get("name") if ctx.params and ctx.method == "tools/call" else None
-        attributes: dict[str, Any] = {METHOD: ctx.method, PROTOCOL_VERSION: ctx.protocol_version}
+        method, tool = shown(ctx.method), shown(tool) if isinstance(tool, str) else None
+        attributes: dict[str, Any] = {METHOD: method, PROTOCOL_VERSION: ctx.protocol_version}
         if ctx.request_id is not None:
-            attributes[REQUEST_ID] = str(ctx.request_id)
-        if isinstance(tool, str):
+            attributes[REQUEST_ID] = shown(str(ctx.request_id))
+        if tool is not None:
             attributes |= {TOOL: tool, TOOL_TYPE: "extension", OPERATION: EXECUTE_TOOL}
-        name = f"{ctx.method} {tool}" if isinstance(tool, str) else ctx.method
+        name = f"{method} {tool}" if tool is not None else method
         with _tracer.start_as_current_span(
             name, context=_parent(ctx.meta), kind=SpanKind.SERVER, attributes=attributes, set_status_on_exception=False
         ) as span:

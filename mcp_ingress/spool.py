@@ -11,23 +11,29 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 import msgspec
 
 from mcp_ingress.refused import publish_or_bury
 from streams.errors import LogUnavailable
+from streams.files import sync
 from streams.log.base import Log, Outgoing
+from streams.positions import Freshness
 
 MAX_BYTES = 256 * 1024 * 1024
 DRAIN_BYTES = 4 * 1024 * 1024
+SPOOLED = (
+    "Accepted and kept: the log does not answer now, so the write is synced to disk here and takes effect by itself, in order, "
+    "once the log is back. Do not send it again. The session continues."
+)
+"""What a caller is told whose write went here: one that reads only that all is not well would write it twice."""
 REFUSED = "refused"
 """The folder beside it for what neither the log nor its dead letters take."""
 _FRAME = struct.Struct(">II")
 _RECORDS = msgspec.msgpack.Decoder(list[Outgoing])
-Result = TypeVar("Result")
 
 
 class Spool:
@@ -39,6 +45,9 @@ class Spool:
         self._lock = threading.Lock()
         self._draining = asyncio.Lock()
         self._size = _cut_torn_tail(path)
+        self._is_named = False
+        self.followed = Freshness()
+        """How far on the log lies what waited here and has followed: a reader who was told `stale` waits for it."""
 
     @property
     def is_empty(self) -> bool:
@@ -60,12 +69,15 @@ class Spool:
 
         Raises LogUnavailable when the log still does not answer; the file is then as it was.
         """
+        if self.is_empty:
+            return 0
         async with self._draining:
             offset = sent = 0
             while True:
                 records, end = await asyncio.to_thread(self._read, offset)
                 if records:
-                    await publish_or_bury(log, records, self.path.with_name(REFUSED))
+                    positions = await publish_or_bury(log, records, self.path.with_name(REFUSED))
+                    self.followed = self.followed.merged(Freshness.after(positions))
                     sent += len(records)
                     offset = end
                 elif await asyncio.to_thread(self._empty_if_at, offset):
@@ -79,6 +91,9 @@ class Spool:
                 )
             try:
                 _write_synced(self.path, self._size, frame)
+                if not self._is_named:  # whoever made the file may have ended before its name was on disk
+                    sync(self.path.parent)
+                    self._is_named = True
             except OSError as error:
                 raise LogUnavailable(f"The log does not answer and its local spool cannot be written: {error.strerror}.") from error
             self._size += len(frame)
@@ -109,7 +124,6 @@ class Spool:
 
 
 def _write_synced(path: Path, size: int, frame: bytes) -> None:
-    created = not path.exists()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         try:
@@ -120,8 +134,6 @@ def _write_synced(path: Path, size: int, frame: bytes) -> None:
             raise
     finally:
         os.close(handle)
-    if created:
-        _on_handle(path.parent, os.O_RDONLY, os.fsync)
 
 
 def _write_all(handle: int, frame: bytes, offset: int) -> None:
@@ -132,13 +144,13 @@ def _write_all(handle: int, frame: bytes, offset: int) -> None:
 
 
 def _next_frame(file: BinaryIO) -> bytes | None:
-    """The next frame's body, or None at the end or where the rest is not a whole frame."""
+    """The next frame's body, or None at the end or where the rest is not a whole frame: cut short, or zeros that a power cut left."""
     head = file.read(_FRAME.size)
     if len(head) < _FRAME.size:
         return None
     length, checksum = _FRAME.unpack(head)
     body = file.read(length)
-    return body if len(body) == length and zlib.crc32(body) == checksum else None
+    return body if body and len(body) == length and zlib.crc32(body) == checksum else None
 
 
 def _cut_torn_tail(path: Path) -> int:
@@ -155,16 +167,9 @@ def _cut_torn_tail(path: Path) -> int:
 
 
 def _truncate(path: Path, size: int) -> None:
-    def cut(handle: int) -> None:
-        os.ftruncate(handle, size)
-        os.fsync(handle)
-
-    _on_handle(path, os.O_WRONLY, cut)
-
-
-def _on_handle(path: Path, flags: int, action: Callable[[int], Result]) -> Result:
-    handle = os.open(path, flags)
+    handle = os.open(path, os.O_WRONLY)
     try:
-        return action(handle)
+        os.ftruncate(handle, size)
+        os.fsync(handle)  # else what has followed would follow again after a power cut
     finally:
         os.close(handle)

@@ -6,24 +6,27 @@ positions, which the materialiser then commits together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from processors.otlp_records import decode_otlp, is_otlp
 from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, reducers
 from storage.writer import Changes, Writer
-from streams.codec import check_readable, decode
-from streams.dlq import DeadLetter, read_letter
+from streams.codec import check_readable, decode, observation_alone, source_and_type
+from streams.dlq import DeadLetter, first_letter, read_letter
 from streams.event_types.telemetry import TALOS_EVENTS
-from streams.events import LoggedEvent, wire_type
+from streams.events import Event, LoggedEvent, wire_type
 from streams.failpoints import hit
 from streams.log.base import UNREADABLE, Record
+from streams.partitioning import partition_for
 from streams.positions import Partition
 from streams.progress import MATERIALISE, read_progress
 from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
 
+NO_PARTITIONS: Mapping[str, int] = {}
 MIRRORED = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
 
@@ -36,6 +39,8 @@ class Reduced:
     buried: list[tuple[Record, DeadLetter]] = field(default_factory=list)
     events: int = 0
     duplicates: int = 0
+    misplaced: set[str] = field(default_factory=set)
+    """Sources of records that lie on another partition than their key's."""
     mirrored: list[LoggedEvent] = field(default_factory=list)
     """The agents' own telemetry of the batch, for the mirror."""
 
@@ -115,10 +120,13 @@ class EventState:
         indexed.vectors.extend(self.indexed.vectors)
 
 
-def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, namespace: str = "default") -> Reduced:
+def reduce_batch(
+    writer: Writer, records: Sequence[Record], now: datetime, namespace: str = "default", partitions: Mapping[str, int] = NO_PARTITIONS
+) -> Reduced:
     """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record.
 
-    `namespace` is that of OTLP records, which carry none.
+    `namespace` is that of OTLP records, which carry none. `partitions`: how many there are, of the topics whose records lie where their
+    keys say.
     """
     reduced = Reduced()
     overlay = Overlay(writer, reduced.changes)
@@ -128,6 +136,8 @@ def reduce_batch(writer: Writer, records: Sequence[Record], now: datetime, names
     overlay.prefetch(_named_rows(writer, decoded, known))
     for record, events in decoded:
         _reduce_record(record, events, overlay, known, reduced, now)
+        if events and partitions.get(record.topic):
+            _look_for_misplaced(record, events[0].event, overlay, reduced, partitions[record.topic])
         reduced.changes.positions[Partition(record.topic, record.partition)] = record.offset + 1
     return reduced
 
@@ -141,17 +151,24 @@ def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> 
         if is_otlp(record):
             events, problem = decode_otlp(record, namespace)
             if problem is not None:
-                reduced.buried.append((_to_bury(record), letter_for(record, problem, now)))
+                _bury(reduced, record, problem, now)
             return events
         progress = read_progress(record)
         if progress is not None:
             for source in progress.sources:
                 key = (progress.stage, source.at)
                 reduced.changes.stages[key] = max(source.offset, reduced.changes.stages.get(key, 0))
-        return decode(record)
+        return decode(record, lambda index, reason: _bury(reduced, record, reason, now, index))
     except Exception as error:
-        reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
+        _bury(reduced, record, error, now)
         return []
+
+
+def _bury(reduced: Reduced, record: Record, error: Exception, now: datetime, index: int | None = None) -> None:
+    """A dead letter of the record; of an array only the observation at `index`, for the others are applied."""
+    alone = None if index is None or is_otlp(record) else observation_alone(record, index)
+    letter = letter_for(record, error, now, index=None if alone is None else index)
+    reduced.buried.append((_to_bury(alone or record), letter))
 
 
 def _to_bury(record: Record) -> Record:
@@ -167,9 +184,11 @@ def _to_bury(record: Record) -> Record:
     )
 
 
-def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1) -> DeadLetter:
-    """The dead letter of a record that failed."""
-    return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now)
+def letter_for(
+    record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1, index: int | None = None
+) -> DeadLetter:
+    """The dead letter of a record, or of the observation at `index` in its array, that failed."""
+    return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now, index=index)
 
 
 Known = dict[Any, int]
@@ -205,7 +224,20 @@ def _reduce_record(record: Record, events: Sequence[LoggedEvent], overlay: Overl
             _reduce_event(logged, overlay, known, reduced)
         except Exception as error:
             # the record's other observations stand: each is an event of its own
-            reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
+            _bury(reduced, record, error, now, logged.index)
+
+
+def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced: Reduced, partitions: int) -> None:
+    """Count a record that its producer put on another partition than its key's. It is applied: nothing but its order is wrong."""
+    if _partition_for(record.key or b"", partitions) == record.partition:
+        return
+    key = (event.namespace, event.source, record.topic)
+    row = overlay.get("misplaced_records", key) or {"namespace": key[0], "source": key[1], "topic": key[2], "records": 0}
+    overlay.put("misplaced_records", key, {**row, "records": row["records"] + 1})
+    reduced.misplaced.add(event.source)
+
+
+_partition_for = lru_cache(4096)(partition_for)
 
 
 def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: Reduced) -> None:
@@ -286,6 +318,7 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
     key = (letter.id,)
     if overlay.get("dead_letters", key) is not None:
         return
+    source, event_type = source_and_type(record)
     overlay.put(
         "dead_letters",
         key,
@@ -300,6 +333,10 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
             "error_message": letter.error_message,
             "first_failed_at": at(letter.first_failed_at),
             "record_key": None if record.key is None else record.key.decode("utf-8", "replace"),
+            "observation": letter.index,
+            "source": source,
+            "event_type": event_type,
+            "replay_of": first_letter(record),
             "value_bytes": len(record.value or b""),
             "dlq_topic": record.topic,
             "dlq_partition": record.partition,

@@ -28,12 +28,15 @@ from streams.errors import LogUnavailable, StoreError
 from streams.failpoints import hit
 from streams.log.base import Log, LogReader, Record
 from streams.positions import Partition
-from streams.topics import DLQ_SUFFIX
+from streams.topics import DLQ_SUFFIX, INVOCATIONS, MEMORY, TELEMETRY
 
 logger = logging.getLogger(__name__)
 
 MAX_BYTES = 4 * 1024 * 1024
 CONSECUTIVE_FAILURES = 50
+BY_KEY = frozenset({MEMORY.name, TELEMETRY.name, INVOCATIONS.name})
+"""Topics whose records lie on the partition of their key; what is derived lies on that of its source."""
+NAMED_SOURCES = 100
 
 
 @dataclass
@@ -78,6 +81,9 @@ class Materialiser:
         self._given_up = writer.database.is_given_up
         """Whether the last start ended because too many failed, and nothing has been applied since: then nothing more is diverted."""
         self._failures = CONSECUTIVE_FAILURES if self._given_up else 0
+        self.misplaced_at: dict[str, float] = {}
+        """When a record of a source last lay on another partition than its key's, of the last NAMED_SOURCES of them."""
+        self._counts: dict[str, int] = {}
         self._mirrored: dict[Partition, int] = {}
         self._partitions: list[Partition] = []
         self._gathering: Gathering | None = None
@@ -105,6 +111,7 @@ class Materialiser:
         letters = {at: positions.get(at, 0) for at in ends if at.topic.endswith(DLQ_SUFFIX)}
         await self._catch_up(letters, ends)
         self._partitions = list(ends)
+        self._counts = Counter(at.topic for at in ends if at.topic in BY_KEY)
         return await self._log.reader(self._start())
 
     async def _apply_until_ended(self, reader: LogReader) -> None:
@@ -191,7 +198,7 @@ class Materialiser:
 
     def _reduce(self, records: Sequence[Record]) -> Reduced:
         """On the writer's thread; commits at once unless something must be buried first."""
-        reduced = reduce_batch(self._writer, records, self._clock.now(), self._namespace)
+        reduced = reduce_batch(self._writer, records, self._clock.now(), self._namespace, self._counts)
         marks = reduced.changes.stages
         reduced.changes.stages = {key: offset for key, offset in marks.items() if offset > self._stages.get(key, -1)}
         if not reduced.buried:
@@ -230,6 +237,11 @@ class Materialiser:
         counters.events += reduced.events
         counters.duplicates += reduced.duplicates
         counters.buried += len(reduced.buried)
+        for source in reduced.misplaced:
+            self.misplaced_at.pop(source, None)
+            self.misplaced_at[source] = self._clock.monotonic()
+        while len(self.misplaced_at) > NAMED_SOURCES:
+            self.misplaced_at.pop(next(iter(self.misplaced_at)))
         self._failures = self._in_a_row(reduced)
         if _bugs(reduced) and self._failures >= CONSECUTIVE_FAILURES:
             self._writer.database.mark_given_up(True)

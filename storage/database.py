@@ -15,6 +15,7 @@ import duckdb
 from storage.disk import is_full
 from streams.clock import Clock, SystemClock
 from streams.errors import StoreError
+from streams.files import make_directory, sync
 
 FILE_NAME = "thalweg.duckdb"
 LOCK_NAME = "store.lock"
@@ -45,7 +46,7 @@ class Database:
         if self.path is None:
             self._connection = duckdb.connect(":memory:", config=SETTINGS)
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(self.path.parent, 0o700)
         self._lock, former = own_directory(self.path.parent)
         self._leave_behind = former if guest else b""
         try:
@@ -160,6 +161,8 @@ def own_directory(home: Path) -> tuple[int, bytes]:
     former = os.pread(handle, 32, 0)
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    os.fsync(handle)  # after a power cut too the next owner must know that this one did not end cleanly
+    sync(home)
     return handle, former
 
 

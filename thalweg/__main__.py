@@ -9,7 +9,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: 
 
 
 def main() -> None:
-    """Run the command line; exit code 0, 1 (failed) or 2 (usage)."""
+    """Run the command line; exit code 0, 1 (failed) or 2 (usage). Whatever it writes is for its owner alone."""
+    os.umask(0o077)
     if sys.argv[1:2] == ["mcp"] and not {"--help", "-h"} & set(sys.argv):
         from thalweg.mcp_command import run
 

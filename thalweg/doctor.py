@@ -6,12 +6,15 @@ It changes nothing in the data directory: what a check has to write goes to a te
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -20,11 +23,17 @@ from pathlib import Path
 import numpy as np
 
 import thalweg
+from mcp_ingress.http import LOOPBACK
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
+from streams.positions import Partition
+from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control import NotRunning, ask
-from thalweg.paths import control_path, socket_path
+from thalweg.health import misplaced_sentence
+from thalweg.http_door import TOKEN_FILE, http_token
+from thalweg.paths import OTHERS, control_path, socket_path
 from thalweg.settings import Settings
+from thalweg.topics_command import missing_otlp_topics
 
 DISTRIBUTION = "thalweg"
 PACKAGES = ("streams", "storage", "processors", "mcp_ingress", "thalweg")
@@ -66,7 +75,10 @@ def examine(settings: Settings) -> list[Check]:
         ("owner", lambda: _owner(settings.home), "End the process that is named, or choose another THALWEG_HOME."),
         ("space", lambda: _space(settings.home), "`thalweg reembed` says which spaces there are."),
         ("sockets", lambda: _sockets(settings.home), "Choose a shorter THALWEG_HOME."),
+        ("http", lambda: _http(settings), SettingsError.remedy),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
+        ("producers", lambda: _producers(settings.home), "docs/producers.md has the setting for each client's language."),
+        ("otlp topics", lambda: _otlp_topics(settings), "`thalweg topics create --otlp`"),
         ("clock", lambda: _clock(settings.home), "Set the system's clock."),
     ]
     return [_check(name, look, remedy) for name, look, remedy in looks]
@@ -224,6 +236,11 @@ def _directory(home: Path) -> str:
     """Whether files can be made there, or where it will be made; and whether there is room."""
     there = next(place for place in (home, *home.parents) if place.exists())
     _require(there.is_dir(), f"{there} is a file.")
+    if there == home:
+        status = home.stat()
+        _require(status.st_uid == os.geteuid(), f"{home} belongs to another user, with the id {status.st_uid}.")
+        rights = stat.S_IMODE(status.st_mode)
+        _require(not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it.")
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -262,15 +279,27 @@ def _sockets(home: Path) -> str:
     for path in paths:
         if path.exists():
             mode = path.stat().st_mode & 0o777
-            _require(mode & 0o077 == 0, f"{path} is open to other users ({mode:03o}).")
+            _require(mode & OTHERS == 0, f"{path} is open to other users ({mode:03o}).")
     return f"{paths[0]} for agents, {paths[1].name} for the command line"
+
+
+def _http(settings: Settings) -> str:
+    """Where it listens and where its clients find the token; none is made here."""
+    if not settings.http:
+        return "off"
+    host, port = settings.http_address
+    if (settings.home / TOKEN_FILE).exists() or settings.token:
+        file = http_token(settings, host).file
+        return f"port {port} of {host}, bearer token: {file or 'the setting `token`'}"
+    _require(host in LOOPBACK, f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1.")
+    return f"port {port} of {host}, bearer token: {settings.home / TOKEN_FILE}, made by the first start"
 
 
 def _log(settings: Settings) -> str:
     path = Path(settings.broker_url.removeprefix("sqlite://"))
     if settings.broker_url.startswith("sqlite://") and not path.exists():
         return f"{path} will be made by the first start"
-    counts = _sqlite_partitions(path) if settings.broker_url.startswith("sqlite://") else asyncio.run(_partitions(settings.broker_url))
+    counts = _partitions(settings.broker_url, [topic.name for topic in TOPICS])
     other = {name: count for name, count in counts.items() if count != settings.partitions}
     if other:
         name, count = min(other.items())
@@ -278,27 +307,47 @@ def _log(settings: Settings) -> str:
     return f"{settings.broker_url} answers; {f'{len(counts)} topics of {settings.partitions} partitions' if counts else 'no topics yet'}"
 
 
-def _sqlite_partitions(path: Path) -> Mapping[str, int]:
-    """Partitions by topic, read without writing: a log of another process is not touched."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+def _producers(home: Path) -> str:
+    """Whether every producer puts its records on the partitions of their keys; only a running node knows."""
     try:
-        return dict(connection.execute("SELECT topic, count(*) FROM partitions GROUP BY topic").fetchall())
+        found = ask(home, "status", timeout_s=10.0).get("misplaced", [])
+    except NotRunning:
+        return "no node runs"
+    recent = [misplaced_sentence(producer) for producer in found if producer["is_recent"]]
+    _require(not recent, "; ".join(recent) + ".")
+    former = ", ".join(f"{producer['records']} records of {producer['source']}" for producer in found)
+    return f"{former} lie on other partitions than their keys', none of them new" if former else "every record lies where its key belongs"
+
+
+def _otlp_topics(settings: Settings) -> str:
+    if not settings.otlp_topics:
+        return "not read (THALWEG_OTLP_TOPICS is not set)"
+    absent = missing_otlp_topics(_partitions(settings.broker_url, OTLP_TOPICS))
+    _require(absent is None, f"{absent}.")
+    return f"{', '.join(OTLP_TOPICS)} are there"
+
+
+def _partitions(broker: str, topics: Sequence[str]) -> Mapping[str, int]:
+    """How many partitions each of these topics has; those that do not exist are left out."""
+    if broker.startswith("kafka://"):
+        return Counter(at.topic for at in asyncio.run(_kafka_ends(broker, topics)))
+    connection = sqlite3.connect(f"{Path(broker.removeprefix('sqlite://')).absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    try:  # read without writing: a log of another process is not touched
+        found = dict(connection.execute("SELECT topic, count(*) FROM partitions GROUP BY topic").fetchall())
     finally:
         connection.close()
+    return {topic: found[topic] for topic in topics if topic in found}
 
 
-async def _partitions(broker: str) -> Mapping[str, int]:
+async def _kafka_ends(broker: str, topics: Sequence[str]) -> Iterable[Partition]:
     from streams.log import open_log
-    from streams.topics import TOPICS
 
     log = open_log(broker)
     await log.start()
     try:
-        ends = await log.end_offsets([topic.name for topic in TOPICS])
+        return await log.end_offsets(topics)
     finally:
         await log.stop()
-    names = [at.topic for at in ends]
-    return {name: names.count(name) for name in names}
 
 
 def _clock(home: Path) -> str:

@@ -17,6 +17,8 @@ import duckdb
 
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from storage.disk import low_sentence
+from thalweg import last_node
+from thalweg.dead_letters import count_states
 from thalweg.paths import unusable_home
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
@@ -25,35 +27,46 @@ GO_ON = "`thalweg up` starts a node, and so does every client: it goes on from t
 
 
 def last_known(home: Path, broker_url: str) -> dict[str, Any]:
-    """The report of `thalweg status` without a node: sentences, and for programs `last` {ended, pid, applied, waiting, dead_letters}.
+    """The report of `thalweg status` without a node: sentences, `broker`, and for programs `last` {ended, pid, failure, applied, waiting,
+    dead_letters}.
 
-    `ended` is running (it holds the directory and does not answer), killed, cleanly or never.
+    `ended` is running (it holds the directory and does not answer), failed (with the sentence `failure`), killed, cleanly or never.
     """
     if home.exists() and not home.is_dir():
         return {"status": "red", "problems": [unusable_home(home, NotADirectoryError(errno.ENOTDIR, "it is a file"))], "remedy": None}
     lock, store = home / LOCK_NAME, home / FILE_NAME
     holder = lock_holder(lock)
     pid = holder or (lock.read_text(errors="replace").strip() if lock.exists() else "")
-    ended = "running" if holder else "killed" if pid else "cleanly" if store.exists() else "never"
-    last: dict[str, Any] = {"ended": ended, "pid": int(pid) if pid.isdigit() else None}
-    problems = [_SENTENCES[ended].format(home=home, pid=pid)]
-    if ended in ("killed", "cleanly"):
+    node = last_node.read(home)
+    failure = node.get("failure")
+    ended = "running" if holder else "failed" if failure else "killed" if pid else "cleanly" if store.exists() else "never"
+    last: dict[str, Any] = {"ended": ended, "pid": int(pid) if pid.isdigit() else None, "failure": failure}
+    problems = [_SENTENCES[ended].format(home=home, pid=pid, at=node.get("failed_at"), failure=failure)]
+    if not holder:
         last |= _store(store)
+        problems.append(f"Its log is {broker_url}.")
         if "positions" in last:
             positions = last.pop("positions")
             last["applied"] = _by_topic(positions)
             last["waiting"] = waiting_on(broker_url, positions)
             problems.append(_how_far(last))
-        if (home / "spool").exists() and (home / "spool").stat().st_size:
+        if has_spooled(home):
             problems.append("Writes lie in the spool, because the log was down: they follow when a node runs and the log is back.")
     if low := low_sentence(home):
         problems.append(low[0].upper() + low[1:] + ".")
-    return {"status": "red", "problems": problems, "remedy": None if holder else GO_ON, "last": last}
+    return {"status": "red", "problems": problems, "remedy": None if holder else GO_ON, "broker": broker_url, "last": last}
+
+
+def has_spooled(home: Path) -> bool:
+    """Whether the last node left writes that the log did not take."""
+    spool = home / "spool"
+    return spool.exists() and spool.stat().st_size > 0
 
 
 _SENTENCES = {
     "running": "No node answers on {home}, but the process {pid} holds it: it is starting, stopping, or hangs.",
-    "killed": "No node runs on {home}: the last one (process {pid}) was killed, stopped on an error (node.log has it, where a client started it), or the machine went down.",
+    "failed": "No node runs on {home}: the last one ended at {at}: {failure}",
+    "killed": "No node runs on {home}: the last one (process {pid}) was killed, or the machine went down.",
     "cleanly": "No node runs on {home}: the last one ended cleanly.",
     "never": "No node runs on {home}, and there is no store yet.",
 }
@@ -62,7 +75,7 @@ _SENTENCES = {
 def _how_far(last: dict[str, Any]) -> str:
     waiting = last["waiting"]
     ahead = "" if waiting is None else f", {sum(waiting.values())} more wait on the log"
-    return f"Its store has applied {sum(last['applied'].values())} records{ahead}; {last['dead_letters']} dead letters."
+    return f"Its store has applied {sum(last['applied'].values())} records{ahead}; {last['dead_letters']} new dead letters."
 
 
 def _store(path: Path) -> dict[str, Any]:
@@ -76,7 +89,7 @@ def _store(path: Path) -> dict[str, Any]:
                 shutil.copyfile(file, Path(directory) / file.name)
             with duckdb.connect(Path(directory) / path.name) as copy:
                 positions = read_positions(copy)
-                [(letters,)] = copy.execute("SELECT count(*) FROM dead_letters").fetchall()
+                letters = count_states(copy).get("new", 0)
     except (duckdb.Error, OSError):
         return {}
     return {"positions": positions, "dead_letters": letters}

@@ -7,6 +7,7 @@ import functools
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ from storage.search.engine import SearchIndexes
 from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
+from streams.codec import encode
 from streams.errors import EmbedderUnavailable, LogUnavailable
+from streams.events import Event
 from streams.log import open_log
 from streams.positions import NOW, Freshness
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
@@ -54,11 +57,14 @@ from thalweg.control import handle
 from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
+from thalweg.housekeeping import clear, narrow
+from thalweg.http_door import describe, http_token
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
 from thalweg.spaces import Spaces, live_space
 from thalweg.stage_apps import run_stages
+from thalweg.topics_command import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
@@ -86,12 +92,14 @@ class Node(Parts):
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
         self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
+        self.http: dict[str, str | None] | None = None
 
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
         self.inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         self.started_at = self.clock.now()
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         try:
@@ -99,6 +107,7 @@ class Node(Parts):
             await self._open_log()
         finally:
             self.embedder = await loading
+        clear(settings.home)
         await self._take_live_embedder()
         check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
         await self._open_indexes()
@@ -180,6 +189,8 @@ class Node(Parts):
         if not self.settings.otlp_topics:
             return []
         existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        if absent := missing_otlp_topics(existing):
+            logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
 
     async def _look_for_topics(self) -> None:
@@ -238,21 +249,34 @@ class Node(Parts):
         self.health = Health(self)
         self.spaces = Spaces(self)
         server = build_server(self.door, __version__)
-        self.socket = SocketServer(socket_path(settings.home), server, self.clock)
+        self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
-            host, port, token = settings.http_address
-            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
-            served = build_server(self.door, __version__)
-            analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
-            http = HttpServer(served, self.door.local, host=host, port=port, token=token, allowed_hosts=hosts, analysts=analysts)
-            await http.start()
-            self._closers.append(http.stop)
+            await self._open_http()
         for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
             self._closers.append(door.stop)
             door.listen()
         await self.control.start()
         await self.socket.start()
+
+    async def _open_http(self) -> None:
+        settings = self.settings
+        host, port = settings.http_address
+        token = http_token(settings, host)
+        http = HttpServer(
+            build_server(self.door, __version__),
+            replace(self.door.local, name="http"),
+            self.door.limits,
+            host=host,
+            port=port,
+            token=token.value,
+            token_place=token.place,
+            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            analysts=SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None,
+        )
+        await http.start()
+        self._closers.append(http.stop)
+        self.http = describe(settings, token)
 
     async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, bool]:
         """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for
@@ -265,12 +289,20 @@ class Node(Parts):
 
     async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
-        Raises Refused for what is no token."""
-        if freshness != NOW:
-            return await self.applied.wait(Freshness.from_json(freshness), timeout_s=FRESHNESS_WAIT_S, stages=stages)
-        has_records = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
-        token = Freshness(await self.log.end_offsets(self.followed))
-        return await self.applied.wait(token, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_records
+        What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
+        what is no token."""
+        token = Freshness() if freshness == NOW else Freshness.from_json(freshness)
+        has_all = await self._follow_spool()
+        if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
+            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
+            token = Freshness(await self.log.end_offsets(self.followed))
+        wanted = token.merged(self.gateway.spool.followed)
+        return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all
+
+    async def publish(self, event: Event, topic: str) -> Freshness:
+        """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
+        await self.gateway.spool.drain(self.log)  # else it would overtake it
+        return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     def indexes_ready(self) -> bool:
         """Whether every index answers by itself, not by exact search over the tables."""
@@ -289,12 +321,16 @@ class Node(Parts):
     async def _drain_spool(self) -> None:
         """What was spooled while the log was down follows in order as soon as it is back."""
         while True:
-            if not self.gateway.spool.is_empty:
-                try:
-                    await self.gateway.spool.drain(self.log)
-                except LogUnavailable:
-                    pass  # still down; the records stay in the spool
+            await self._follow_spool()
             await asyncio.sleep(0.5)
+
+    async def _follow_spool(self) -> bool:
+        """Put what was spooled on the log, in order; whether nothing is left. While the log is down the records stay in the spool."""
+        try:
+            await self.gateway.spool.drain(self.log)
+        except LogUnavailable:
+            return False
+        return True
 
     async def _close_materialiser(self) -> None:
         for task in self._critical:

@@ -6,23 +6,39 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from pathlib import Path
 
 from streams.errors import SettingsError
+from streams.files import make_directory
 
+OTHERS = 0o077
+"""Rights of anybody but the owner."""
 RUNTIME = "/tmp"
 MAX_SOCKET_PATH = 100
 """Bytes; the kernels' limits are 108 (Linux) and 104 (macOS)."""
 
 
 def make_home(home: Path) -> None:
-    """The data directory, for its owner alone. Raises SettingsError when it cannot be made or written to."""
+    """The data directory, for its owner alone; one of ours that others may open is narrowed, which is said on standard error.
+
+    Raises SettingsError when it cannot be made, written to or narrowed, or is somebody else's.
+    """
     try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_directory(home, 0o700)
+        status = home.stat()
+        if status.st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, f"it belongs to another user, with the id {status.st_uid}")
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "it may not be written to")
+        if status.st_mode & OTHERS:
+            home.chmod(0o700)
+            if home.stat().st_mode & OTHERS:
+                raise PermissionError(errno.EPERM, "other users may open it, and its file system keeps no rights")
+            was = f"{stat.S_IMODE(status.st_mode):03o}"
+            print(f"thalweg: The data directory {home} was open to other users ({was}); it is yours alone now (700).", file=sys.stderr)
     except OSError as error:
         raise SettingsError(unusable_home(home, error)) from None
-    if not os.access(home, os.W_OK | os.X_OK):
-        raise SettingsError(unusable_home(home, PermissionError(errno.EACCES, "it may not be written to")))
 
 
 def unusable_home(home: Path, error: OSError) -> str:
@@ -56,6 +72,6 @@ def _runtime_directory() -> Path:
     directory = Path(RUNTIME) / f"thalweg-{os.getuid()}"
     directory.mkdir(mode=0o700, exist_ok=True)
     status = directory.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & OTHERS:
         raise SettingsError(f"The directory {directory} must be yours alone (0700); remove it, or choose a shorter THALWEG_HOME.")
     return directory

@@ -7,14 +7,19 @@ import logging
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
+from types import TracebackType
 
 import duckdb
 import uvloop
 
-from storage.database import is_damage
+from storage.database import LOCK_NAME, is_damage, lock_holder
 from storage.disk import full_sentence, is_full, low_sentence
+from streams.clock import SystemClock, format_time
 from streams.errors import ThalwegError
+from streams.redaction import redact
+from thalweg import last_node
 from thalweg.collector import settle
 from thalweg.node import Node
 from thalweg.settings import Settings
@@ -23,9 +28,24 @@ from thalweg.worker import Worker
 STOP_S = 15.0
 
 
+class WithoutSecrets(logging.Formatter):
+    """A line of the log, its traceback included, without secrets: an exception of a library may quote what it was given."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The last words of a process, likewise."""
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
+
+
 def serve(settings: Settings) -> int:
     """Run the node; returns the exit code. A part that dies ends the process at once (crash-only)."""
-    logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    sys.excepthook = _tell
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # Faust's consumers make loops of their own, each in a thread
@@ -39,6 +59,7 @@ async def _serve(settings: Settings) -> int:
     try:
         await node.start()
     except Exception as error:
+        keep_failure(error, settings)
         if not isinstance(error, ThalwegError) and not met_full_disk(error, settings) and not is_in_the_way(error, settings):
             raise
         print(f"thalweg: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
@@ -47,7 +68,15 @@ async def _serve(settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_to_stop)
     settle()
+    last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
+    if isinstance(node, Node) and node.http:
+        place = node.http["token_file"] or "the setting `token`"
+        print(
+            f"thalweg: HTTP on {node.http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
+            file=sys.stderr,
+            flush=True,
+        )
     try:
         await node.wait()
     except BaseException as error:
@@ -75,11 +104,18 @@ def sentence_of(error: BaseException, settings: Settings) -> str:
         return full_sentence(settings.home)
     if isinstance(error, OSError) and is_in_the_way(error, settings):
         return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Move it away or mend its rights, then start again."
-    return getattr(error, "message", None) or f"{type(error).__name__}: {error}"
+    return redact(getattr(error, "message", None) or f"{type(error).__name__}: {error}")
+
+
+def keep_failure(error: BaseException, settings: Settings) -> None:
+    """For `thalweg status`, unless the directory is another process's, which then writes what is kept there."""
+    if lock_holder(settings.home / LOCK_NAME) in (None, str(os.getpid())):
+        last_node.failed(settings.home, sentence_of(error, settings), format_time(SystemClock().now()))
 
 
 def die(error: BaseException, settings: Settings) -> None:
     """Say in one sentence why, and end at once: nothing is drained, the log has it all."""
     logging.getLogger("thalweg").debug("the node stopped", exc_info=error)
+    keep_failure(error, settings)
     print(f"thalweg: the node stopped: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
     os._exit(1)

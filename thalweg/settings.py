@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import SettingsError
+from thalweg import last_node
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
@@ -25,7 +26,12 @@ class Settings:
     """Every setting; the field's metadata says what it means."""
 
     home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
-    broker: str = field(default="", metadata={"help": "sqlite:///path/log.db (default: log.db in the data directory) or kafka://host:port"})
+    broker: str = field(
+        default="",
+        metadata={
+            "help": "sqlite:///path/log.db or kafka://host:port (default: the log of the data directory's last node, else log.db there)"
+        },
+    )
     role: str = field(
         default="all",
         metadata={
@@ -45,16 +51,33 @@ class Settings:
         default=2, metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"}
     )
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
-    token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
-    allowed_hosts: str = field(default="", metadata={"help": "comma-separated further host names under which HTTP may be reached"})
+    token: str = field(
+        default="",
+        metadata={
+            "help": "bearer token for HTTP; empty: on loopback the one in the file `token` of the data directory, beyond loopback refused"
+        },
+    )
+    allowed_hosts: str = field(
+        default="",
+        metadata={
+            "help": "comma-separated further names under which HTTP may be reached: NAME, or NAME:PORT where another port leads here"
+        },
+    )
     http_sql: bool = field(default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"})
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
-    rate_limit: float = field(default=200.0, metadata={"help": "tool calls a second for each principal"})
+    rate_limit: float = field(
+        default=200.0,
+        metadata={"help": "tool calls a second for each connection; its credential has twice and the node three times as many"},
+    )
     idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
     index_save_s: float = field(
         default=300.0, metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"}
+    )
+    behind_s: float = field(
+        default=10.0,
+        metadata={"help": "seconds that a record may wait to be applied, or processed by a stage, before `thalweg status` is red"},
     )
     otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
     valence_auto_capture: bool = field(
@@ -75,14 +98,14 @@ class Settings:
         return self.broker or f"sqlite://{self.home / 'log.db'}"
 
     @property
-    def http_address(self) -> tuple[str, int, str | None]:
-        """Host, port and bearer token of the HTTP door. Raises SettingsError."""
+    def http_address(self) -> tuple[str, int]:
+        """Host and port of the HTTP door. Raises SettingsError."""
         match = _ADDRESS.fullmatch(self.http)
         if match is None or not 0 < int(match["port"]) < 65536:
             raise SettingsError(
                 f"The setting http is {self.http!r}; accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
             )
-        return match["v6"] or match["host"] or "127.0.0.1", int(match["port"]), self.token or None
+        return match["v6"] or match["host"] or "127.0.0.1", int(match["port"])
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
@@ -90,12 +113,15 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
     environ = os.environ if environ is None else environ
     given = {name: value for name, value in flags.items() if value is not None}
     home = given.get("home") or environ.get("THALWEG_HOME")
-    values: dict[str, Any] = _from_file(Path(home) if home else _default_home())
+    place = Path(home).expanduser() if home else _default_home()
+    values: dict[str, Any] = _from_file(place)
     for spec in fields(Settings):
         variable = f"THALWEG_{spec.name.upper()}"
         if variable in environ:
             values[spec.name] = environ[variable]
     values.update(given)
+    if "broker" not in values:
+        values["broker"] = last_node.read(place).get("broker", "")
     if any(environ.get(name) for name in ("SURR_EMBED_MODEL", "SURR_EMBED_PROVIDER")):
         from thalweg.embedder_names import embedder_of  # the pump, which must be quick, reads settings too
 
@@ -154,7 +180,7 @@ def _check(settings: Settings) -> None:
         refuse("log_level", "debug, info, warning, error")
     if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
         refuse("namespace", "1 to 128 printable characters")
-    for name in ("rate_limit", "write_wait_s", "idle_exit_s", "index_save_s"):
-        value = getattr(settings, name)
-        if not math.isfinite(value) or value < 0 or (name == "rate_limit" and not value):
-            refuse(name, "a number above 0" if name == "rate_limit" else "a number of seconds, 0 or above")
+    for name in ("rate_limit", "behind_s", "write_wait_s", "idle_exit_s", "index_save_s"):
+        value, is_above_0 = getattr(settings, name), name in ("rate_limit", "behind_s")
+        if not math.isfinite(value) or value < 0 or (is_above_0 and not value):
+            refuse(name, "a number above 0" if is_above_0 else "a number of seconds, 0 or above")

@@ -148,15 +148,15 @@ def show_status(report: dict[str, Any]) -> None:
     parts = [["topic", name, part] for name, part in report["topics"].items()]
     parts += [["stage", name, part] for name, part in report["stages"].items()]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("", "part", "state", "applied", "lag", "processed", "buried"):
-        table.add_column(name, justify="right" if name in ("applied", "lag", "processed", "buried") else "left")
+    numbers = {"applied": "applied", "lag": "lag", "oldest_s": "oldest s", "processed": "processed", "buried": "buried"}
+    for name in ("", "part", "state", *numbers.values()):
+        table.add_column(name, justify="right" if name in numbers.values() else "left")
     for kind, name, part in parts:
-        numbers = (cell(part.get(key)) for key in ("applied", "lag", "processed", "buried"))
-        table.add_row(kind, name, coloured(str(part.get("state", ""))), *numbers)
+        table.add_row(kind, name, coloured(str(part.get("state", ""))), *(cell(part.get(key)) for key in numbers))
     for name in ("keyword", "vector") if "indexes" in report else ():
         index = report["indexes"][name]
         state = "ok" if index["state"] == "ready" else index["state"]
-        table.add_row("index", name, coloured(state), cell(index.get("count")), "", "", "")
+        table.add_row("index", name, coloured(state), cell(index.get("count")), "", "", "", "")
     out.print(table)
     if report["role"] == "worker":
         return
@@ -168,9 +168,14 @@ def show_status(report: dict[str, Any]) -> None:
         out.print(f"{partial} long texts are embedded in part; the rest follows")
     if failed := report["spaces"]["failed"]:
         out.print(f"{failed} texts have no vectors, or not all: model or log refused them; the table embedding_failures says why")
-    letters = sum(report["dead_letters"].values())
+    for found in report["misplaced"]:
+        if not found["is_recent"]:
+            out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
+    letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
-    out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")
+    if http := report["http"]:
+        out.print(f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True)
+    out.print(f"[dim]embedder {model}; {letters} new dead letters; {report['clients']} clients[/dim]")
 
 
 def tick(ok: bool) -> str:
@@ -189,18 +194,28 @@ def show_checks(checks: Sequence[Any]) -> None:
 def show_import(report: dict[str, Any]) -> None:
     """What an import did."""
     rate = report["events"] / report["seconds"] if report["seconds"] else 0.0
-    rows = [[report[name] for name in ("files", "lines", "events", "unreadable", "records")] + [round(report["seconds"], 2), round(rate)]]
+    rows = [
+        [report[name] for name in ("files", "lines", "new_lines", "events", "unreadable", "records")]
+        + [round(report["seconds"], 2), round(rate)]
+    ]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
-    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    show_rows(["files", "lines", "new lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    for skipped in report["skipped"]:
+        console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:
         console().print("[yellow]Unreadable lines are dead letters: `thalweg dlq list` says why.[/yellow]")
 
 
 def show_letters(answer: dict[str, Any]) -> None:
-    """Dead letters with their reasons."""
-    names = ("dead_letter_id", "topic", "partition", "offset", "stage", "error_type", "error_message")
-    rows = [[letter[name] for name in names] for letter in answer["dead_letters"]]
-    show_rows(list(names), rows, f"{answer['total']} in all")
+    """Dead letters, a line each: time, state, id, namespace, source, type, reason."""
+    out = console()
+    for letter in answer["dead_letters"]:
+        named = [letter[name] or "-" for name in ("namespace", "source", "event_type")]
+        reason = " ".join(str(letter["error_message"]).split())
+        words = [str(letter["failed_at"])[:19], letter["state"], letter["dead_letter_id"], *named, reason]
+        out.print("  ".join(plain(word) for word in words), soft_wrap=True)
+    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items()) or "no dead letters"
+    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]", soft_wrap=True)
 
 
 # --- the demo

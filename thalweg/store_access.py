@@ -15,8 +15,9 @@ from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
 from streams.positions import NOW, Freshness
-from thalweg.control import NotRunning, ask, newest_letters
-from thalweg.last_known import read_positions, waiting_on
+from thalweg.control import NotRunning, ask
+from thalweg.dead_letters import list_letters
+from thalweg.last_known import has_spooled, read_positions, waiting_on
 from thalweg.settings import Settings
 
 
@@ -56,13 +57,12 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
             positions = read_positions(database.cursor())
             waiting = waiting_on(settings.broker_url, positions)
             count = None if waiting is None else sum(waiting.values())
-            return StoreSnapshot(snapshot.path, snapshot.age_s, count, _is_behind(positions, freshness, count))
+            is_behind = freshness is not None and (has_spooled(settings.home) or _is_behind(positions, freshness, count))
+            return StoreSnapshot(snapshot.path, snapshot.age_s, count, is_behind)
 
 
 def _is_behind(positions: Mapping[tuple[str, int], int], freshness: Any, waiting: int | None) -> bool:
     """Whether a store that nobody writes to lacks what was to be applied; what cannot be known counts as lacking."""
-    if freshness is None:
-        return False
     if freshness == NOW:
         return waiting != 0
     return any(positions.get(at, 0) < offset for at, offset in Freshness.from_json(freshness))
@@ -87,10 +87,10 @@ def copy_to(home: Path, file: Path) -> None:
             Snapshots(database).snapshot_to(file)
 
 
-def letters_of(home: Path, limit: int) -> dict[str, Any]:
-    """The newest dead letters: why a node stopped is asked when none runs."""
+def letters_of(home: Path, **filters: Any) -> dict[str, Any]:
+    """Dead letters, newest first: why a node stopped is asked when none runs."""
     try:
-        return ask(home, "dlq_list", limit=limit)
+        return ask(home, "dlq_list", **filters)
     except NotRunning:
         with own_store(home) as database:
-            return newest_letters(database.cursor(), limit)
+            return list_letters(database.cursor(), filters)

@@ -17,13 +17,15 @@ from processors.stages.embed import Embed
 from processors.stages.extract import Extract
 from processors.stages.stage import Stage, StageRunner
 from storage.database import give_up, own_directory
+from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock, format_time
 from streams.errors import Refused, Unavailable
 from streams.log import open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, with_partitions
 from thalweg.control_server import ControlServer
-from thalweg.health import START_S, Watch
+from thalweg.health import RED, START_S, Watch, sentence
+from thalweg.housekeeping import clear, narrow
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home
 from thalweg.settings import Settings
@@ -47,11 +49,13 @@ class Worker(Parts):
         """Load the model, reach the broker, join the group. Raises a ThalwegError with one sentence."""
         settings = self.settings
         make_home(settings.home)
+        narrow(settings.home, settings.broker_url)
         lock, _ = own_directory(settings.home)
         self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
+        clear(settings.home)
         self.started_at = self.clock.now()
         self._since = self.clock.monotonic()
-        self._watch = Watch(self._since, self._since)
+        self._log_ends, self._watch = LogEnds(), Watch(self._since)
         model = Path(settings.model_path) if settings.model_path else None
         self.embedder = await asyncio.to_thread(
             load_embedder, settings.embedder, cache_dir=settings.home / "models", model_path=model, threads=settings.embed_threads
@@ -79,8 +83,9 @@ class Worker(Parts):
             committed: dict[Partition, int] = await self.log.committed(GROUP, [MEMORY.name])
         except Unavailable as error:
             return f"the log is down: {error.message}"
-        lag = sum(max(0, end - committed.get(at, 0)) for at, end in ends.items())
-        self._watch.observe(self.clock.monotonic(), sum(committed.values()), lag)
+        now = self.clock.monotonic()
+        self._log_ends.observe(ends, now)
+        self._watch.observe(now, sum(committed.values()), self._log_ends.backlog(lambda at: committed.get(at, 0), now))
         return None
 
     async def _control(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -96,9 +101,9 @@ class Worker(Parts):
         """What `thalweg status` shows of a worker. The lag is the whole group's: who has which partition is Kafka's."""
         problem, now = await self._look(), self.clock.monotonic()
         problems = [problem] if problem else []
-        state, seen = self._watch.state(now), {"applied": self._watch.reached, "lag": self._watch.lag}
-        if state in ("behind", "stuck"):
-            problems.append(f"the group {GROUP} is {state} (lag {self._watch.lag})")
+        seen = self._watch.report(now, self.settings.behind_s)
+        if seen["state"] in RED:
+            problems.append(sentence(f"the group {GROUP}", seen))
         stages = {}
         for runner in self.runners:
             life = runner.life
@@ -106,7 +111,7 @@ class Worker(Parts):
                 life = "dead"
                 problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
             counted = {"processed": runner.processed, "buried": runner.buried, "busy_s": round(runner.busy_s, 3), "failure": runner.failure}
-            stages[runner.stage.name] = {"state": state if life == "running" else life, **seen, **counted}
+            stages[runner.stage.name] = {**seen, **({} if life == "running" else {"state": life}), **counted}
         assert self.embedder is not None
         info = self.embedder.info
         return {

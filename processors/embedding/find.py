@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from storage.atomic_file import atomic_file
 from streams.errors import EmbedderUnavailable
 
 MODEL_ID = "all-MiniLM-L6-v2"
@@ -114,9 +114,5 @@ def _read_json(path: Path) -> dict[str, object]:
 def write_atomically(path: Path, body: bytes) -> None:
     """All of the file or nothing, whatever happens meanwhile; two processes at once do not disturb each other."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with temporary.open("wb") as file:
+    with atomic_file(path) as file:
         file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

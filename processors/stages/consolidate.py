@@ -60,6 +60,7 @@ class Consolidate(Stage):
 
     name = "consolidate"
     source = MEMORY
+    awaits = frozenset({"dedup"})
     needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100

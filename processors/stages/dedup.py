@@ -82,6 +82,7 @@ class Dedup(Stage):
 
     name = "dedup"
     source = DERIVED
+    awaits = frozenset({"embed"})
     needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100

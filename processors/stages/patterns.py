@@ -40,6 +40,7 @@ class Patterns(Stage):
 
     name = "patterns"
     source = MEMORY
+    awaits = frozenset({"dedup"})
     needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100

@@ -67,6 +67,7 @@ class Tensions(Stage):
 
     name = "tensions"
     source = MEMORY
+    awaits = frozenset({"embed"})
     needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
     batch_size = 64

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 
 from storage.search.allowed import ENDED_BY, Allowed, AllowedLabels
-from storage.search.fusion import WEIGHTS, K, fuse, ordered
+from storage.search.fusion import WEIGHTS, K, fuse, imputed_order, ordered
 from storage.search.grown import TableCounts
 from storage.search.held import HeldIndexes
 from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
@@ -109,6 +109,11 @@ class SearchIndexes(HeldIndexes):
         index = self._index_of(space)
         return {} if index is None else index.vectors(labels)
 
+    def embedded(self, labels: Sequence[int], *, space: str | None = None) -> set[int]:
+        """Those of a few labels that have a vector in `space`."""
+        index, asked = self._index_of(space), np.array(labels, np.int64)
+        return set() if index is None else set(asked[index.places(asked) != ABSENT].tolist())
+
     def _index_of(self, space: str | None) -> VectorIndex | None:
         """The index in which a vector of this space (None: the one that answers) may be looked for."""
         if space is None:
@@ -202,9 +207,10 @@ class SearchIndexes(HeldIndexes):
     ) -> SearchResult:
         """Hybrid search: filter first, then every side.
 
-        `vector` and `tokens` are those of `text`; without a vector the search is by keywords and graph only. With tokens
-        the result is ranked as `ranking` says; without them, or with `weights` (of the sides vector, keyword and graph),
-        by reciprocal-rank fusion (talos 3.6). `space` is the one that both are of, when the live one may have changed
+        `vector` and `tokens` are those of `text`; without a vector the search is by words, dates and graph only. With tokens,
+        or where nothing is embedded, the result is ranked as `ranking` says; else, or with `weights` (of the sides vector,
+        keyword and graph), by reciprocal-rank fusion (talos 3.6). What is not embedded yet stands among what is where its
+        words put it. `space` is the one that both are of, when the live one may have changed
         since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`:
         below it the vector side finds nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts. `heard`:
         what `listen` gave for this text and filter.
@@ -212,12 +218,10 @@ class SearchIndexes(HeldIndexes):
         size = pool or max(3 * limit, MIN_POOL)
         with self.searching():
             is_live = space is None or (self.model is not None and space == self.model.space)
-            is_ranked = is_live and tokens is not None and vector is not None and weights is None and bool(self.late.tokens)
             allowed = self.allowed(cursor, filter)
-            near: Matches = []
-            fits: dict[int, int] = {}
-            if vector is not None:
-                near, fits = self.vector_side(vector, size, allowed, space)
+            near, fits = ([], {}) if vector is None else self.vector_side(vector, size, allowed, space)
+            is_ranked = weights is None and (not near or (is_live and tokens is not None and bool(self.late.tokens)))
+            if near:
                 floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
                 near = [match for match in near if match[1] >= floor]
             depth = KEYWORD_DEPTH if is_ranked else size
@@ -228,7 +232,7 @@ class SearchIndexes(HeldIndexes):
             asked = Asked(cursor, text, vector, tokens, filter, allowed, size, fits | spoken)
             if is_ranked:
                 return self._answer(asked, ranked(self, asked, near, said, sessions), limit)
-            return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights)
+            return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights, space)
 
     def vector_side(self, vector: np.ndarray, k: int, allowed: Allowed | None, space: str | None = None) -> tuple[Matches, dict[int, int]]:
         """The vector side: the k nearest documents, by their best passages; and document -> label of what fitted best."""
@@ -287,18 +291,23 @@ class SearchIndexes(HeldIndexes):
         held = self._index_of_keywords().holders(text, filter.namespace, k, allowed)
         return {term: {passages.owner(label) for label in labels} for term, labels in held.items()}
 
-    def _fused(self, asked: Asked, near: Matches, said: Scores, limit: int, weights: Mapping[str, float]) -> SearchResult:
+    def _fused(
+        self, asked: Asked, near: Matches, said: Scores, limit: int, weights: Mapping[str, float], space: str | None
+    ) -> SearchResult:
         """Reciprocal-rank fusion of the sides vector, keyword and graph."""
         sides = found_by(asked, near, said)
         sides["graph"] = self._dated(asked, self.graph_side(asked, sides))[: asked.size]
-        scores = fuse({side: [label for label, _ in matches] for side, matches in sides.items()}, weights)
+        ranks = {side: [label for label, _ in matches] for side, matches in sides.items()}
+        if near:
+            ranks["vector"] = imputed_order(ranks["vector"], ranks["keyword"], self.embedded(ranks["keyword"], space=space))
+        scores = fuse(ranks, weights)
         labels = np.fromiter(scores, np.int64, len(scores))
         order = np.argsort(labels)
         labels, values = labels[order], np.fromiter(scores.values(), np.float64, len(scores))[order]
         parts = {side: np.full(len(labels), np.nan) for side in sides}
-        for side, matches in sides.items():
-            places = places_in(labels, np.array([label for label, _ in matches], np.int64))
-            parts[side][places] = (K + 1) * weights.get(side, 0.0) / (K + 1 + np.arange(len(matches)))
+        for side, order_of in ranks.items():
+            places = places_in(labels, np.array(order_of, np.int64))
+            parts[side][places] = (K + 1) * weights.get(side, 0.0) / (K + 1 + np.arange(len(order_of)))
         return self._answer(asked, Scored(labels, values, parts, sides), limit)
 
     def ceiling(self, text: str) -> float:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 
 K = 60
@@ -19,6 +19,22 @@ def fuse(sides: Mapping[str, Sequence[int]], weights: Mapping[str, float] = WEIG
         for rank, label in enumerate(labels, start=1):
             scores[label] = scores.get(label, 0.0) + (K + 1) * weights.get(side, 0.0) / (K + rank)
     return scores
+
+
+def imputed_order(near: Sequence[int], said: Sequence[int], embedded: Container[int]) -> list[int]:
+    """The labels of the vector side and, among them, what is said but not embedded yet: each behind as many embedded ones as by words.
+
+    Both sides best first. What words put behind more than the vector side has found is left out.
+    """
+    places = [(place, True, label) for place, label in enumerate(near)]
+    ahead = 0
+    for label in said:
+        if label in embedded:
+            ahead += 1
+        elif ahead <= len(near):
+            places.append((ahead, False, label))
+    places.sort(key=lambda entry: entry[:2])  # stable: of the same place in the order of the words
+    return [label for _, _, label in places]
 
 
 def ordered(scores: Mapping[int, float], described: Mapping[int, tuple[datetime, str]]) -> list[int]:

@@ -40,29 +40,27 @@ class Scored:
 
 
 def ranked(engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, sessions: int) -> Scored:
-    """The candidates of every side and their neighbours in their sessions."""
-    assert asked.tokens is not None and asked.vector is not None
+    """The candidates of every side and their neighbours in their sessions. Without a vector they are ranked by words and dates."""
     late = engine.late
-    assert late.tokens is not None
     sides: Sides = found_by(asked, near, said[: asked.size])
     seeds = seeds_of(sides)
     sides["graph"] = engine.graph_side(asked, sides)[: asked.size]
     dates = named_dates(asked.text)
     labels = _candidates(engine, asked, near, said, [label for label, _ in sides["graph"]], _nearest_at(engine, asked, dates), sessions)
-    weights = late.tokens.weights(asked.tokens)
-    matches = late.matches(asked.tokens, weights, labels)
     evidence = Evidence(
         len(labels),
-        rows=matches.rows,
-        is_read=matches.is_read,
-        weights=weights,
         keyword=_placed(labels, said, 0.0) / (engine.ceiling(asked.text) or 1.0),
-        vector=_cosines(engine, asked.vector, labels),
-        background=background(engine.cosines, asked.vector, asked.allowed.labels),
-        lengths=matches.lengths,
         near=_among(labels, late.timelines.around(labels.tolist())),
         asking=late.asking.shares(labels),
     )
+    if asked.vector is not None:
+        evidence.vector = _cosines(engine, asked.vector, labels)
+        evidence.background = background(engine.cosines, asked.vector, asked.allowed.labels)
+    if asked.tokens is not None and late.tokens is not None:
+        evidence.weights = late.tokens.weights(asked.tokens)
+        matches = late.matches(asked.tokens, evidence.weights, labels)
+        evidence.rows, evidence.is_read, evidence.lengths = matches.rows, matches.is_read, matches.lengths
+        asked.fits.update(zip(labels[matches.is_read].tolist(), matches.fits[matches.is_read].tolist(), strict=True))
     if sides["graph"]:
         parents = places_in(labels, np.array(seeds, np.int64))
         places = _placed(labels, sides["graph"], ABSENT).astype(np.int64)
@@ -71,10 +69,9 @@ def ranked(engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, ses
         moments = read_dates(asked.cursor, labels.tolist())
         evidence.dates = np.array([nearness(dates, moments[label][0].date()) if label in moments else 0.0 for label in labels.tolist()])
         sides["date"] = _best_first(labels, evidence.dates, evidence.dates > 0)
-    asked.fits.update(zip(labels[matches.is_read].tolist(), matches.fits[matches.is_read].tolist(), strict=True))
     lates = late_scores(evidence)
     parts = score_parts(evidence, lates)
-    sides["late"] = _best_first(labels, lates, matches.is_read)
+    sides["late"] = _best_first(labels, lates, evidence.is_read)
     return Scored(labels, totals(parts), parts, sides)
 
 
@@ -116,8 +113,9 @@ def _best_first(labels: np.ndarray, scores: np.ndarray, chosen: np.ndarray) -> l
 
 def _nearest_at(engine: SearchIndexes, asked: Asked, dates: Sequence[NamedDate]) -> list[int]:
     """Of what was recorded at a date with its year, the nearest."""
-    assert asked.vector is not None
     found: list[int] = []
+    if asked.vector is None:
+        return found
     for first, last in filter(None, (named.bounds() for named in dates)):
         start, end = max(first, asked.filter.created_from or first), min(last, asked.filter.created_before or last)
         if start < end:

@@ -4,7 +4,7 @@
     then lifted to half of a related record's score
 
 late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1
-keyword  BM25 as a share of the most that the query can score; also 0.8 and 0.6 of the neighbours'
+keyword  BM25 as a share of the most that the query can score, and 0.6 or 0.45 of the best neighbour's, one or two turns away
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
          long text is the mean of its whole vector's and its best passage's
 brevity  √min(1, content tokens / 45) for what has neighbours: the vector of a few words of a conversation is near to
@@ -16,6 +16,8 @@ trust    how often its share the vector counts: 1 where the words are there, 2 w
          share: what it is near to above that says little. At 0.1 the texts are of many matters, and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`)
+imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind as many
+         embedded records as by these alone. Where no record is embedded, words and dates alone rank
 
 Absolute numbers, not ranks: a side that has found nothing adds nothing. Only the vector's are relative to the corpus,
 since the cosines of one lie close together, and those of another far apart. docs/adr/0008 has what each part brings.
@@ -33,7 +35,7 @@ from storage.search.timeline import Neighbours
 SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
 WHOLE = 2.0
 TOKEN_DECAY = (1.0, 0.85, 0.75)
-KEYWORD_DECAY = (1.0, 0.8, 0.6)
+KEYWORD_LENT = (0.0, 0.6, 0.45)
 FULL_LENGTH = 45
 WORDS_FROM, WORDS_FULL = 0.35, 0.5
 CROWDED, APART = 0.2, 0.1
@@ -119,11 +121,11 @@ def vector_trust(evidence: Evidence, words: float) -> float:
 
 
 def keyword_scores(evidence: Evidence) -> np.ndarray:
+    """(n,) each record's own keywords, and a share of those of its best neighbour; at most 1."""
     rows, others, far = evidence.near
-    found = evidence.keyword.copy()
-    np.maximum.at(found, rows, np.where(far > 0, np.array(KEYWORD_DECAY)[far], 0.0) * evidence.keyword[others])
-    np.clip(found, 0.0, 1.0, out=found)
-    return found
+    lent = np.zeros(evidence.count)
+    np.maximum.at(lent, rows, np.array(KEYWORD_LENT)[far] * evidence.keyword[others])
+    return np.minimum(evidence.keyword + lent, 1.0)
 
 
 def deviations(evidence: Evidence) -> np.ndarray:
@@ -145,8 +147,8 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     `asking` takes away, every other part adds.
     """
     words, short = words_found(evidence), brevity(evidence)
-    # without token vectors (not embedded yet, or by an embedder that gives none) the whole text's vector stands for
-    # them, and words count in full: nothing else can tell
+    is_embedded = ~(np.isnan(late) & np.isnan(evidence.vector))
+    # without token vectors the whole text's vector stands for them, and words count in full: nothing else can tell
     instead = short * np.maximum(np.nan_to_num(evidence.vector), 0.0)
     keyword_share = SHARES["keyword"] * np.where(evidence.is_read, words, 1.0)
     vector_share = SHARES["vector"] * vector_trust(evidence, words)
@@ -156,11 +158,35 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
         "vector": vector_share * (short * deviations(evidence)) / WHOLE,
         "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
     }
-    parts["asking"] = np.where(evidence.asking > 0, -ASKING_SHARE * evidence.asking * totals(parts), np.nan)
+    parts["asking"] = np.where(is_embedded & (evidence.asking > 0), -ASKING_SHARE * evidence.asking * totals(parts), np.nan)
+    said = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + np.nan_to_num(parts["date"])
+    parts["imputed"] = np.where(is_embedded, np.nan, imputed_scores(said, totals(parts), is_embedded) - said)
     before = totals(parts)
     is_related = (evidence.parents >= 0) & (evidence.parents != np.arange(evidence.count))
     parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)
     return parts
+
+
+def imputed_scores(said: np.ndarray, scores: np.ndarray, is_embedded: np.ndarray) -> np.ndarray:
+    """(n,) scores, those of texts without vectors by their places: behind as many texts with vectors as by words alone.
+
+    `said`: (n,) what words alone say of each. The nearer the last vector comes, the fewer places words decide.
+    """
+    found = np.where(is_embedded, scores, said)
+    waiting = np.flatnonzero(~is_embedded & (said > 0))
+    best = np.sort(scores[is_embedded])[::-1]
+    if not len(waiting) or not len(best):
+        return found
+    waiting = waiting[np.argsort(-said[waiting], kind="stable")]
+    own = said[waiting]
+    ahead = len(best) - np.searchsorted(np.sort(said[is_embedded]), own, side="right")
+    above, below = best[ahead - 1], np.append(best, 0.0)[ahead]
+    # those between the same two share the distance out
+    first, last = np.searchsorted(ahead, ahead, side="left"), np.searchsorted(ahead, ahead, side="right")
+    places = np.searchsorted(-own, -own, side="right") - first
+    between = below + (above - below) * (1 - places / (last - first + 1))
+    found[waiting] = np.maximum(own, np.where(ahead == 0, best[0] + own, between))
+    return found
 
 
 def totals(parts: Parts) -> np.ndarray:

@@ -1,6 +1,6 @@
 """A sealed directory: index files and a manifest that proves they are whole. Anything else reads as absent.
 
-    write each file under a new name, fsync → manifest.json (tmp, fsync, rename) → delete what it does not name
+    write each file under a new name, fsync → manifest.json (atomically) → delete what it does not name
 
 The rename is the only moment at which the directory changes meaning; a crash before it leaves the old content valid.
 """
@@ -8,7 +8,6 @@ The rename is the only moment at which the directory changes meaning; a crash be
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Any
 
 import orjson
 
+from storage.atomic_file import atomic_file
 from streams.failpoints import hit
+from streams.files import sync
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -43,15 +44,12 @@ def seal(directory: Path, writers: Mapping[str, Callable[[Path], None]], facts: 
         path.unlink(missing_ok=True)
         write(path)
         hit("mid_index_save")
-        _sync(path)
+        sync(path)
         entries[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
     body = orjson.dumps({"format": FORMAT, "generation": generation, "facts": dict(facts), "files": entries}, option=orjson.OPT_SORT_KEYS)
-    temporary = directory / f"{MANIFEST}.tmp"
-    temporary.write_bytes(orjson.dumps({"sha256": hashlib.sha256(body).hexdigest(), "body": body.decode()}))
-    _sync(temporary)
-    temporary.replace(directory / MANIFEST)
+    with atomic_file(directory / MANIFEST) as manifest:
+        manifest.write(orjson.dumps({"sha256": hashlib.sha256(body).hexdigest(), "body": body.decode()}))
     hit("after_rename")
-    _sync(directory)
     _delete_others(directory, {entry["file"] for entry in entries.values()} | {MANIFEST})
 
 
@@ -105,11 +103,3 @@ def _delete_others(directory: Path, kept: set[str]) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,10 +6,11 @@ DuckDB never overwrites a block that the current header reaches, so a copy is wh
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
+
+from storage.atomic_file import atomic_file
 
 HEADER_BYTES = 3 * 4096
 CHANGED = 3
@@ -18,24 +19,21 @@ CHANGED = 3
 
 def copy(source: Path, target: Path) -> bool:
     """Publish a copy under `target`, complete or not at all. False when the source changed meanwhile."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with source.open("rb") as reader, partial.open("wb") as writer:
+        with source.open("rb") as reader, atomic_file(target) as writer:
             before = reader.read(HEADER_BYTES)
             reader.seek(0)
             shutil.copyfileobj(reader, writer, 1 << 20)
             reader.seek(0)
             if reader.read(HEADER_BYTES) != before:
-                return False
-            writer.flush()
-            os.fsync(writer.fileno())
-        partial.rename(target)
-    finally:
-        partial.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+                raise _Changed
+    except _Changed:
+        return False
     return True
+
+
+class _Changed(Exception):
+    """The source did not stand still."""
 
 
 if __name__ == "__main__":

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from pathlib import Path
 
 import duckdb
 
 from storage.disk import is_full
 from streams.errors import Refused
+from streams.files import sync
 
 
 def export_parquet(cursor: duckdb.DuckDBPyConnection, directory: Path) -> dict[str, int]:
     """Write `<table>.parquet` (zstd) for each table and view, all of one moment. Returns rows by name.
 
-    A file appears whole or not at all; one of an earlier export is replaced. Raises Refused when the directory is a file,
+    A file appears whole or not at all, for its owner alone; one of an earlier export is replaced. Raises Refused when the directory is a file,
     or takes no file.
     """
     if directory.is_file():
         raise Refused(f"{directory.name} is a file: name a directory to export into.")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        cursor.execute("BEGIN TRANSACTION READ ONLY")
-        try:
-            return {name: _export(cursor, name, directory) for name in public_tables(cursor)}
-        finally:
-            cursor.execute("ROLLBACK")
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".export-", dir=directory) as partial:  # nobody else can lay a link in it
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                return {name: _export(cursor, name, Path(partial), directory) for name in public_tables(cursor)}
+            finally:
+                cursor.execute("ROLLBACK")
     except (OSError, duckdb.IOException) as error:
         reason = "the disk is full" if is_full(error) else getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise Refused(
@@ -42,14 +44,11 @@ def public_tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _export(cursor: duckdb.DuckDBPyConnection, name: str, directory: Path) -> int:
-    partial = directory / f".{name}.parquet.{os.getpid()}.tmp"
-    quoted = str(partial).replace("'", "''")
-    try:
-        (rows,) = cursor.execute(f"COPY (FROM \"{name}\") TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)").fetchall()[0]
-        with partial.open("rb") as handle:
-            os.fsync(handle.fileno())
-        partial.rename(directory / f"{name}.parquet")
-    finally:
-        partial.unlink(missing_ok=True)
+def _export(cursor: duckdb.DuckDBPyConnection, name: str, partial: Path, directory: Path) -> int:
+    file = partial / f"{name}.parquet"
+    quoted = str(file).replace("'", "''")
+    (rows,) = cursor.execute(f"COPY (FROM \"{name}\") TO '{quoted}' (FORMAT parquet, COMPRESSION zstd)").fetchall()[0]
+    file.chmod(0o600)
+    sync(file)
+    file.replace(directory / file.name)
     return int(rows)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import duckdb
 
+from storage.atomic_file import remove_left_overs
 from storage.database import Database
 from storage.sql.copy_file import CHANGED
 from storage.sql.run import child_command
@@ -51,8 +52,7 @@ class Snapshots:
             if found is not None and found.age_s <= max_age_s:
                 return found
             self._target.parent.mkdir(mode=0o700, exist_ok=True)
-            for left_over in self._target.parent.glob(f".{FILE_NAME}.*.tmp"):
-                left_over.unlink(missing_ok=True)
+            remove_left_overs(self._target.parent)
             self._publish(self._target)
             return Snapshot(self._target, 0.0)
 
@@ -68,7 +68,7 @@ class Snapshots:
         if not file.parent.is_dir():
             raise Refused(f"The folder for {file.name} does not exist.")
         with self._one_at_a_time:
-            self._publish(file.resolve())
+            self._publish(file.parent.resolve() / file.name)  # not through a link that somebody laid there
         return file.stat().st_size
 
     def discard(self) -> None:

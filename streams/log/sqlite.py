@@ -22,6 +22,7 @@ from pathlib import Path
 import orjson
 
 from streams.errors import LogUnavailable, SettingsError
+from streams.files import make_directory
 from streams.log.base import Headers, Log, LogReader, Outgoing, Record
 from streams.log.newest import Newest
 from streams.partitioning import partition_for
@@ -70,7 +71,7 @@ class SqliteLog(Log):
         if self._writer is not None:
             return
         try:
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            make_directory(Path(self.path).parent)
             connection = self._connect()
             connection.executescript(SCHEMA)
             self._reader = self._connect()

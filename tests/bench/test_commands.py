@@ -110,6 +110,19 @@ def test_start_tells_warm_and_cold_and_what_the_node_weighs() -> None:
 
 
 @pytest.mark.process
+def test_fairness_tells_what_calm_clients_wait_alone_and_beside_a_flood() -> None:
+    figures = run("fairness", "--floods", "ping,garbage", "--seconds", "1.6", "--embedder", "hashing")
+    for flood in ("ping", "garbage"):
+        assert figures[f"{flood}_unrefused"] == {"value": 1.0, "unit": "", "target": "≥ 1", "met": True, "bare": False}
+        for tool in ("journal_write", "journal_query"):
+            alone, beside = (figures[f"{flood}_{tool}_{when}_p95_ms"]["value"] for when in ("alone", "beside"))
+            assert figures[f"{flood}_{tool}_p95_ratio"]["value"] == pytest.approx(beside / alone, rel=0.01)
+            assert figures[f"{flood}_{tool}_p95_ratio"]["target"] == "≤ 1.5"
+    result = CliRunner().invoke(cli, ["bench", "fairness", "--floods", "rain"])
+    assert result.exit_code == 1 and "ping" in result.output
+
+
+@pytest.mark.process
 def test_a_table_is_printed_for_people() -> None:
     result = CliRunner().invoke(cli, ["bench", "search", "--sizes", "50", "--n", "2", "--embedder", "hashing"])
     assert result.exit_code == 0, result.output

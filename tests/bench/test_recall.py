@@ -79,3 +79,14 @@ def test_a_run_reports_every_way_of_searching_by_kind_of_question(tmp_path: Path
     assert figures["bm25_turn_all_r10"].value == 50.0
     assert figures["questions"].value == 1
     assert figures["query_p95_ms"].target is not None
+
+
+@pytest.mark.parametrize(("embedded", "vectors"), [(0.0, 0), (0.5, 1), (1.0, 3)])
+def test_recall_can_be_measured_while_texts_have_no_vectors_yet(tmp_path: Path, embedded: float, vectors: int) -> None:
+    (tmp_path / "locomo.json").write_bytes(orjson.dumps([LOCOMO]))
+    embedder = HashingEmbedder()
+    asked: list[str] = []
+    embedder.encode = lambda texts: (asked.extend(texts), HashingEmbedder().encode(texts))[1]  # type: ignore[method-assign]
+    report = measure_recall(str(tmp_path), embedder, "hashing", embedded=embedded)
+    assert len([text for text in asked if text != "What bends?"]) == vectors
+    assert report.figures["thalweg_turn_all_r10"].value >= report.figures["bm25_turn_all_r10"].value == 50.0

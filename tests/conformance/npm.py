@@ -15,12 +15,13 @@ INSTALL_S = 900
 def installed(*packages: str) -> Path:
     """The `node_modules` that holds these packages (`name@version`).
 
-    Without npm the test is skipped with that sentence; with THALWEG_REQUIRE_CONFORMANCE=1 it fails. No package's own
+    Without npm the test is skipped with that sentence; with THALWEG_REQUIRE_CONFORMANCE=1 or THALWEG_REQUIRE_KAFKA=1 it fails. No package's own
     install script runs.
     """
     if shutil.which("npm") is None:
         reason = f"{packages[-1]} comes from npm, which is not installed."
-        pytest.fail(reason) if os.environ.get("THALWEG_REQUIRE_CONFORMANCE") == "1" else pytest.skip(reason)
+        required = {os.environ.get("THALWEG_REQUIRE_CONFORMANCE"), os.environ.get("THALWEG_REQUIRE_KAFKA")}
+        pytest.fail(reason) if "1" in required else pytest.skip(reason)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "thalweg" / "npm"
     home = cache / "+".join(package.replace("/", "-") for package in packages)
     if not home.is_dir():

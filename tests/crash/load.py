@@ -1,49 +1,35 @@
-"""Callers that keep writing while the node is killed under them, and know what they were told."""
+"""Callers, a producer, a Collector and imports that keep writing while the node is killed under them, and know what they were told."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
+from mcp_ingress.toolsets.cognitive_memory.answers import FAILED, STORE
 from tests.crash.invariants import Ledger
-from tests.node_process import Client
+from tests.crash.sources import Sources
+from tests.crash.writes import WRITES, Known, arguments_of
+from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
 
-THINGS = ["the cache", "a reader", "the parser", "our schema", "that index", "the queue"]
-FAULTS = ["is stale", "blocks on the writer", "loses its place", "needs a retry", "drifts", "is slow"]
-LOST = ("ALREADY_SUPERSEDED", "TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
-"""What a caller is told who was not the first, or who has heard of a tension before the node that was started again has."""
 AGAIN = ("timeout", "rate_limited")
 """What a node answers that did not come to it: call again, says the door."""
 GIVE_UP_S = 300.0
 
 
-class Beliefs:
-    """What all callers know of beliefs and tensions: each may be superseded or resolved by several of them at once."""
-
-    def __init__(self) -> None:
-        self.held: list[str] = []
-        self.tensions: list[str] = []
-
-    def learn(self, answer: dict[str, Any]) -> None:
-        belief = answer.get("new_belief") or answer.get("belief")
-        if belief is not None:
-            self.held = [*self.held[-20:], belief["id"]]
-        self.tensions = [*self.tensions[-20:], *(tension["id"] for tension in answer.get("tensions_detected", ()))]
-
-
 class Caller(threading.Thread):
     """Writes one thing after another. A call that fails is sent again with the same request id until it is answered (R4)."""
 
-    def __init__(self, home: Path, number: int, seed: int, ledger: Ledger, beliefs: Beliefs, stop: threading.Event) -> None:
+    def __init__(self, node: NodeProcess, number: int, seed: int, ledger: Ledger, known: Known, stop: threading.Event) -> None:
         super().__init__(name=f"caller-{number}", daemon=True)
-        self._home, self._number, self._ledger, self._beliefs, self._stop_asked = home, number, ledger, beliefs, stop
+        self._home, self._number, self._ledger, self._known, self._stop_asked = node.home, number, ledger, known, stop
         self._random = random.Random(seed * 1000 + number)
         self._client: Client | None = None
-        self._session_id: str | None = None
+        self.tools: set[str] = set()
+        """Those that were answered ok."""
         self.resent = 0
 
     def run(self) -> None:
@@ -53,19 +39,29 @@ class Caller(threading.Thread):
             count += 1
 
     def _write(self, request_id: str) -> None:
-        tool, arguments, path = self._request()
-        self._ledger.unknown.add(request_id)
+        tool, arguments = self._request()
+        self._ledger.ask(request_id)
         deadline = time.monotonic() + GIVE_UP_S
         while time.monotonic() < deadline:
             answer = self._answer(tool, arguments, request_id)
             if answer is not None and _is_decided(tool, answer):
-                self._take(request_id, answer, path)
+                self._take(request_id, tool, answer)
                 return
             self.resent += 1
             if self._stop_asked.is_set():
                 return
             time.sleep(0.05)
         raise AssertionError(f"{request_id} was not answered within {GIVE_UP_S} s")
+
+    def _request(self) -> tuple[str, dict[str, Any]]:
+        """A tool that has something to work on, rather one that this caller has not called yet."""
+        while True:
+            names = [name for name in WRITES if name not in self.tools] if self._random.random() < 0.3 else []
+            names = names or list(WRITES)
+            [tool] = self._random.choices(names, [WRITES[name].weight for name in names])
+            arguments = arguments_of(tool, self._known, self._random)
+            if arguments is not None:
+                return tool, arguments
 
     def _answer(self, tool: str, arguments: dict[str, Any], request_id: str) -> dict[str, Any] | None:
         """What the node says; None when it is gone, or goes meanwhile."""
@@ -77,46 +73,25 @@ class Caller(threading.Thread):
             self._client = None
             return None
 
-    def _take(self, request_id: str, answer: dict[str, Any], path: str) -> None:
-        """Note what was answered: the id that stands at this path."""
-        if not answer["success"]:
-            assert answer.get("error_code") in LOST, answer
-            self._ledger.refused.add(request_id)
+    def _take(self, request_id: str, tool: str, answer: dict[str, Any]) -> None:
+        """Note what was answered: the id that stands where this tool's answer has it."""
+        write = WRITES[tool]
+        if not _is_ok(answer):
+            assert answer.get("error_code") in write.refusals, (tool, answer)
+            self._ledger.refuse(request_id)
             return
-        found: Any = answer
-        for name in path.split("."):
-            found = found[name]
-        self._ledger.answered[request_id] = found
-        self._session_id = answer.get("session_id", self._session_id)
-        self._beliefs.learn(answer)
+        identity: Any = answer
+        for name in write.id_at.split("."):
+            identity = identity[name]
+        self._ledger.answer(request_id, identity, write.rows)
+        self.tools.add(tool)
+        if write.learns:
+            self._known.learn(write.learns, identity)
+        self._known.learn("tension", *(tension["id"] for tension in answer.get("tensions_detected") or ()))
 
-    def _request(self) -> tuple[str, dict[str, Any], str]:
-        text = f"{self._random.choice(THINGS)} {self._random.choice(FAULTS)} in case {self._random.randrange(200)}"
-        chance = self._random.random()
-        if chance < 0.2:
-            return "friction_log", {"description": text, "category": "tooling"}, "friction_id"
-        if chance < 0.5:
-            return "journal_write", {"content": f"I realized that {text}.", "category": "insight"}, "entry_id"
-        return self._valence(self._random.random())
 
-    def _valence(self, chance: float) -> tuple[str, dict[str, Any], str]:
-        if self._session_id is None:
-            return "session_start", {"platform": "api"}, "session_id"
-        thing, case = self._random.choice(THINGS), self._random.randrange(20)
-        if chance < 0.3:
-            said = {"session_id": self._session_id, "role": "user", "content": f"{thing} in case {case}"}
-            return "exchange_add", said, "exchange_id"
-        if chance < 0.5 and self._beliefs.held:
-            old = self._random.choice(self._beliefs.held)
-            return "belief_supersede", {"old_belief_id": old, "new_content": f"{thing} is at {case}", "reason": "load"}, "new_belief.id"
-        if chance < 0.6 and self._beliefs.tensions:
-            ended = {"tension_id": self._random.choice(self._beliefs.tensions), "resolution": "load", "action": "supersede_a"}
-            return "tension_resolve", ended, "tension_id"
-        if chance < 0.7:
-            content = f"{thing} was looked at in case {case}"
-            return "insight_extract", {"session_id": self._session_id, "content": content}, "insight_id"
-        stated = {"content": f"{thing} is {self._random.choice(('on', 'not on'))}", "source_ref": f"s{case}", "entities": [{"name": thing}]}
-        return "belief_create", stated, "belief.id"
+def _is_ok(answer: dict[str, Any]) -> bool:
+    return bool(answer.get("success", "error" not in answer))
 
 
 def _is_decided(tool: str, answer: dict[str, Any]) -> bool:
@@ -126,40 +101,64 @@ def _is_decided(tool: str, answer: dict[str, Any]) -> bool:
     """
     if answer.get("pending"):
         return tool == "friction_log"
-    return answer["success"] or not (answer.get("degraded") or answer.get("error_code") in AGAIN)
+    is_away = answer.get("degraded") or answer.get("error_code") in AGAIN or answer.get("error") in (STORE, FAILED)
+    return _is_ok(answer) or not is_away
 
 
 class Load:
-    """Several callers at once; a context manager that joins them and passes on what they died of."""
+    """All of them at once; a context manager that joins them and passes on what they died of."""
 
-    def __init__(self, home: Path, callers: int, seed: int) -> None:
+    def __init__(self, node: NodeProcess, callers: int, seed: int) -> None:
         self.ledger = Ledger()
         self._stop = threading.Event()
-        beliefs = Beliefs()
-        self._callers = [Caller(home, number, seed, self.ledger, beliefs, self._stop) for number in range(callers)]
+        known = Known()
+        self.sources = Sources(node, seed, self.ledger, self._stop)
+        self._callers = [Caller(node, number, seed, self.ledger, known, self._stop) for number in range(callers)]
         self._errors: list[BaseException] = []
+
+    @property
+    def _threads(self) -> list[threading.Thread]:
+        return [self.sources, *self._callers]
 
     def __enter__(self) -> Load:
         self._hook, threading.excepthook = threading.excepthook, lambda args: self._errors.append(args.exc_value or RuntimeError())
+        self.sources.start()
+        self._wait_until(self.sources.ready.is_set, "the sources are ready", PATIENCE_S)
         for caller in self._callers:
             caller.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
-        for caller in self._callers:
-            caller.join(2 * PATIENCE_S)
+        for thread in self._threads:
+            thread.join(2 * PATIENCE_S)
         threading.excepthook = self._hook
-        assert exc[0] is not None or not any(caller.is_alive() for caller in self._callers), "a caller still waits for its answer"
+        assert exc[0] is not None or not any(thread.is_alive() for thread in self._threads), "somebody still waits for an answer"
         if self._errors and exc[0] is None:
             raise self._errors[0]
 
+    def wait(self, seconds: float) -> None:
+        """Let it go on for that long."""
+        self._stop.wait(seconds)
+
     def wait_for(self, count: int, timeout_s: float = 2 * PATIENCE_S) -> None:
-        """Until so many calls more were answered."""
+        """Until this many calls more were answered."""
         target = len(self.ledger.answered) + count
+        self._wait_until(lambda: len(self.ledger.answered) >= target, f"{count} more calls are answered", timeout_s)
+
+    def wait_for_all(self, timeout_s: float = 5 * PATIENCE_S) -> None:
+        """Until every tool that writes was answered ok, and every source has written."""
+
+        def lacking() -> set[str]:
+            answered = set().union(*(caller.tools for caller in self._callers))
+            return (WRITES.keys() - answered) | {name for name, times in self.sources.counts.items() if not times}
+
+        self._wait_until(lambda: not lacking(), lambda: f"{lacking()} was done", timeout_s)
+
+    def _wait_until(self, holds: Callable[[], bool], what: str | Callable[[], str], timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
-        while len(self.ledger.answered) < target:
+        while not holds():
             if self._errors:
                 raise self._errors[0]
-            assert time.monotonic() < deadline, f"{len(self.ledger.answered)} of {target} calls answered in {timeout_s} s"
+            assert time.monotonic() < deadline, f"in {timeout_s} s not: {what if isinstance(what, str) else what()}"
             time.sleep(0.01)

@@ -62,7 +62,7 @@ class FrailNode(Node):
 async def node(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FrailNode]:
     monkeypatch.setattr(guarded, "LIMIT_S", LIMIT_S)
     monkeypatch.setattr(guarded.guarded, "__defaults__", (LIMIT_S,))
-    node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2))
+    node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2, behind_s=0.1))
     node.frail = Frail(request.param)
     await node.start()
     yield node
@@ -99,7 +99,6 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
 @pytest.mark.parametrize("node", ["raises"], indirect=True)
 async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(node: FrailNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("processors.stages.stage.LONGEST_DELAY_S", 0.2)
-    monkeypatch.setattr("thalweg.health.BEHIND_S", 0.1)
     for number in range(2 * CONSECUTIVE_FAILURES):
         written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
     token = Freshness.from_json(written["freshness"])

@@ -84,13 +84,12 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
 def write(client: Client, ledger: Ledger, number: int) -> dict[str, object]:
     """One entry; what was accepted, spooled too, is in the ledger."""
     request_id = f"r-{number}"
-    ledger.unknown.add(request_id)
+    ledger.ask(request_id)
     answer = client.call("journal_write", {"content": f"I realized that case {number} is real.", "category": "insight"}, request_id)
     if answer["success"] or answer.get("spooled"):
-        ledger.answered[request_id] = str(answer["entry_id"])
+        ledger.answer(request_id, answer["entry_id"], "SELECT entry_id FROM talos_journal")
     elif answer["error_code"] != "timeout":  # what came too late may be on the log
-        ledger.unknown.discard(request_id)
-        ledger.refused.add(request_id)
+        ledger.refuse(request_id)
     return answer
 
 

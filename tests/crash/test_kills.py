@@ -9,63 +9,92 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from streams.failpoints import NAMES
-from tests.crash.invariants import check_all, contents, indexes_at_rest_hold_the_rows, rebuild_equals_live
+from tests.crash.commits import committed_is_published, read_commits
+from tests.crash.invariants import check_all, indexes_at_rest_hold_the_rows, live, rebuild_equals_live
 from tests.crash.load import Load
+from tests.crash.recovery import RECOVERED_S, recovery_s
 from tests.node_process import NodeProcess
+from tests.patience import Tries
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 KILLS = int(os.environ.get("THALWEG_KILLS", "20"))
 SEED = int(os.environ.get("THALWEG_SEED", "7"))
 RECURRING = [name for name in NAMES if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild")]
-"""Failpoints that every batch passes; the others lie in saving and rebuilding an index, in re-embedding and in giving partitions up."""
+"""Failpoints that batches pass; the others lie in saving and rebuilding an index, in re-embedding and in giving partitions up."""
+
+
+def soon(failpoint: str, nth: int) -> int:
+    """Which pass it is to be: of the few batches that bury something the third at most."""
+    return min(nth, 3) if failpoint == "after_bury" else nth
+
+
+def a_node(tmp_path: Path, broker_url: str | None) -> NodeProcess:
+    """One that also follows what an OpenTelemetry Collector writes."""
+    return NodeProcess(tmp_path / "home", broker_url, THALWEG_OTLP_TOPICS="1")
 
 
 def rebuilt(node: NodeProcess) -> None:
     """I8: stop, delete the store, replay the log, compare."""
     node.settle()
     with node.store() as store:
-        before = contents(store)
+        before = live(store)
     assert node.stop() == 0, node.log_tail()
     indexes_at_rest_hold_the_rows(node.home)
     done = subprocess.run([sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stderr.decode()
     node.start()
     node.settle()
-    rebuild_equals_live(node, before)
+    with node.store() as store:
+        rebuild_equals_live(before, store)
 
 
 def test_random_kills_under_load_lose_nothing_and_repeat_nothing(broker_url, tmp_path):
     chance = random.Random(SEED)
-    node = NodeProcess(tmp_path / "home", broker_url).start()
+    node = a_node(tmp_path, broker_url).start()
     schedule = [round(chance.uniform(0.0, 0.6), 3) for _ in range(KILLS)]
     print(f"seed {SEED}, kills after {schedule} s of load")
-    with Load(node.home, callers=3, seed=SEED) as load:
+    with Load(node, callers=3, seed=SEED) as load:
         for pause in schedule:
             load.wait_for(1)
-            load._stop.wait(pause)
+            load.wait(pause)
             node.kill()
+            committed_is_published(read_commits(node))
             node.start()
-        load.wait_for(20)
+        load.wait_for_all()
     counts = check_all(node, load.ledger)
-    print(f"{len(load.ledger.answered)} calls answered, rows {counts}")
+    print(f"{len(load.ledger.answered)} calls answered, {load.sources.counts}, rows {counts}")
     rebuilt(node)
+    node.stop()
+
+
+def test_what_lay_on_the_log_at_a_kill_is_processed_by_every_stage_15_seconds_later(broker_url, tmp_path):
+    node = a_node(tmp_path, broker_url).start()
+    tries = Tries(f"nothing that lay on the log at a kill lags {RECOVERED_S:g} s later")
+    with Load(node, callers=2, seed=15) as load:
+        while tries.are_needed:
+            load.wait_for(20)
+            took = recovery_s(node, node.kill, node.start)
+            tries.note(took < RECOVERED_S, f"{took:.1f} s")
+    check_all(node, load.ledger)
     node.stop()
 
 
 @pytest.mark.parametrize("nth", [1, 2, 17])
 @pytest.mark.parametrize("failpoint", RECURRING)
 def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, nth, broker_url, tmp_path):
-    node = NodeProcess(tmp_path / "home", broker_url)
+    node = a_node(tmp_path, broker_url)
     node.start()
     node.stop()
-    with Load(node.home, callers=2, seed=nth) as load:
-        node.launch(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill")
+    with Load(node, callers=2, seed=nth) as load:
+        node.launch(THALWEG_FAILPOINT=f"{failpoint}:{soon(failpoint, nth)}:kill")
         assert node.died() == -9, node.log_tail()
+        committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
     check_all(node, load.ledger)
@@ -74,10 +103,11 @@ def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, n
 
 @pytest.mark.parametrize("failpoint", RECURRING)
 def test_a_failure_at_each_failpoint_ends_the_node_with_a_sentence_and_loses_nothing(failpoint, broker_url, tmp_path):
-    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:17:raise")
-    with Load(node.home, callers=2, seed=17) as load:
+    node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{soon(failpoint, 17)}:raise")
+    with Load(node, callers=2, seed=17) as load:
         assert node.died() == 1, node.log_tail()
         assert node.log_tail().splitlines()[-1] == f"thalweg: the node stopped: FailpointReached: {failpoint}"
+        committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
     check_all(node, load.ledger)
@@ -85,12 +115,13 @@ def test_a_failure_at_each_failpoint_ends_the_node_with_a_sentence_and_loses_not
 
 
 def test_a_kill_while_partitions_are_given_up_loses_nothing(broker_url, tmp_path):
-    node = NodeProcess(tmp_path / "home", broker_url)
+    node = a_node(tmp_path, broker_url)
     node.start()
     node.stop()
-    with Load(node.home, callers=2, seed=4) as load:
+    with Load(node, callers=2, seed=4) as load:
         node.launch(THALWEG_FAILPOINT="in_revoke:1:kill")
         assert node.died() == -9, node.log_tail()
+        committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
     check_all(node, load.ledger)
@@ -104,9 +135,10 @@ SAVING = ["mid_index_save", "after_rename"]
 @pytest.mark.parametrize("failpoint", SAVING)
 def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebuilt_or_whole(failpoint, nth, broker_url, tmp_path):
     """A save is rare; here one follows another a second later, which is how often the node looks whether one is due."""
-    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill", THALWEG_INDEX_SAVE_S="0.1")
-    with Load(node.home, callers=2, seed=nth) as load:
+    node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill", THALWEG_INDEX_SAVE_S="0.1")
+    with Load(node, callers=2, seed=nth) as load:
         assert node.died() == -9, node.log_tail()
+        committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
     check_all(node, load.ledger)
@@ -115,8 +147,8 @@ def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebui
 
 @pytest.mark.parametrize("failpoint", SAVING)
 def test_a_kill_while_a_stopping_node_saves_its_indexes_leaves_an_index_that_is_rebuilt_or_whole(failpoint, broker_url, tmp_path):
-    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:1:kill")
-    with Load(node.home, callers=2, seed=3) as load:
+    node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:1:kill")
+    with Load(node, callers=2, seed=3) as load:
         load.wait_for(20)
     node.process.terminate()
     assert node.died() == -9, node.log_tail()
@@ -126,9 +158,10 @@ def test_a_kill_while_a_stopping_node_saves_its_indexes_leaves_an_index_that_is_
 
 
 def test_a_stage_that_raises_crashes_the_node_with_a_sentence_and_a_restart_goes_on(broker_url, tmp_path):
-    node = NodeProcess(tmp_path / "home", broker_url).start(THALWEG_FAILPOINT="after_ack:3:raise")
-    with Load(node.home, callers=1, seed=5) as load:
+    node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT="after_ack:3:raise")
+    with Load(node, callers=1, seed=5) as load:
         assert node.died() == 1
+        committed_is_published(read_commits(node))
         assert "the node stopped" in node.log_tail()
         node.start()
         load.wait_for(5)
@@ -137,8 +170,8 @@ def test_a_stage_that_raises_crashes_the_node_with_a_sentence_and_a_restart_goes
 
 
 def test_a_term_in_mid_batch_ends_cleanly_and_nothing_is_lost(broker_url, tmp_path):
-    node = NodeProcess(tmp_path / "home", broker_url).start()
-    with Load(node.home, callers=2, seed=9) as load:
+    node = a_node(tmp_path, broker_url).start()
+    with Load(node, callers=2, seed=9) as load:
         load.wait_for(5)
         assert node.stop() == 0, node.log_tail()
         node.start()

@@ -19,7 +19,7 @@ import pytest
 from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.limits import RateLimits
 from streams.positions import Freshness
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, Tries
 from thalweg.node import Node
 from thalweg.settings import Settings
 
@@ -30,7 +30,6 @@ RATE = 40.0
 TIMES = 10
 OVERLOAD_S = float(os.environ.get("THALWEG_OVERLOAD_S", "3"))
 """The page says a minute: `THALWEG_OVERLOAD_S=60`."""
-ROUNDS = 5
 
 
 class OfferedClock:
@@ -170,7 +169,8 @@ async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_agai
     assert {row[0] for row in await read(node, "SELECT entry_id FROM talos_journal")} == set(accepted.values())
     assert node.door.status()["records_dropped"] == 0
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb) / 1024
-    assert grown_mb < 300, f"{grown_mb:.0f} MB more for {calls} calls"
+    print(f"{grown_mb:.0f} MB more for {calls} calls")
+    assert grown_mb < 100, f"{grown_mb:.0f} MB more for {calls} calls"
 
 
 async def test_the_writer_waits_for_no_reader_and_a_reader_sees_none_of_what_is_written_meanwhile(start: StartNode) -> None:
@@ -231,14 +231,12 @@ async def test_slow_readers_do_not_slow_the_writer(start: StartNode) -> None:
         return sorted(times)[98]
 
     await worst("warm")
-    for attempt in range(ROUNDS):  # what another process on the machine does to one of them is not what slow readers do to each
-        alone = await worst(f"alone-{attempt}")
+    tries = Tries("beside slow readers the p99 of a write until it is applied at most doubles, or stays under 100 ms")
+    while tries.are_needed:
+        alone = await worst(f"alone-{tries.made}")
         stop = False
         readers = [asyncio.ensure_future(slow()) for _ in range(2)]
-        beside = await worst(f"beside-{attempt}")
+        beside = await worst(f"beside-{tries.made}")
         stop = True
         assert sum(await asyncio.gather(*readers)) >= 2
-        print(f"p99 of a write until it is applied: {alone * 1000:.1f} ms alone, {beside * 1000:.1f} ms beside slow readers")
-        if beside < max(2 * alone, 0.1):
-            return
-    raise AssertionError("a hundred milliseconds are within what another process on the machine does to it, but not every time")
+        tries.note(beside < max(2 * alone, 0.1), f"{alone * 1000:.1f} ms alone, {beside * 1000:.1f} ms beside")

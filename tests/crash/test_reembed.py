@@ -74,7 +74,7 @@ def be_killed_while_re_embedding(node: NodeProcess, nth: int) -> None:
 @pytest.mark.parametrize("nth", [1, 2, 4])
 def test_a_kill_while_re_embedding_loses_nothing_and_the_node_goes_on_by_itself(nth: int, broker_url: str, tmp_path: Path) -> None:
     node = NodeProcess(tmp_path / "home", broker_url).start()
-    with Load(node.home, callers=3, seed=nth) as load:
+    with Load(node, callers=3, seed=nth) as load:
         load.wait_for(130)
         while ask(node.home, "status")["indexes"]["keyword"]["count"] < TEXTS:
             load.wait_for(10)

@@ -79,29 +79,6 @@ def test_every_test_that_a_page_names_exists(page: str) -> None:
         assert re.search(rf"def {test}\(", (ROOT / file).read_text()), f"{page}: {file}::{test}"
 
 
-BROKERS = {"both": ("broker_url",), "Kafka": ("mark.kafka",), "SQLite": ("",), "no broker": ("",)}
-"""What stands in a test file, or in the fixtures beside it, that runs there."""
-
-
-def read_with_fixtures(file: Path) -> str:
-    fixtures = file.with_name("conftest.py")
-    return file.read_text() + (fixtures.read_text() if fixtures.exists() else "")
-
-
-def test_every_invariant_and_recipe_has_a_row_that_names_a_test_and_the_broker_it_runs_on() -> None:
-    section = (ROOT / "GUARANTEES.md").read_text().partition("## Row by row")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| ")][1:]
-    named = [cells[0].split()[0] for cells in rows]
-    assert [row for row in named if row != "…"] == [f"G{n}" for n in range(1, 6)] + [f"I{n}" for n in range(1, 12)] + [
-        f"R{n}" for n in range(1, 19)
-    ]
-    shown: list[str] = []
-    for row, _, shown_by, on in rows:
-        shown = re.findall(r"`(tests/[\w/]+\.py)", shown_by) or shown  # "the same": as the row above
-        assert shown, row
-        assert any(sign in read_with_fixtures(ROOT / file) for file in shown for sign in BROKERS[on]), f"{row}: {on}"
-
-
 @pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "GUARANTEES.md"])
 def test_every_file_that_a_page_names_exists(page: str) -> None:
     text = _FENCE.sub("", (ROOT / page).read_text())

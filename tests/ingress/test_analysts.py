@@ -39,7 +39,7 @@ def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
 @pytest.fixture
 async def client(tmp_path: Path, endpoint: SqlEndpoint) -> AsyncIterator[httpx.AsyncClient]:
     async with opened_door(tmp_path / "door") as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "default"), token=TOKEN, analysts=endpoint)
+        server = HttpServer(build_server(door, "0"), Principal("http", "default"), door.limits, token=TOKEN, analysts=endpoint)
         await server.start()
         headers = {"authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=WAIT_S) as client:
@@ -51,6 +51,19 @@ async def test_a_question_is_answered_with_columns_rows_and_the_age_of_the_snaps
     answer = (await client.post("/sql", json={"sql": "SELECT count(*) AS sessions FROM sessions", "max_age_s": 60})).json()
     assert (answer["columns"], answer["rows"], answer["truncated"]) == (["sessions"], [[0]], False)
     assert answer["snapshot_age_s"] >= 0
+
+
+async def test_a_node_that_does_not_answer_sql_names_the_setting(tmp_path: Path) -> None:
+    async with opened_door(tmp_path / "door") as door:
+        server = HttpServer(build_server(door, "0"), Principal("http", "default"), door.limits, token=TOKEN)
+        await server.start()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
+            assert (await client.post("/sql", json={"sql": "FROM sessions"})).status_code == 401
+            headers = {"authorization": f"Bearer {TOKEN}"}
+            answer = await client.post("/sql", json={"sql": "FROM sessions"}, headers=headers)
+        await server.stop()
+    assert (answer.status_code, answer.json()["error"]) == (404, "disabled")
+    assert "THALWEG_HTTP_SQL=1" in answer.json()["message"] and "thalweg sql" in answer.json()["message"]
 
 
 async def test_a_question_can_wait_for_a_write_and_says_when_that_was_not_in_time(client: httpx.AsyncClient) -> None:
@@ -90,12 +103,3 @@ async def test_more_questions_at_once_than_children_are_allowed_are_told_when_to
     endpoint._running = AT_ONCE
     answer = await client.post("/sql", json={"sql": "SELECT 1"})
     assert answer.status_code == 503 and answer.json()["retry_after_ms"] == 1000
-
-
-async def test_unless_it_is_switched_on_there_is_no_such_endpoint(tmp_path: Path) -> None:
-    async with opened_door(tmp_path) as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "default"))
-        await server.start()
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
-            assert (await client.post("/sql", json={"sql": "SELECT 1"})).status_code == 404
-        await server.stop()

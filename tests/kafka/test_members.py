@@ -24,6 +24,7 @@ from streams.progress import read_progress
 from streams.topics import DERIVED, MEMORY
 from tests.crash.invariants import check_all
 from tests.crash.load import Load
+from tests.crash.recovery import TAKEN_OVER_S, recovery_s
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
 from thalweg.stage_apps import GROUP
@@ -134,8 +135,8 @@ def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothi
     other = NodeProcess(tmp_path / "other", own_broker.url)
     try:
         up_with_all_partitions(node, f"in_revoke:{JOINS + group}:kill")
-        with Load(node.home, callers=2, seed=group) as load:
-            load.ledger.unknown.add(JOINED)
+        with Load(node, callers=2, seed=group) as load:
+            load.ledger.ask(JOINED)
             load.wait_for(20, LOAD_S)
             other.start()  # the one that has all partitions has to give some of them up
             assert node.died() == -9, node.log_tail()
@@ -158,7 +159,7 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
     sampler = Sampler(own_broker.bootstrap)
     sampler.start()
     try:
-        with Load(node.home, callers=2, seed=6) as load:
+        with Load(node, callers=2, seed=6) as load:
             load.wait_for(10, LOAD_S)
             for number in range(TURNS):
                 turn_ends = time.monotonic() + TURN_S
@@ -177,13 +178,19 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
                 load.wait_for(1, LOAD_S)
             other.process.send_signal(signal.SIGCONT)
             load.wait_for(20, LOAD_S)
+            taken_over = [recovery_s(node, other.kill)]  # of the two one or the other has the partition of the load
+            other.start()
+            load.wait_for(10, LOAD_S)
+            taken_over.append(recovery_s(other, node.kill))
+            node.start()
         node.settle()
         check_all(node, load.ledger)
         check_all(other, load.ledger)
         sampler.finish()
         compared = sampler.check()
+        print(f"processed {taken_over} s after a member died for good")
         print(f"{len(load.ledger.answered)} writes, {len(sampler.samples)} samples, {compared} committed offsets compared")
-        assert compared > 20
+        assert compared > 20 and max(taken_over) < TAKEN_OVER_S
         other.stop()
         assert node.stop() == 0, node.log_tail()
     finally:

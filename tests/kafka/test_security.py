@@ -14,7 +14,7 @@ import pytest
 from tests.kafka.rig.secure import PASSWORD, SecureBroker, make_certificates
 from tests.kafka.rig.shared import require_rig
 from tests.node_process import Client, NodeProcess
-from tests.patience import TRIES
+from tests.patience import Tries
 from thalweg.control import ask
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
@@ -66,11 +66,10 @@ def test_what_does_not_let_us_in_is_one_line_that_says_what_to_do(
     environment = {**os.environ, **broker.environment(**changes), "THALWEG_EMBEDDER": "none"}
     for arguments in (["up"], ["topics", "create"]) if said == "THALWEG_KAFKA_PASSWORD" else (["up"],):
         command = [sys.executable, "-m", "thalweg", *arguments, "--home", str(tmp_path / "home"), "--broker", broker.secure_url]
-        for _ in range(TRIES):  # a broker that is slow for once does not say why it refuses, before the look for the reason ends
+        tries = Tries(f"says {said}", enough=1)  # a broker that is slow for once does not say why it refuses, before the look for it ends
+        while tries.are_needed:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
             assert done.returncode in (1, 2), done.stderr
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             assert len(lines) == 1 and PASSWORD not in done.stderr and "Traceback" not in done.stderr, done.stderr
-            if said in lines[0]:
-                break
-        assert said in lines[0], done.stderr
+            tries.note(said in lines[0], lines[0])

@@ -1,8 +1,12 @@
-"""R5 with a whole node: its Kafka is killed under it, and comes back. Writes are spooled, nothing is lost, nothing is there twice."""
+"""R5 with a whole node: its Kafka is killed under it, and comes back. Writes are spooled, nothing is lost, nothing is there twice. And what a data directory remembers of its Kafka."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -53,6 +57,31 @@ def test_a_node_whose_kafka_is_gone_ends_when_it_is_asked_to(own_broker: Broker,
         own_broker.kill()
         client.insist("journal_write", {"content": "The gauge reads 2.", "category": "insight"}, "request-2", spooled=True)
     assert node.stop() in (0, 1), node.log_tail()
+
+
+def test_a_directory_remembers_its_kafka_and_why_its_last_node_ended(own_broker: Broker, tmp_path: Path) -> None:
+    home = tmp_path / "node"
+
+    def command(*words: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "THALWEG_HOME": str(home), "THALWEG_EMBEDDER": "hashing"}
+        done = subprocess.run([sys.executable, "-m", "thalweg", *words], env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert "Traceback" not in done.stderr
+        return done
+
+    node = NodeProcess(home, own_broker.url).start()
+    with closing(Client(home)) as client:
+        client.insist("journal_write", {"content": "The gauge reads 1.", "category": "insight"}, "request-1")
+    node.settle()
+    assert node.stop() == 0, node.log_tail()
+    assert json.loads(command("topics", "create", "--json").stdout) == {"created": [], "broker": own_broker.url}
+    assert f"{own_broker.url} answers; 8 topics" in command("doctor").stdout
+    assert json.loads(command("rebuild", "--from-log", "--json").stdout)["events"] > 0
+    own_broker.kill()
+    started = command("up")
+    assert started.returncode == 2 and f"No Kafka broker answers at {own_broker.bootstrap}" in started.stderr
+    status = json.loads(command("status", "--json").stdout)
+    assert (status["broker"], status["last"]["ended"]) == (own_broker.url, "failed")
+    assert status["last"]["failure"] in started.stderr and f"Its log is {own_broker.url}." in status["problems"]
 
 
 def test_a_full_disk_under_the_store_ends_the_node_while_kafka_takes_the_writes_and_with_room_all_is_there(

@@ -1,11 +1,20 @@
 """What becomes of a batch: rows, outcomes, duplicates, dead letters and positions, all from one fold in log order."""
 
+from collections import Counter
+
+import duckdb
 import pytest
 
+from processors.batch import reduce_batch
 from processors.reducers import frame
+from storage.writer import Changes
+from streams.codec import encode
 from streams.log.base import UNREADABLE, Outgoing
+from streams.partitioning import partition_for
 from streams.topics import DERIVED, INVOCATIONS, MEMORY, TELEMETRY
 from tests.processors.harness import Store, batch_of, event, opened
+from tests.properties.all_types import every_type
+from tests.schema import NOW
 
 
 @pytest.fixture
@@ -91,6 +100,27 @@ def test_what_cannot_be_read_from_the_log_is_one_dead_letter_whichever_topic_it_
     sentence = "The records 3 to 5 cannot be read: the batch on the log is damaged (its checksum is wrong)."
     store.apply(store.record(Outgoing(topic, None, b"\x1f\x8b", ((UNREADABLE, sentence.encode()),))))
     assert store.sql("SELECT topic, error_type, error_message FROM dead_letters") == [(topic, "Poison", sentence)]
+
+
+def test_a_record_on_another_partition_than_its_keys_is_applied_and_counted_by_its_source(store):
+    partitions = {MEMORY.name: 12, TELEMETRY.name: 12}
+    right = partition_for(b"default", 12)
+    there, elsewhere = [
+        [store.record(encode(MEMORY.name, event("talos.journal.written", entry, id=f"{partition}-{n}")), partition) for n in range(2)]
+        for partition, entry in (
+            (right, {"content": "right", "category": "insight"}),
+            (right - 1, {"content": "wrong", "category": "insight"}),
+        )
+    ]
+    derived = store.record(encode(DERIVED.name, event("entity.extracted", {}, id="d")), right - 1)
+    poison = store.record(Outgoing(MEMORY.name, b"default", b"{", _headers("p")), right - 1)
+    reduced = reduce_batch(store.writer, [*there, *elsewhere, derived, poison], NOW, partitions=partitions)
+    store.writer.commit(reduced.changes)
+    assert reduced.misplaced == {"test"}
+    again = store.record(encode(MEMORY.name, event("talos.journal.written", {"content": "x", "category": "insight"}, id="x")), right - 2)
+    store.writer.commit(reduce_batch(store.writer, [again], NOW, partitions=partitions).changes)
+    assert store.sql("SELECT * FROM misplaced_records") == [("default", "test", MEMORY.name, 3)]
+    assert store.sql("SELECT content FROM talos_journal ORDER BY ALL") == [("right",), ("right",), ("wrong",), ("wrong",), ("x",)]
 
 
 def _headers(id):
@@ -185,3 +215,32 @@ def test_so_many_rows_of_one_table_can_change_in_one_batch(store, count):
     store.publish(*(opened(name, request_id=f"o-{name}") for name in names))
     store.publish(*(event("talos.session.closed", {"session_id": name, "request_id": f"c-{name}"}, id=f"c-{name}") for name in names))
     assert store.sql("SELECT status, count(*) FROM talos_sessions GROUP BY ALL") == [("closed", count)]
+
+
+def test_what_a_failed_commit_may_have_changed_is_read_from_the_table_again(store):
+    store.publish(opened("2026-01-05-a"))
+    key = ("default", "2026-01-05-a")
+    [row] = store.writer.find("talos_sessions", [key]).values()
+    row["goal"] = "as the batch that failed would have it"
+    with pytest.raises(duckdb.Error):
+        store.writer.commit(Changes(appended={"talos_sessions": [{**row, "session_id": None}]}))
+    assert store.writer.recent("talos_sessions", key) is None
+    assert store.writer.find("talos_sessions", [key])[key]["goal"] == "learn"
+
+
+AFTER_OTHERS = {"valence_sources", "belief_corroborations"}
+"""Tables whose keys stand in rows that have to be read first."""
+
+
+def test_a_batch_reads_each_table_once_whatever_is_in_it(store, monkeypatch):
+    """Every row that a reducer asks for is one that it has named: asked for one by one they cost a query each."""
+    find, asked = store.writer.find, Counter()
+
+    def counted(table, keys):
+        asked[table] += 1
+        return find(table, keys)
+
+    monkeypatch.setattr(store.writer, "find", counted)
+    reduce_batch(store.writer, [store.record(outgoing) for outgoing in every_type("default")], NOW)
+    again = {table: count for table, count in asked.items() if count > 1 and table not in AFTER_OTHERS}
+    assert len(asked) > 20 and not again

@@ -13,13 +13,14 @@ import pytest
 from processors import otlp_records
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
-from streams.topics import Topic
+from streams.topics import OTLP_TOPICS, Topic
 from tests.patience import SOON_S
 from tests.schema import migrated_home
 from thalweg import node as program
 from thalweg.control import handle
 from thalweg.node import Node
 from thalweg.settings import Settings
+from thalweg.topics_command import create_topics
 
 LOGS = Topic("otlp_logs", "the Collector's logs", partitions=2)
 BROKEN = b"\x0a\xff\xff broken"
@@ -57,6 +58,21 @@ async def rows(node: Node) -> list[Any]:
     return await node.reader.run(lambda cursor: cursor.execute("SELECT body FROM otel_logs ORDER BY ALL").fetchall())
 
 
+async def test_what_is_missing_of_the_collectors_topics_is_said_until_it_is_there(node: Node) -> None:
+    [absent] = (await node.health.report())["problems"]
+    assert absent == (
+        "THALWEG_OTLP_TOPICS is set, but the topics otlp_spans, otlp_logs, otlp_metrics are not on the broker: "
+        "`thalweg topics create --otlp` makes what is missing"
+    )
+    await node.log.create_topics([LOGS])
+    assert set(await asyncio.to_thread(create_topics, node.settings, otlp=True)) == {"otlp_spans", "otlp_metrics"}
+    async with asyncio.timeout(SOON_S):
+        while len(set(OTLP_TOPICS) & set(node.followed)) < len(OTLP_TOPICS):
+            await asyncio.sleep(0.01)
+    report = await node.health.report()
+    assert report["problems"] == [] and report["topics"]["otlp_spans"]["state"] == "ok"
+
+
 async def test_topics_that_the_collector_makes_later_are_read_from_their_first_record_and_count_in_status(node: Node) -> None:
     assert LOGS.name not in node.followed
     await node.log.create_topics([LOGS])
@@ -66,7 +82,7 @@ async def test_topics_that_the_collector_makes_later_are_read_from_their_first_r
         while LOGS.name not in node.followed:
             await asyncio.sleep(0.01)
     report = await node.health.report()
-    assert report["topics"][LOGS.name] == {"state": "ok", "applied": 1, "lag": 0}
+    assert report["topics"][LOGS.name] == {"state": "ok", "applied": 1, "lag": 0, "oldest_s": 0.0}
 
 
 async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a_fix(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,10 +22,11 @@ from storage.sql.snapshot import Snapshots
 from streams.errors import Refused
 from tests.patience import SOON_S
 from tests.processes import ended
+from tests.sql import hostile
+from tests.sql.hostile import SECRET
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]  # each query is a process of its own
 
-SECRET = "hunter2-in-a-file"
 TIMEOUT_S = 1.0
 MOST_CPU_S = 2 * TIMEOUT_S + 1
 """What the kernel lets a query of that limit use, on two threads."""
@@ -59,138 +60,30 @@ def files(home: Path) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(home.rglob("*")) if path.is_file()}
 
 
-WRITING = [
-    "DELETE FROM progress",
-    "WITH x AS (DELETE FROM progress RETURNING *) SELECT * FROM x",
-    "WITH x AS (UPDATE progress SET next_offset = 0 RETURNING *) FROM x",
-    "WITH x AS (INSERT INTO progress VALUES (1, 'x', 'u', 1, 1) RETURNING *) FROM x",
-    "WITH x AS (COPY progress TO '{home}/out.csv') SELECT 1",
-    "WITH a AS (WITH b AS (DELETE FROM progress RETURNING *) FROM b) FROM a",
-    "WITH RECURSIVE x AS (DELETE FROM progress RETURNING *) FROM x",
-    "SELECT (WITH x AS (DELETE FROM progress RETURNING *) SELECT count(*) FROM x)",
-    "SELECT * FROM (WITH x AS (COPY progress TO '{home}/out.csv') SELECT 1)",
-    "SELECT 1 WHERE EXISTS (WITH x AS (DELETE FROM progress RETURNING 1) FROM x)",
-    "SELECT 1 ORDER BY (WITH x AS (DELETE FROM progress RETURNING 1) SELECT 1)",
-    "SELECT 1 LIMIT (WITH x AS (DELETE FROM progress RETURNING 1) SELECT 1)",
-    "COPY progress TO '{home}/out.csv'",
-    "COPY (SELECT 1) TO '{home}/out.parquet' (FORMAT parquet)",
-    "EXPORT DATABASE '{home}/out'",
-    "IMPORT DATABASE '{home}'",
-    "CREATE TABLE x AS SELECT 1",
-    "CREATE OR REPLACE VIEW sessions AS SELECT 1",
-    "CREATE MACRO f(x) AS x",
-    "DROP TABLE progress",
-    "ALTER TABLE progress ADD COLUMN x INTEGER",
-    "MERGE INTO progress USING sessions ON true WHEN MATCHED THEN DELETE",
-    "VACUUM",
-    "CHECKPOINT",
-    "EXPLAIN ANALYZE DELETE FROM progress",
-]
-REACHING_OUT = [
-    "SELECT * FROM read_csv('{home}/secret.csv')",
-    "SELECT * FROM read_text('{home}/secret.csv')",
-    "SELECT * FROM \"READ_TEXT\"('{home}/secret.csv')",
-    "SELECT * FROM main.read_blob('{home}/secret.csv')",
-    "SELECT * FROM read_parquet('{home}/*')",
-    "SELECT * FROM read_json('{home}/secret.csv')",
-    "SELECT * FROM read_duckdb('{home}/thalweg.duckdb')",
-    "SELECT * FROM sniff_csv('{home}/secret.csv')",
-    "SELECT * FROM glob('{home}/*')",
-    "SELECT (SELECT content FROM read_text('{home}/secret.csv'))",
-    "SELECT * FROM sessions WHERE goal IN (FROM read_text('{home}/secret.csv'))",
-    "WITH a AS (FROM sessions) SELECT * FROM a, LATERAL (FROM read_text('{home}/secret.csv'))",
-    "SELECT * FROM '{home}/secret.csv'",
-    'SELECT * FROM "{home}/secret.csv"',
-    'WITH "{home}/secret.csv" AS (FROM "{home}/secret.csv") FROM "{home}/secret.csv"',
-    'SELECT (WITH "{home}/secret.csv" AS (SELECT 1 a) SELECT 1), * FROM "{home}/secret.csv"',
-    "DESCRIBE '{home}/secret.csv'",
-    "SUMMARIZE '{home}/secret.csv'",
-    "FROM query('SELECT * FROM read_text(''{home}/secret.csv'')')",
-    "FROM query_table('{home}/secret.csv')",
-    "FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
-    "SELECT json_serialize_plan('SELECT * FROM read_text(''{home}/secret.csv'')')",
-    "FROM parquet_metadata('{home}/thalweg.duckdb')",
-    "ATTACH '{home}/thalweg.duckdb' AS other",
-    "ATTACH 'https://example.org/x.duckdb'",
-    "DETACH analysts",
-    "USE memory",
-    "INSTALL httpfs",
-    "LOAD httpfs",
-    "FORCE INSTALL httpfs FROM 'https://example.org'",
-    "SELECT getenv('PATH')",
-    "SELECT \"getenv\"('PATH')",
-    "SELECT system.main.getenv('PATH')",
-    "SELECT 'PATH'.getenv()",
-    "SELECT list_transform(['PATH'], lambda x: getenv(x))",
-    "SELECT [getenv(x) for x in ['PATH']]",
-    "SELECT * REPLACE (getenv('PATH') AS goal) FROM sessions",
-    "SELECT count(*) FILTER (getenv('PATH') <> '') FROM sessions",
-    "SELECT sum(1) OVER (ORDER BY getenv('PATH')) FROM sessions",
-    "SELECT max(1 ORDER BY getenv('PATH')) FROM sessions",
-    "SELECT 1 FROM sessions a JOIN sessions b ON getenv('PATH') = ''",
-    "SELECT 1 GROUP BY getenv('PATH')",
-    "SELECT CASE WHEN getenv('PATH') = '' THEN 1 END",
-    "VALUES (getenv('PATH'))",
-    "FROM (PIVOT sessions ON source IN ('a') USING max(getenv('PATH')))",
-    "FROM range(length(getenv('PATH')))",
-    "SELECT current_setting('home_directory')",
-    "SELECT getvariable('x')",
-    "CREATE SECRET s (TYPE s3)",
-    "FROM duckdb_secrets()",
-    "FROM which_secret('x', 's3')",
-    "FROM duckdb_settings()",
-    "FROM duckdb_databases()",
-    "FROM pragma_database_size()",
-    "FROM my_frame",
-    "FROM arrow_scan(1, 2, 3)",
-    "FROM python_map_function()",
-]
-CONTROLLING = [
-    "SELECT 1; SELECT 2",
-    "SELECT 1; DROP TABLE progress",
-    "SELECT 1 /* ; */; DELETE FROM progress -- harmless",
-    "/* SELECT 1 */ DELETE FROM progress",
-    "SELECT 1;\n--\nSET enable_external_access = true",
-    "SET enable_external_access = true",
-    "SET GLOBAL memory_limit = '100GB'",
-    "RESET lock_configuration",
-    "PRAGMA database_list",
-    "PRAGMA enable_profiling",
-    "CALL pragma_version()",
-    "PREPARE p AS DELETE FROM progress",
-    "EXECUTE p",
-    "BEGIN; DELETE FROM progress; COMMIT",
-    "ROLLBACK",
-    "SELECT sleep_ms(100000)",
-    "SELECT pg_sleep(100)",
-    "SELECT write_log('x')",
-    "SELECT nextval('s')",
-    "SELECT * FROM sessions WHERE goal = $1",
-    "SELECT 1\0; DELETE FROM progress",
-    "SELECT '\ud800'",
-    "SELECT '" + "x" * 200_000 + "'",
-    "(" * 40_000,
-    "SELECT " + "(" * 2_000 + "1" + ")" * 2_000,
-    "SELECT " + "[" * 900 + "]" * 900 + "]",
-]
+STATEMENTS = hostile.WRITING + hostile.NESTED_WRITING + hostile.READING_FILES + hostile.REACHING_OUT + hostile.OVER_THE_NETWORK
 
 
-@pytest.mark.parametrize("sql", WRITING + REACHING_OUT, ids=lambda sql: sql[:70])
+def named(sql: str) -> str:
+    return sql[:70].encode("ascii", "backslashreplace").decode()
+
+
+@pytest.mark.parametrize("sql", [*STATEMENTS, *hostile.CONTROLLING, *hostile.EVERYWHERE[:3]], ids=named)
 def test_what_writes_or_reaches_out_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, home: Path, snapshot: Path) -> None:
     """Asked of the child's own function: what starting a process adds, the statements after these show."""
     request = {"snapshot": str(snapshot), "memory_mb": 256, "threads": 1, "max_rows": 10, "max_bytes": 10_000}
     error = answer({**request, "sql": sql.replace("{home}", str(home))})["error"]
-    assert error["code"] in ("sql_refused", "sql_syntax")
+    assert error["code"] == "sql_refused"
     assert SECRET not in error["message"] and "Traceback" not in error["message"]
 
 
-@pytest.mark.parametrize(
-    "sql", [*WRITING[:3], *REACHING_OUT[:3], *CONTROLLING], ids=lambda sql: sql[:70].encode("ascii", "backslashreplace").decode()
-)
-def test_it_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, home: Path, snapshot: Path) -> None:
+SOME = [hostile.WRITING[0], hostile.READING_FILES[0], *hostile.REACHING_OUT[:3], *hostile.CONTROLLING[:5]]
+
+
+@pytest.mark.parametrize(("sql", "code"), [*((sql, "sql_refused") for sql in SOME), *hostile.BROKEN.items()], ids=named)
+def test_it_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, code: str, home: Path, snapshot: Path) -> None:
     with pytest.raises(Refused) as refusal:
         run_sql(snapshot, sql.replace("{home}", str(home)), timeout_s=SOON_S)
-    assert refusal.value.error_code in ("sql_refused", "sql_syntax")
+    assert refusal.value.error_code == code
     assert SECRET not in refusal.value.message and "Traceback" not in refusal.value.message
 
 
@@ -239,7 +132,7 @@ def test_the_catalogue_may_be_read(snapshot: Path) -> None:
     assert ["positions"] in run_sql(snapshot, "SELECT table_name FROM information_schema.tables").rows
 
 
-@pytest.mark.parametrize("sql", [sql for sql in WRITING + REACHING_OUT if "PATH" not in sql and not sql.startswith("CHECKPOINT")])
+@pytest.mark.parametrize("sql", [sql for sql in STATEMENTS if sql != "CHECKPOINT"], ids=named)
 def test_without_the_guard_the_locked_connection_alone_changes_and_reads_no_file(sql: str, home: Path, snapshot: Path) -> None:
     connection = connect(str(snapshot), 256, 1)
     try:

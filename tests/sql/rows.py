@@ -175,6 +175,7 @@ def _log(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(
         cursor, "duplicates", event_key="00000000-0000-0000-0000-000000000001", event_id="asked1", same_body=True, topic=MEMORY, offset=1
     )
+    insert(cursor, "misplaced_records", source="/gauge", topic=MEMORY, records=2)
     insert(
         cursor,
         "dead_letters",

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import duckdb
 import pytest
 
+from storage.atomic_file import SUFFIX
 from storage.database import Database
+from storage.sql.copy_file import HEADER_BYTES, copy
 from storage.sql.export import export_parquet, public_tables
 from storage.sql.run import run_sql
 from storage.sql.snapshot import Snapshots, find_snapshot
@@ -86,6 +91,23 @@ def test_a_snapshot_taken_under_writes_shows_one_moment_and_stops_no_writer(data
     assert not failures
 
 
+def test_a_copy_during_which_the_owner_wrote_a_new_header_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"header of the first".ljust(HEADER_BYTES, b".") + b"blocks")
+    copy_blocks = shutil.copyfileobj
+
+    def copy_while_it_is_written(reader: IO[bytes], writer: IO[bytes], size: int) -> None:
+        copy_blocks(reader, writer, size)
+        with source.open("r+b") as owner:
+            owner.write(b"header of the second")
+
+    assert copy(source, target) and target.read_bytes() == source.read_bytes()
+    target.unlink()
+    monkeypatch.setattr(shutil, "copyfileobj", copy_while_it_is_written)
+    assert not copy(source, target)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["source"]
+
+
 def test_an_open_result_of_a_reader_does_not_hold_a_snapshot_up(database: Database) -> None:
     reader = database.cursor()
     reader.execute("INSERT INTO counted SELECT * FROM range(100000)")
@@ -99,7 +121,7 @@ def test_an_open_result_of_a_reader_does_not_hold_a_snapshot_up(database: Databa
 def test_what_a_killed_copy_left_is_removed_by_the_next(database: Database, tmp_path: Path) -> None:
     snapshots = Snapshots(database)
     path = snapshots.get().path
-    left_over = path.with_name(f".{path.name}.4711.tmp")
+    left_over = path.with_name(f".{path.name}.x7y8z9{SUFFIX}")
     left_over.write_bytes(b"half")
     snapshots.get(max_age_s=0)
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
@@ -148,6 +170,36 @@ def test_exporting_into_a_file_or_where_nothing_can_be_written_is_refused(store:
         export_parquet(store.cursor(), tmp_path / "file")
     with pytest.raises(Refused, match="cannot be written to: Not a directory"):
         export_parquet(store.cursor(), tmp_path / "file" / "below")
+
+
+@pytest.fixture
+def wide_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_snapshots_and_exports_are_for_their_owner_alone_whatever_was_there(store: Database, tmp_path: Path, wide_umask: None) -> None:
+    export, copied = tmp_path / "export", tmp_path / "mine.duckdb"
+    export.mkdir(mode=0o777)
+    (export / "sessions.parquet").touch(mode=0o666)
+    export_parquet(store.cursor(), export)
+    Snapshots(store).snapshot_to(copied)
+    written = [*export.iterdir(), copied, Snapshots(store).get().path]
+    assert [path for path in written if path.stat().st_mode & 0o077] == []
+    export_parquet(store.cursor(), tmp_path / "new")
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_neither_a_snapshot_nor_an_export_writes_through_a_link_that_lies_at_its_name(store: Database, tmp_path: Path) -> None:
+    export, victim = tmp_path / "export", tmp_path / "victim"
+    export.mkdir()
+    for link in (export / "sessions.parquet", tmp_path / "mine.duckdb"):
+        link.symlink_to(victim)
+    export_parquet(store.cursor(), export)
+    Snapshots(store).snapshot_to(tmp_path / "mine.duckdb")
+    assert not victim.exists()
+    assert not (export / "sessions.parquet").is_symlink() and not (tmp_path / "mine.duckdb").is_symlink()
 
 
 def test_values_that_json_does_not_have_come_as_text(snapshot: Path) -> None:

@@ -26,8 +26,9 @@ async def test_a_written_insight_is_found_with_its_neighbours(node: SmallNode) -
     written = await write(node, "Xylophones resonate.", session_id=SESSION, domain="technical")
     [insight] = written["extracted_entities"]
     answer = await node.call("journal_query", query="xylophones")
-    assert found(answer) == {("JournalEntry", written["entry_id"]), ("Insight", insight["id"])}
-    assert answer["total_found"] == 2
+    assert found({"results": answer["results"][:2]}) == {("JournalEntry", written["entry_id"]), ("Insight", insight["id"])}
+    assert [result["entity_type"] for result in answer["results"][2:]] == ["Goal"], "what stands beside it in the session"
+    assert answer["total_found"] == 3
     [result] = [result for result in answer["results"] if result["entity_type"] == "Insight"]
     assert (result["content"], result["domain"], result["created_at"]) == ("Xylophones resonate.", "technical", "2026-01-05T12:00:01Z")
     assert result["related"][0] == {"type": "Session", "id": SESSION}

@@ -37,6 +37,8 @@ def found(settings: Settings, name: str) -> Check:
 
 
 def make_log(settings: Settings, partitions: int) -> None:
+    settings.home.mkdir(mode=0o700, exist_ok=True)
+
     async def make() -> None:
         log = open_log(settings.broker_url)
         await log.start()
@@ -130,7 +132,7 @@ def test_too_little_room_is_found(settings: Settings, monkeypatch: pytest.Monkey
 
 
 def test_an_owner_that_does_not_answer_is_named_and_a_lock_file_that_nobody_holds_is_no_owner(settings: Settings) -> None:
-    settings.home.mkdir()
+    settings.home.mkdir(mode=0o700)
     lock = settings.home / "store.lock"
     lock.write_text("4711\n")
     assert found(settings, "owner").ok
@@ -147,8 +149,19 @@ def test_a_log_with_other_partitions_than_the_setting_is_found(settings: Setting
     assert not log.ok and "3 partitions" in log.detail and "12" in log.detail
 
 
+def test_what_is_missing_of_the_collectors_topics_is_named_with_the_command_that_makes_it(settings: Settings) -> None:
+    make_log(settings, partitions=12)
+    assert found(settings, "otlp topics").ok
+    settings = replace(settings, otlp_topics=True)
+    absent = found(settings, "otlp topics")
+    assert not absent.ok and "otlp_spans, otlp_logs, otlp_metrics" in absent.detail and "thalweg topics create --otlp" in absent.detail
+    made = CliRunner().invoke(cli, ["topics", "create", "--otlp"], env={"THALWEG_HOME": str(settings.home)})
+    assert made.exit_code == 0 and f"3 topics were created on {settings.broker_url}." in made.output
+    assert found(settings, "otlp topics").ok
+
+
 def test_a_log_file_that_is_none_is_found(settings: Settings) -> None:
-    settings.home.mkdir()
+    settings.home.mkdir(mode=0o700)
     (settings.home / "log.db").write_bytes(b"nonsense" * 1000)
     assert not found(settings, "log").ok
 
@@ -183,3 +196,13 @@ def test_beside_a_running_node_every_check_passes_and_the_node_is_named(settings
     assert node.process is not None
     assert f"process {node.process.pid}" in found(settings, "owner").detail
     assert node.stop() == 0
+
+
+def test_a_data_directory_that_others_may_open_or_own_is_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.home.mkdir()
+    settings.home.chmod(0o750)
+    check = found(settings, "data directory")
+    assert check.detail == f"{settings.home} is open to other users (750); the next start of a node narrows it."
+    settings.home.chmod(0o700)
+    monkeypatch.setattr("thalweg.doctor.os.geteuid", lambda: os.getuid() + 1)
+    assert found(settings, "data directory").detail.startswith(f"{settings.home} belongs to another user")

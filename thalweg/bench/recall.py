@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,9 +59,12 @@ def load_for_recall(name: str) -> Embedder:
     return embedder
 
 
-def measure_recall(dataset: str, embedder: Embedder, name: str, questions: int | None = None) -> Report:
-    """Write the data set turn by turn, ask its questions (at most so many) each way, and say what was found."""
-    report = Report("recall", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all"})
+def measure_recall(dataset: str, embedder: Embedder, name: str, questions: int | None = None, embedded: float = 1.0) -> Report:
+    """Write the data set turn by turn, ask its questions (at most so many) each way, and say what was found.
+
+    `embedded`: the share of the turns that have vectors, evenly spread; 0 for words alone.
+    """
+    report = Report("recall", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all", "embedded": embedded})
     found = _Found()
     with scratch_directory() as directory:
         database = Database(directory)
@@ -74,15 +77,16 @@ def measure_recall(dataset: str, embedder: Embedder, name: str, questions: int |
             for conversation in read_set(dataset):
                 if questions is not None and found.asked >= questions:
                     break
-                for turn in conversation.turns:
-                    store.write(conversation.name, turn)
+                for number, turn in enumerate(conversation.turns):
+                    store.write(conversation.name, turn, is_embedded=int((number + 1) * embedded) > int(number * embedded))
                 engine.maintain()
                 rest = None if questions is None else questions - found.asked
                 _ask(conversation, conversation.questions[:rest], engine, cursor, embedder, found)
             engine.close(save=False)
         finally:
             database.close()
-    _report(report, found, store.durations_ms, is_locomo=any(kind == "multi-hop" for _, _, kind in found.scores))
+    is_locomo = any(kind == "multi-hop" for _, _, kind in found.scores)
+    _report(report, found, store.durations_ms, TARGETS if is_locomo and embedded == 1 else {})
     return report
 
 
@@ -115,21 +119,24 @@ class _Store:
         self._offset = 0
         self.durations_ms: list[float] = []
 
-    def write(self, namespace: str, turn: Turn) -> None:
+    def write(self, namespace: str, turn: Turn, *, is_embedded: bool = True) -> None:
         started = time.perf_counter()
-        encoded = encode_texts(self._embedder, [turn.text])[turn.text]
-        rest = split_passages(turn.text)[FIRST_PASSAGES:EMBEDDED_PASSAGES]
-        passages = [*encoded.get("first", ()), *(encode_passages(self._embedder, turn.text, rest) if rest else ())]
         label, moment = document_label(namespace, turn.turn_id), turn.at.replace(tzinfo=None)
         about = {"label": label, "record_id": turn.turn_id, "toolset": "bench", "kind": "turn", "session_id": turn.session, "domain": None}
         document = about | {"text": turn.text, "created_at": moment, **self._origin(namespace, MEMORY.name)}
-        rows = list(self._rows(namespace, turn, label, encoded, passages))
+        rows = list(self._embedded(namespace, turn, label)) if is_embedded else []
         tables = {"documents": [document], "embeddings": rows[:1], "passages": rows[1:]}
         self._writer.commit(Changes(appended={table: made for table, made in tables.items() if made}))
         entries = [_entry(row) for row in rows]
         self._engine.apply([DocumentEntry(label, namespace, turn.text, turn.session, moment)], entries)
         self._offset += 1
         self.durations_ms.append((time.perf_counter() - started) * 1000)
+
+    def _embedded(self, namespace: str, turn: Turn, label: int) -> Iterator[dict[str, Any]]:
+        encoded = encode_texts(self._embedder, [turn.text])[turn.text]
+        rest = split_passages(turn.text)[FIRST_PASSAGES:EMBEDDED_PASSAGES]
+        passages = [*encoded.get("first", ()), *(encode_passages(self._embedder, turn.text, rest) if rest else ())]
+        return self._rows(namespace, turn, label, encoded, passages)
 
     def _rows(
         self, namespace: str, turn: Turn, label: int, encoded: dict[str, Any], passages: Sequence[dict[str, Any]]
@@ -185,12 +192,12 @@ def _ask(
         found.asked += 1
 
 
-def _report(report: Report, found: _Found, stored_ms: Sequence[float], *, is_locomo: bool) -> None:
+def _report(report: Report, found: _Found, stored_ms: Sequence[float], targets: Mapping[tuple[str, int], Target]) -> None:
     for way, level, kind in sorted(found.scores, key=lambda key: (key[0] != "thalweg", key[2] != "all")):
         rows = found.scores[way, level, kind]
         means = np.mean(rows, axis=0)
         for cut, value in zip(CUTS, means, strict=False):
-            wanted = TARGETS.get((level, cut)) if is_locomo and (way, kind) == ("thalweg", "all") else None
+            wanted = targets.get((level, cut)) if (way, kind) == ("thalweg", "all") else None
             report.add(f"{way}_{level}_{kind}_r{cut}", 100 * float(value), "%", wanted, bare=way != "thalweg")
         report.add(f"{way}_{level}_{kind}_mrr", float(means[-1]), "", bare=way != "thalweg")
     report.add("questions", found.asked, "")

@@ -135,12 +135,16 @@ class Connection:
 
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """An MCP request; its result. Raises Unavailable for an error."""
-        self._number += 1
-        answer = await self._exchange({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        answer = await self.answer(method, params)
         if "result" not in answer or answer["result"].get("isError"):
             raise Unavailable(f"The node refused {method}: {answer}")
         result: dict[str, Any] = answer["result"]
         return result
+
+    async def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """What an MCP request is answered, an error too."""
+        self._number += 1
+        return await self._exchange({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
 
     async def _exchange(self, message: dict[str, Any]) -> dict[str, Any]:
         self._writer.write(orjson.dumps(message) + b"\n")

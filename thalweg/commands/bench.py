@@ -113,15 +113,19 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     "--dataset", default="messages", show_default=True, help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled)."
 )
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only so many.")
-def recall(as_json: bool, embedder: str, dataset: str, questions: int | None) -> None:
-    """How much of what answers a question is found, beside plain BM25 and plain dense search.
+@click.option(
+    "--embedded", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="Share of the texts that have vectors; 0: words alone."
+)
+def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, embedded: float) -> None:
+    """How much of what answers a question is found, beside plain BM25 and plain dense search; also while texts have no vectors yet.
 
     \b
     Example: thalweg bench recall --dataset locomo10.json
+    Example: thalweg bench recall --dataset locomo10.json --embedded 0
     """
     from thalweg.bench.recall import load_for_recall, measure_recall
 
-    _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions), as_json)
+    _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions, embedded), as_json)
 
 
 @bench.command()
@@ -138,6 +142,26 @@ def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
     from thalweg.bench.start import measure_start
 
     _show(lambda: measure_start(count, embedder=embedder, broker=broker), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--floods", default="ping,unknown,list,garbage,read,write", show_default=True, help="What the flooding client sends, one run each."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.4), default=20.0, show_default=True, help="Seconds alone, and as many beside each flood."
+)
+def fairness(as_json: bool, embedder: str, floods: str, seconds: float) -> None:
+    """How much longer calm clients wait beside one that floods the node, and whether any of their calls is refused.
+
+    \b
+    Example: thalweg bench fairness --floods ping,write --seconds 10
+    """
+    from thalweg.bench.fairness import measure_fairness
+
+    _show(lambda: measure_fairness(floods.split(","), seconds, embedder=embedder), as_json)
 
 
 COMMAND = bench

@@ -12,6 +12,7 @@ import click
 import orjson
 
 from streams.positions import NOW
+from thalweg.last_node import disagreement
 from thalweg.settings import Settings, load
 
 
@@ -57,5 +58,8 @@ def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def settings_of(**flags: Any) -> Settings:
-    """The settings with these flags over environment and file. Raises SettingsError."""
-    return load(flags)
+    """The settings with these flags over environment and file. Raises SettingsError. Another log than the last node's is said."""
+    settings = load(flags)
+    if other := disagreement(settings.home, settings.broker_url):
+        click.echo(f"note: {other}", err=True)
+    return settings

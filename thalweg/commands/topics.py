@@ -17,8 +17,9 @@ def topics() -> None:
 @topics.command()
 @HOME
 @click.option("--broker", help="sqlite:///path/log.db or kafka://host:port")
+@click.option("--otlp", is_flag=True, help="Also those that the OpenTelemetry Collector's Kafka exporter writes.")
 @JSON
-def create(as_json: bool, **flags: Any) -> None:
+def create(as_json: bool, otlp: bool, **flags: Any) -> None:
     """Create the missing topics.
 
     \b
@@ -26,8 +27,21 @@ def create(as_json: bool, **flags: Any) -> None:
     """
     from thalweg.topics_command import create_topics
 
-    created = create_topics(settings_of(**flags))
-    print_json({"created": created}) if as_json else click.echo("\n".join(created) if created else "All topics exist.")
+    settings = settings_of(**flags)
+    created = create_topics(settings, otlp=otlp)
+    if as_json:
+        print_json({"created": created, "broker": settings.broker_url})
+    else:
+        click.echo(
+            "\n".join(
+                [
+                    *created,
+                    f"{len(created)} topics were created on {settings.broker_url}."
+                    if created
+                    else f"All topics exist on {settings.broker_url}.",
+                ]
+            )
+        )
 
 
 @topics.command()

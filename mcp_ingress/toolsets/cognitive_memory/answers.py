@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call, Published
+from mcp_ingress.spool import SPOOLED
 from mcp_ingress.toolsets.talos.answers import caught_up
 from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
@@ -66,6 +67,7 @@ def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
         "pending": {"type": "boolean", "description": "Accepted, not applied yet: what depends on stored state is null."},
         "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
         "spooled": {"type": "boolean"},
+        "message": {"type": "string"},
         "warnings": {"type": "array", "items": {"type": "string"}},
         "error": {"type": "string"},
         "details": {"type": "string"},
@@ -135,7 +137,7 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
     """A write's answer: its fields and the token always."""
     notes: dict[str, Any] = {"pending": True} if pending else {}
     if published.spooled:
-        notes["spooled"] = True
+        notes |= {"spooled": True, "message": SPOOLED}
     return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
 
 

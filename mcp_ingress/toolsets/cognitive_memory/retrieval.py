@@ -15,6 +15,7 @@ import orjson
 from mcp_ingress.gateway import Call
 from processors.cognitive.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
+from storage.search.fusion import imputed_order
 from storage.search.planner import Filter, predicate
 
 COSINE_DIGITS = 5
@@ -59,7 +60,8 @@ async def retrieve(
 ) -> Retrieved:
     """The insights nearest to the vector (of `space`; None: of the one that answers) and those that say the words, fused; a side of weight 0 is not searched.
 
-    Nothing says the words better than the very text: whatever is stored is found first by it.
+    Nothing says the words better than the very text: whatever is stored is found first by it. What is not embedded yet has the
+    semantic rank that its words give it, and no distance.
     """
     size = pool or POOL * top_k
     near, said = await asyncio.gather(
@@ -67,7 +69,10 @@ async def retrieve(
     )
     rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
     own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
-    fused = fuse(_nearest_first(near, own), [*own, *(label for label in said if label not in own)] if weights["keyword"] else [], weights)
+    words = [*own, *(label for label in said if label not in own)] if weights["keyword"] else []
+    embedded = call.gateway.indexes.embedded(words, space=space)
+    meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
+    fused = fuse(meaning, words, weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
     found = [Found(rows[each.label], each, distances.get(each.label)) for each in fused if each.label in rows]
     return Retrieved(found[:top_k], len(near), len(said))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress.gateway import ANSWER_MARGIN_S, Call, Published
+from mcp_ingress.spool import SPOOLED
 from mcp_ingress.toolsets.talos.queries import session_exists
 from processors.talos.identifiers import SESSION_ID_FORMAT, is_session_id
 from streams.errors import LogUnavailable, Refused, Unavailable
@@ -128,7 +129,7 @@ async def unknown_session_warnings(call: Call, session_id: str | None) -> list[s
     """A line when the session is surely unknown: never an error, and nothing while the store is behind or down."""
     if session_id is None or session_id == call.connection.open_session_id:
         return []
-    if not await call.applied(on_topic(call.asked, MEMORY.name), timeout_s=0):
+    if not call.holds(on_topic(call.wanted, MEMORY.name)):
         return []
     try:
         is_known = await call.read(functools.partial(session_exists, namespace=call.namespace, session_id=session_id))
@@ -150,10 +151,9 @@ def written(
     extras: dict[str, Any] = {"warnings": warnings} if warnings else {}
     token = published.freshness.to_json()
     if published.spooled:
-        message = "The log does not answer: the write is kept on disk and follows by itself, in order. The session continues."
-        return {"success": False, "degraded": True, "message": message, **ids, "freshness": token, "spooled": True, **extras}
+        return {"success": False, "degraded": True, "message": SPOOLED, **ids, "freshness": token, "spooled": True, **extras}
     if problem is not None:
-        message = f"{problem.message} The write is on the log and will be applied. The session continues."
+        message = f"{problem.message} The write is accepted and will be applied: do not send it again. The session continues."
         return {"success": False, "degraded": True, "message": message, **ids, "freshness": token, **extras}
     if pending:
         extras["pending"] = True

@@ -30,7 +30,7 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Publish, await the decision, count what the session did."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     records = await call.own_records()  # a call that has just been answered counts
-    seen = answers.on_topic(call.asked.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
+    seen = answers.on_topic(call.wanted.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
     stated = {name: arguments.get(name) for name in ("session_id", "goal_achieved", "summary", "skip_reflection")}
     published = await call.publish((MEMORY.name, answers.request(call, "talos.session.closed", stated)))
     result, counters, problem = None, None, None

@@ -40,7 +40,7 @@ async def record_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any
 
 async def _warnings(call: Call, evidence: Sequence[str]) -> list[str]:
     """A line for each session that is surely unknown; none while the store is behind or down."""
-    if not evidence or not await call.applied(call.asked, timeout_s=0):
+    if not evidence or not call.holds(call.wanted):
         return []
     try:
         unknown = await call.read(functools.partial(unknown_sessions, namespace=call.namespace, session_ids=evidence))

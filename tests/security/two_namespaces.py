@@ -1,0 +1,335 @@
+"""Two namespaces of one node that hold every kind of record, said in the same words but for a mark of each.
+
+Both are filled by the same steps under the same request ids, and what callers name themselves (sessions, rooms, dialogues, queries)
+has the same name on both sides once: nothing but the namespace keeps their rows apart.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
+from processors.stages.age_patterns import tell_steps
+from processors.stages.stage import Stage
+from streams.clock import SystemClock
+from streams.codec import encode
+from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
+from streams.events import Event, event_types, wire_type
+from streams.positions import Freshness
+from tests.patience import PATIENCE_S
+from thalweg.control import handle
+from thalweg.example import session_path
+from thalweg.importing import import_files
+from thalweg.node import STAGES, Node
+
+WORDS = "gearbox whines in winter"
+ROOM = "!workshop:example.org"
+LONG = " ".join(f"The gearbox of truck {number} whines in winter until it is warm." for number in range(80))
+MANY_WORDS = " ".join(f"part{number}" for number in range(100))
+"""Before the words of a query: what says them is found, what means them is not, so that the judges differ."""
+GOLDEN_WORDS = [3] * 20 + [12] * 20 + [30] * 10
+"""Words of the golden queries: the shares that a golden set has."""
+
+
+@dataclass
+class Question:
+    """A question and its answer; `given`: values in the question, which an answer may say again."""
+
+    name: str
+    given: Any
+    answer: dict[str, Any]
+
+
+@dataclass
+class Side:
+    """One namespace of the node: who calls in it, the mark in each of its texts, and the ids that it was given by kind."""
+
+    node: Node
+    namespace: str
+    mark: str
+    questions: list[Question] = field(default_factory=list)
+    ids: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.visitor = Visitor(Principal(self.namespace, self.namespace))
+        self._calls = 0
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """What the tool answers; an error is an answer too. The request ids are the same on every side."""
+        self._calls += 1
+        request = Request(tool, arguments, {REQUEST_ID_META: f"request-{self._calls}"})
+        return self._keep(tool, arguments, (await self.node.door.call(self.visitor, request)).body)
+
+    async def ok(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        answer = await self.call(tool, **arguments)
+        assert "error_code" not in answer and not answer.get("pending"), (tool, answer)
+        return answer
+
+    async def read(self, uri: str) -> dict[str, Any]:
+        """What a resource holds."""
+        return self._keep(uri, uri, (await self.node.door.read(self.visitor, uri, {})).body)
+
+    async def control(self, command: str, **request: Any) -> dict[str, Any]:
+        """What the node answers the command line about this namespace."""
+        control = {"command": command, "namespace": self.namespace, **request}
+        return self._keep(command, request, await handle(self.node, control))
+
+    def _keep(self, name: str, given: Any, answer: dict[str, Any]) -> dict[str, Any]:
+        self.questions.append(Question(name, given, answer))
+        return answer
+
+    def know(self, kind: str, value: Any) -> Any:
+        self.ids.setdefault(kind, []).append(value)
+        return value
+
+    def say(self, text: str) -> str:
+        """The text as this side says it."""
+        return f"{text.rstrip('.?')} near {self.mark}{text[-1] if text[-1] in '.?' else ''}"
+
+    def event(self, short: str, number: int, days_ago: float, **data: Any) -> Event:
+        """What a producer sends, so many days ago."""
+        time = self.node.clock.now() - timedelta(days=days_ago)
+        return Event(f"{short}-{number}", "producer", wire_type(short), self.namespace, time, data)
+
+
+class EagerNode(Node):
+    """The real node, whose stages do not wait for company: what they gather changes no fact."""
+
+    def _stages(self) -> list[Stage]:
+        stages = super()._stages()
+        for stage in stages:
+            stage.gather_s = 0.02
+        return stages
+
+
+async def fill(side: Side, folder: Path) -> None:
+    """Every kind of record, by every way in which it comes."""
+    await _long_ago(side)
+    await _observed(side, folder)
+    await _talos(side)
+    await _conversation(side)
+    await _beliefs(side)
+    await _cognitive(side)
+    await settle(side.node)
+    await tell_steps(side.node.reader, side.node.log, side.node.clock.now())
+    await _again(side)
+    await settle(side.node)
+
+
+async def settle(node: Node) -> None:
+    """Wait until everything that is on the log is applied, with all that every stage makes of it."""
+    stages = [stage.name for stage in STAGES]
+    while True:
+        ends = Freshness(await node.log.end_offsets(node.followed))
+        assert await node.applied.wait(ends, timeout_s=PATIENCE_S, stages=stages), "the stages do not come to rest"
+        if Freshness(await node.log.end_offsets(node.followed)) == ends:
+            return
+
+
+async def _publish(side: Side, *events: Event) -> None:
+    await side.node.log.publish([encode(event_types()[event.type].topic, event) for event in events])
+
+
+async def _long_ago(side: Side) -> None:
+    """What has lapsed by now: a Talos pattern that does not occur any more, observations that became an insight, what is doubted, an old pattern."""
+    events = []
+    for number in range(3):
+        old = f"2020-01-0{number + 1}-{side.mark}"
+        noted = {"description": side.say("The old drill sticks."), "category": "tooling", "session_id": old}
+        events += [
+            side.event("talos.session.opened", number, 100, session_id=old, goal=side.say("Drill")),
+            side.event("talos.friction.logged", number, 100, **noted),
+            side.event("talos.session.closed", number, 100, session_id=old),
+        ]
+    for number in range(2):
+        entry = {"content": side.say("The oil gauge drifts."), "category": "observation"}
+        events.append(side.event("talos.journal.written", number, 9, **entry))
+    doubted = {"content": side.say("Perhaps the moon turns the gears."), "category": "insight", "confidence": 0.1}
+    events.append(side.event("talos.journal.written", 9, 9, **doubted))
+    await _publish(side, *events)
+    await settle(side.node)
+    later = []
+    for number in range(10, 21):
+        since = f"2020-02-{number}-{side.mark}"
+        later.append(side.event("talos.session.opened", number, 3, session_id=since, goal=side.say("Rest")))
+        later.append(side.event("talos.session.closed", number, 3, session_id=since))
+    noticed = {
+        "type": "preference",
+        "description": side.say("Greases by hand."),
+        "evidence": [side.say("the first jar")],
+        "confidence": 0.8,
+    }
+    later += [side.event("valence.pattern.recorded", number, 20 * number, **noticed) for number in (1, 5)]
+    await _publish(side, *later)
+    await settle(side.node)
+
+
+async def _observed(side: Side, folder: Path) -> None:
+    """Telemetry: a transcript, a hook, OTLP, and the agent's own; one event of it comes twice with two bodies."""
+    transcript = folder / f"{side.namespace}.jsonl"
+    lines = session_path().read_text().replace("tidewatch", f"{side.mark}-watch")
+    transcript.write_text(lines)
+    await import_files(side.node.log, "claude-code", [transcript], namespace=side.namespace, clock=SystemClock())
+    trace = side.mark.encode().hex().ljust(32, "0")
+    about = {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": side.mark}}]}}
+    span = {"traceId": trace, "spanId": trace[:16], "name": side.say("turn"), "startTimeUnixNano": "1767225600000000000"}
+    log = {"timeUnixNano": "1767225600000000000", "body": {"stringValue": side.say("turned")}, "traceId": trace}
+    metric = {"name": side.say("turns"), "gauge": {"dataPoints": [{"timeUnixNano": "1767225600000000000", "asDouble": 1.5}]}}
+    signals = [
+        {"resourceSpans": [{**about, "scopeSpans": [{"spans": [span]}]}]},
+        {"resourceLogs": [{**about, "scopeLogs": [{"logRecords": [log]}]}]},
+        {"resourceMetrics": [{**about, "scopeMetrics": [{"metrics": [metric]}]}]},
+    ]
+    otlp = folder / f"{side.namespace}-otlp.jsonl"
+    otlp.write_text("\n".join(map(json.dumps, signals)))
+    await import_files(side.node.log, "otlp-json", [otlp], namespace=side.namespace, clock=SystemClock())
+    side.know("run", "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905")
+    prompt = {"session_id": side.know("run", f"run-{side.mark}"), "cwd": side.mark, "prompt": side.say("Listen to it.")}
+    await side.control("hook", event="UserPromptSubmit", input=base64.b64encode(json.dumps(prompt).encode()).decode())
+    talos = {f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-both-3", "from": "calm", "to": side.mark}.items()}
+    for value in (side.mark, "again"):
+        await _publish(side, side.event("session.state_change", 1, 0, attributes={**talos, "talos.state.trigger": value}))
+    failed = {"space": "another", "record_ids": [side.mark], "reason": side.say("too long")}
+    await _publish(side, side.event("memory.embedding_failed", 1, 0, **failed))
+    late = {"space": "another", "model_id": "late", "dim": 2, "trained": True, "tries": 2}
+    await _publish(side, side.event("memory.embedded", 1, 0, **late, vectors=[{"record_id": side.mark, "vector": "AACAPwAAAAA="}]))
+
+
+def _today(side: Side) -> str:
+    return side.node.clock.now().date().isoformat()
+
+
+async def _talos(side: Side) -> None:
+    """Sessions with entries of every category, and a friction that three of them have met."""
+    for number in range(4):
+        session = side.know("talos_session", f"{_today(side)}-{side.mark if number < 3 else 'both'}-{number}")
+        about = {"persona": side.say("mechanic"), "protocol": side.say("listen first"), "human": side.say("Jo")}
+        await side.ok("session_open", session_id=session, goal=side.say("Find what whines"), **about)
+        noted = {"description": side.say(f"The {WORDS}."), "category": "tooling", "session_id": session}
+        side.know("record", (await side.ok("friction_log", **noted))["friction_id"])
+        if number in (1, 2):  # in two sessions: not yet a pattern
+            await side.ok("friction_log", description=side.say("The clutch slips."), category="tooling", session_id=session)
+        if number == 0:
+            for category in ("insight", "observation", "reflection", "experience", "decision"):
+                entry = {"content": side.say(f"I realized that the {WORDS} because of {category}."), "category": category}
+                side.know("record", (await side.ok("journal_write", domain="trucks", **entry))["entry_id"])
+            await side.ok("reflect", content=side.say(f"What would stop what {WORDS}?"), trigger=side.mark, session_id=session)
+            await side.ok("journal_write", content=side.say(LONG), category="experience")
+        if number < 3:
+            await side.ok("session_close", session_id=session, goal_achieved=False, summary=side.say("It still whines"))
+
+
+async def _conversation(side: Side) -> None:
+    side.know("room", ROOM)
+    metadata = {"tags": [side.mark], "note": side.say("after work")}
+    about = {"platform": "matrix", "project_context": side.say("trucks"), "metadata": metadata}
+    for number in range(2):
+        session = side.know("conversation", (await side.ok("session_start", external_room_id=ROOM, **about))["session_id"])
+        for role in ("user", "assistant"):
+            said = {"role": role, "content": side.say(f"The {WORDS}, says the {role}."), "tool_uses": [{"name": side.mark}]}
+            side.know("record", (await side.ok("exchange_add", session_id=session, **said))["exchange_id"])
+        drawn = {"content": f"The lamp of the {side.mark} truck is {'not ' * number}on at noon", "domain_path": ["trucks", side.mark]}
+        about_lamp = {"entities": [{"name": f"lamp {side.mark}", "type": "tool"}]}
+        side.know("record", (await side.ok("insight_extract", session_id=session, **drawn, **about_lamp))["insight_id"])
+        await settle(side.node)
+    await side.ok("session_end", session_id=side.ids["conversation"][0], summary=side.say("It was the cold"), themes=[side.say("cold")])
+    noticed = {"type": "habit", "description": side.say(f"Waits until it {WORDS}."), "evidence": [side.say("twice")]}
+    for number in range(2):
+        description = noticed | {"description": noticed["description"] + " Again." * number}
+        side.know("pattern", (await side.ok("pattern_record", **description))["pattern_id"])
+    await side.ok("pattern_reinforce", pattern_id=side.ids["pattern"][0], session_id=side.ids["conversation"][0])
+
+
+async def _beliefs(side: Side) -> None:
+    """Beliefs of two entities that turn out to be one, one superseded, a tension that is open and one that is resolved."""
+    source = {"source_type": "document", "source_ref": side.say("manual"), "domain_path": ["trucks", side.mark]}
+    for number, name in enumerate(("gearbox", "gear box")):
+        entities = [{"name": f"{name} {side.mark}", "type": "tool"}, {"name": "winter", "type": "concept", "role": "context"}]
+        stated = await side.ok("belief_create", content=side.say(f"The {WORDS}, in truck {number}."), entities=entities, **source)
+        side.know("belief", stated["belief"]["id"])
+        for linked in stated["belief"]["entities"]:
+            side.know("entity", linked["entity"]["id"])
+    for subject in ("heater", "brake"):
+        for verb in ("is on", "is not on"):
+            entities = [{"name": f"{subject} {side.mark}", "type": "tool"}]
+            content = f"The {subject} of the {side.mark} truck {verb} at night"
+            stated = await side.ok(
+                "belief_create", content=content, entities=entities, source_ref=f"{verb} {side.mark}", domain_path=[side.mark]
+            )
+            side.know("belief", stated["belief"]["id"])
+        await settle(side.node)
+    for tension in (await side.ok("tension_list"))["tensions"]:
+        side.know("tension", tension["id"])
+    assert len(side.ids["tension"]) >= 2, "the beliefs contradict each other in no way"
+    ended = {"resolution": side.say("both were measured"), "action": "keep_both"}
+    await side.ok("tension_resolve", tension_id=side.ids["tension"].pop(), **ended)
+    new = {"new_content": f"The heater of the {side.mark} truck is never on at night", "reason": side.say("measured")}
+    side.know("belief", (await side.ok("belief_supersede", old_belief_id=side.ids["belief"][3], **new))["new_belief"]["id"])
+
+
+async def _cognitive(side: Side) -> None:
+    for dialogue in (side.know("dialogue", "dialogue-both"), side.know("dialogue", f"dialogue-{side.mark}")):
+        said = {"speaker": side.mark, "content": side.say(f"The {WORDS}."), "metadata": {"tags": [side.mark]}}
+        side.know("number", (await side.ok("store_raw_dialogue", session_id=dialogue, **said))["id"])
+    drawn = {"content": side.say(f"Everybody says that the {WORDS}."), "source_ids": side.ids["number"][:2]}
+    side.know("number", (await side.ok("compress_to_l2_insight", **drawn))["id"])
+    for number in range(12):
+        item = side.know("item", (await side.ok("update_working_memory", content=side.say(f"item {number}"), importance=0.5))["added_id"])
+    await side.control("request", type=WM_ARCHIVED, data={"item_id": item})
+    lesson = {
+        "query": side.say(f"Why does it say that the {WORDS}?"),
+        "reward": 0.5,
+        "reflection": side.say("Problem: cold. Lesson: wait."),
+    }
+    await side.ok("store_episode", **lesson)
+    for number in (side.know("query", 42), side.know("query", 43 + len(side.mark))):
+        truth = {"id": number, "query": side.say(f"{WORDS} {number}"), "session_id": dialogue, "expected_docs": side.ids["number"][:1]}
+        await side.control("request", type=GROUND_TRUTH_IMPORTED, data=truth)
+    queries = [
+        {"query": " ".join([side.mark, f"n{number}", *["whines"] * (words - 2)]), "session_id": f"g{number}", "expected_docs": [1, 2]}
+        for number, words in enumerate(GOLDEN_WORDS + ([12] if side.mark == "austral" else []))
+    ]
+    await side.control("request", type=GOLDEN_SET_IMPORTED, data={"queries": queries, "file": f"{side.mark}.jsonl"})
+    side.know("document", len(side.mark))
+    documents = [
+        {"id": side.ids["document"][0], "content": side.say(f"{MANY_WORDS} {WORDS}")},
+        {"id": 9, "content": side.say("Rain fell.")},
+    ]
+    await side.ok("store_dual_judge_scores", query_id=42, query=side.say(WORDS), docs=documents)
+    await side.ok("get_golden_test_results")
+
+
+async def _again(side: Side) -> None:
+    """The ids of what nobody was told by a tool: patterns that stages found, what was extracted, old patterns."""
+
+    def query(cursor: Any) -> dict[str, list[str]]:
+        found = {}
+        for kind, select in {
+            "record": "SELECT record_id FROM documents WHERE namespace = ? AND toolset IN ('talos', 'valence')",
+            "pattern": "SELECT pattern_id FROM vkb_patterns WHERE namespace = ?",
+            "talos_pattern": "SELECT pattern_id FROM patterns WHERE namespace = ?",
+        }.items():
+            found[kind] = [value for (value,) in cursor.execute(f"{select} ORDER BY 1", [side.namespace]).fetchall()]
+        return found
+
+    for kind, values in (await side.node.reader.run(query)).items():
+        side.ids[kind] = sorted({*side.ids.get(kind, ()), *values})
+
+
+def strings(value: Any) -> Iterator[str | int]:
+    """Every text and whole number in an answer, names of fields too."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from strings(name)
+            yield from strings(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from strings(inner)
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        yield value

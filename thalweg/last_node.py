@@ -1,0 +1,41 @@
+"""`node.json` in the data directory: which log its last node used, and what that node said when it failed. Light enough for the pump."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+NAME = "node.json"
+
+
+def read(home: Path) -> dict[str, str]:
+    """`broker` (its URL) and `started_at` since a node has run there; `failure` and `failed_at` when the last one ended so."""
+    try:
+        known = json.loads((home / NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): value for name, value in known.items() if isinstance(value, str)} if isinstance(known, dict) else {}
+
+
+def write(home: Path, known: dict[str, str]) -> None:
+    """Replace what is known, for the owner alone. Where it cannot be written, the node goes on without it."""
+    making = home / f"{NAME}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        with open(making, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            json.dump(known, file)
+        making.replace(home / NAME)
+
+
+def failed(home: Path, sentence: str, at: str) -> None:
+    """Keep a node's last sentence beside what is known of its log."""
+    write(home, {**read(home), "failure": sentence, "failed_at": at})
+
+
+def disagreement(home: Path, broker_url: str) -> str | None:
+    """A sentence when another log is meant than that of the directory's last node; None when there was none, or it is the same."""
+    last = read(home).get("broker")
+    if last is None or last == broker_url:
+        return None
+    return f"The last node of {home} used {last}; {broker_url} is meant now, because a flag, THALWEG_BROKER or thalweg.toml says so."
