@@ -164,6 +164,10 @@ def show_status(report: dict[str, Any]) -> None:
     model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
     if building := report["spaces"]["building"]:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
+    if partial := report["spaces"]["partial"]:
+        out.print(f"{partial} long texts are embedded in part; the rest follows")
+    if failed := report["spaces"]["failed"]:
+        out.print(f"{failed} texts have no vectors, or not all: model or log refused them; the table embedding_failures says why")
     for found in report["misplaced"]:
         if not found["is_recent"]:
             out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
