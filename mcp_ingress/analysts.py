@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -40,9 +40,9 @@ class SqlEndpoint:
         self._limits = limits
         self._running = 0
 
-    def route(self, security: TransportSecuritySettings) -> Route:
-        """Where it is served; Host and Origin are checked as they are for MCP."""
-        checked = TransportSecurityMiddleware(security)
+    def route(self) -> Route:
+        """Where it is served. Host, Origin and token are checked before, as for MCP; here that the body is JSON."""
+        checked = TransportSecurityMiddleware()
 
         async def answer(request: Request) -> Response:
             return await checked.validate_request(request, is_post=True) or await self._answer(request)

@@ -38,7 +38,7 @@ PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
 MAX_MESSAGE = 2000
 """Characters of a refusal's sentence."""
-READS_AT_ONCE, WRITES_AT_ONCE = 2, 8
+READS_AT_ONCE, WRITES_AT_ONCE = 2, 4
 """Calls of one connection that run at once; the others of it wait, so that they are in nobody's way. A write runs until it is processed."""
 PROCESSED_S = 0.1
 """How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""

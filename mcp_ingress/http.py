@@ -1,4 +1,4 @@
-"""Streamable HTTP, stateless, inside the node's event loop: Host and Origin checked, a bearer token unless on loopback."""
+"""Streamable HTTP, stateless, inside the node's event loop. Every request names this host, comes from no foreign page and has the token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hmac
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import uvicorn
@@ -27,6 +27,8 @@ PATH = "/mcp"
 HEALTH_PATH = "/healthz"
 MAX_BODY = 4 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+HTTP_PORT = 80
+"""The port that a Host leaves out."""
 START_S = 5.0
 STOP_S = 2.0
 LONGEST_WAIT_S = 1.0
@@ -44,25 +46,33 @@ class HttpServer:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        token: str | None = None,
+        token: str,
+        token_place: str = "the node's setting `token`",
         allowed_hosts: Sequence[str] = (),
         analysts: SqlEndpoint | None = None,
     ) -> None:
-        """`allowed_hosts`: further names under which callers may reach this host. `analysts`: answers SQL beside MCP. Raises SettingsError without a needed token."""
-        if host not in LOOPBACK and not token:
-            raise SettingsError(f"HTTP on {host} needs a bearer token: set `token`, or bind to 127.0.0.1.")
+        """`token_place`: where the token is found, for the refusal. `allowed_hosts`: further names (`NAME` or `NAME:PORT`) under
+        which callers may reach this host. `analysts`: answers SQL beside MCP."""
         self.host, self.port = host, port
-        security = _security([*LOOPBACK, host, *allowed_hosts])
-        app = server.streamable_http_app(
+        self._principal, self._token, self._token_place = principal, token, token_place
+        self._limits, self._allowed_hosts = limits, allowed_hosts
+        self._app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,
             max_request_body_size=MAX_BODY,
-            transport_security=security,
-            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route(security) if analysts else DISABLED],
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # its `:*` is a prefix: see _Guard
+            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route() if analysts else DISABLED],
         )
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises SettingsError when the port is taken or the host is not of this machine."""
+        listener = _bind(self.host, self.port)
+        self.port = listener.getsockname()[1]
+        hosts = _hosts(self.host, self.port, self._allowed_hosts)
         config = uvicorn.Config(
-            _Authenticated(app, principal, token, limits),
+            _Guard(self._app, self._principal, self._token, self._token_place, hosts, self._limits),
             log_level="warning",
             access_log=False,
             log_config=None,  # what it says goes the way of every log line
@@ -71,12 +81,6 @@ class HttpServer:
             server_header=False,
         )
         self._uvicorn = _Embedded(config)
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Listen. Raises SettingsError when the port is taken or the host is not of this machine."""
-        listener = _bind(self.host, self.port)
-        self.port = listener.getsockname()[1]
         self._task = asyncio.create_task(self._uvicorn.serve(sockets=[listener]), name="http")
         async with asyncio.timeout(START_S):
             while not self._uvicorn.started and not self._task.done():
@@ -103,30 +107,42 @@ class _Embedded(uvicorn.Server):
         yield
 
 
-class _Authenticated:
-    """Lets a request in only with the token (when there is one), and says who it is."""
+class _Guard:
+    """Lets a request in that names this host, comes from no foreign page and has the token; says who it is.
 
-    def __init__(self, app: ASGIApp, principal: Principal, token: str | None, limits: RateLimits) -> None:
+    Host and Origin are compared whole, so that no page reaches the node by a name of its own (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, principal: Principal, token: str, token_place: str, hosts: frozenset[str], limits: RateLimits) -> None:
         self._app = app
         self._principal = principal
+        self._expected = f"Bearer {token}".encode()
+        self._token_place = token_place
+        self._hosts = hosts
         self._limits = limits
-        self._expected = f"Bearer {token}".encode() if token else None
+        self._origins = frozenset(f"{scheme}://{host}" for host in hosts for scheme in ("http", "https"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            if scope["path"] == HEALTH_PATH:
-                await self._app(scope, receive, send)
-                return
-            if not self._accepts(Headers(scope=scope).get("authorization", "")):
-                refusal: Response = JSONResponse(
-                    {"error": "unauthorized", "message": "A bearer token is needed: `Authorization: Bearer <token>`."},
-                    status_code=401,
-                    headers={"www-authenticate": "Bearer"},
-                )
+            refusal = self._refusal(Headers(scope=scope), scope["path"])
+            if refusal is not None:
                 await refusal(scope, receive, send)
                 return
-            scope.setdefault("state", {}).update(principal=self._principal, is_paced=await self._turn(scope))
+            if scope["path"] != HEALTH_PATH:
+                scope.setdefault("state", {}).update(principal=self._principal, is_paced=await self._turn(scope))
         await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Headers, path: str) -> Response | None:
+        if [host.lower() for host in headers.getlist("host")] not in [[host] for host in self._hosts]:
+            return _refuse(
+                421, "foreign_host", "The Host of the request is not a name of this node; the setting `allowed_hosts` adds names."
+            )
+        if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
+            return _refuse(403, "foreign_origin", "The Origin of the request is not this node; the setting `allowed_hosts` adds names.")
+        if path != HEALTH_PATH and not hmac.compare_digest(headers.get("authorization", "").encode("latin-1", "replace"), self._expected):
+            sentence = f"A bearer token is needed, `Authorization: Bearer <token>`: it is {self._token_place}."
+            return _refuse(401, "unauthorized", sentence, {"www-authenticate": "Bearer"})
+        return None
 
     async def _turn(self, scope: Scope) -> bool:
         """Wait while this client asks for more than the limits allow; whether it had its turn. Without it a call is refused."""
@@ -138,22 +154,24 @@ class _Authenticated:
             waited_s += wait_s
         return not wait_s
 
-    def _accepts(self, given: str) -> bool:
-        return self._expected is None or hmac.compare_digest(given.encode("latin-1", "replace"), self._expected)
+
+def _refuse(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": code, "message": message}, status, headers)
 
 
 async def _healthy(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def _security(hosts: Sequence[str]) -> TransportSecuritySettings:
-    """Host and Origin must be one of these names, with any port."""
-    names = [f"[{host}]" if ":" in host else host for host in dict.fromkeys(hosts)]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
-        allowed_origins=[f"{scheme}://{name}{port}" for name in names for scheme in ("http", "https") for port in ("", ":*")],
-    )
+def _hosts(host: str, port: int, allowed: Sequence[str]) -> frozenset[str]:
+    """Each value of Host that is accepted. A further name without a port stands for this port, and for none (a proxy's own)."""
+    names = [f"{f'[{name}]' if ':' in name else name}:{port}" for name in (*LOOPBACK, host)]
+    for name in allowed:
+        has_port = name.rpartition(":")[2].isdecimal()
+        names += [name] if has_port else [name, f"{name}:{port}"]
+    if port == HTTP_PORT:
+        names += [name.removesuffix(f":{HTTP_PORT}") for name in names]
+    return frozenset(name.lower() for name in names)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -97,8 +97,14 @@ class Inventory:
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant."""
-        close = get_close_matches(name.rsplit("__", 1)[-1].lower().replace("-", "_"), self.tools, n=1, cutoff=0.6)
-        return close[0] if close else None
+        return _nearest(name.rsplit("__", 1)[-1].lower().replace("-", "_"), tuple(self.tools))
+
+
+@lru_cache(maxsize=256)
+def _nearest(name: str, tools: tuple[str, ...]) -> str | None:
+    """Remembered, because it takes a millisecond, and who calls a tool that is not there often does so again."""
+    close = get_close_matches(name, tools, n=1, cutoff=0.6)
+    return close[0] if close else None
 
 
 @cache

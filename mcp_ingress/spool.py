@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from mcp_ingress.refused import publish_or_bury
 from streams.errors import LogUnavailable
 from streams.files import sync
 from streams.log.base import Log, Outgoing
@@ -29,6 +30,8 @@ SPOOLED = (
     "once the log is back. Do not send it again. The session continues."
 )
 """What a caller is told whose write went here: one that reads only that all is not well would write it twice."""
+REFUSED = "refused"
+"""The folder beside it for what neither the log nor its dead letters take."""
 _FRAME = struct.Struct(">II")
 _RECORDS = msgspec.msgpack.Decoder(list[Outgoing])
 
@@ -62,7 +65,7 @@ class Spool:
         await asyncio.to_thread(self._append, _FRAME.pack(len(body), zlib.crc32(body)) + body)
 
     async def drain(self, log: Log) -> int:
-        """Publish everything in order, then empty the file; returns how many records went.
+        """Publish everything in order, then empty the file; returns how many records went. What the log will never take is a dead letter.
 
         Raises LogUnavailable when the log still does not answer; the file is then as it was.
         """
@@ -73,7 +76,8 @@ class Spool:
             while True:
                 records, end = await asyncio.to_thread(self._read, offset)
                 if records:
-                    self.followed = self.followed.merged(Freshness.after(await log.publish(records)))
+                    positions = await publish_or_bury(log, records, self.path.with_name(REFUSED))
+                    self.followed = self.followed.merged(Freshness.after(positions))
                     sent += len(records)
                     offset = end
                 elif await asyncio.to_thread(self._empty_if_at, offset):
@@ -166,6 +170,6 @@ def _truncate(path: Path, size: int) -> None:
     handle = os.open(path, os.O_WRONLY)
     try:
         os.ftruncate(handle, size)
-        os.fsync(handle)
+        os.fsync(handle)  # else what has followed would follow again after a power cut
     finally:
         os.close(handle)

@@ -15,8 +15,8 @@ from typing import Any
 from processors.otlp_records import decode_otlp, is_otlp
 from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows, at, reducers
 from storage.writer import Changes, Writer
-from streams.codec import check_readable, decode
-from streams.dlq import DeadLetter, read_letter
+from streams.codec import check_readable, decode, observation_alone, source_and_type
+from streams.dlq import DeadLetter, first_letter, read_letter
 from streams.event_types.telemetry import TALOS_EVENTS
 from streams.events import Event, LoggedEvent, wire_type
 from streams.failpoints import hit
@@ -151,17 +151,24 @@ def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> 
         if is_otlp(record):
             events, problem = decode_otlp(record, namespace)
             if problem is not None:
-                reduced.buried.append((_to_bury(record), letter_for(record, problem, now)))
+                _bury(reduced, record, problem, now)
             return events
         progress = read_progress(record)
         if progress is not None:
             for source in progress.sources:
                 key = (progress.stage, source.at)
                 reduced.changes.stages[key] = max(source.offset, reduced.changes.stages.get(key, 0))
-        return decode(record)
+        return decode(record, lambda index, reason: _bury(reduced, record, reason, now, index))
     except Exception as error:
-        reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
+        _bury(reduced, record, error, now)
         return []
+
+
+def _bury(reduced: Reduced, record: Record, error: Exception, now: datetime, index: int | None = None) -> None:
+    """A dead letter of the record; of an array only the observation at `index`, for the others are applied."""
+    alone = None if index is None or is_otlp(record) else observation_alone(record, index)
+    letter = letter_for(record, error, now, index=None if alone is None else index)
+    reduced.buried.append((_to_bury(alone or record), letter))
 
 
 def _to_bury(record: Record) -> Record:
@@ -177,9 +184,11 @@ def _to_bury(record: Record) -> Record:
     )
 
 
-def letter_for(record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1) -> DeadLetter:
-    """The dead letter of a record that failed."""
-    return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now)
+def letter_for(
+    record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1, index: int | None = None
+) -> DeadLetter:
+    """The dead letter of a record, or of the observation at `index` in its array, that failed."""
+    return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now, index=index)
 
 
 Known = dict[Any, int]
@@ -215,7 +224,7 @@ def _reduce_record(record: Record, events: Sequence[LoggedEvent], overlay: Overl
             _reduce_event(logged, overlay, known, reduced)
         except Exception as error:
             # the record's other observations stand: each is an event of its own
-            reduced.buried.append((_to_bury(record), letter_for(record, error, now)))
+            _bury(reduced, record, error, now, logged.index)
 
 
 def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced: Reduced, partitions: int) -> None:
@@ -309,6 +318,7 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
     key = (letter.id,)
     if overlay.get("dead_letters", key) is not None:
         return
+    source, event_type = source_and_type(record)
     overlay.put(
         "dead_letters",
         key,
@@ -323,6 +333,10 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
             "error_message": letter.error_message,
             "first_failed_at": at(letter.first_failed_at),
             "record_key": None if record.key is None else record.key.decode("utf-8", "replace"),
+            "observation": letter.index,
+            "source": source,
+            "event_type": event_type,
+            "replay_of": first_letter(record),
             "value_bytes": len(record.value or b""),
             "dlq_topic": record.topic,
             "dlq_partition": record.partition,

@@ -33,7 +33,7 @@ _PARTIAL = """
 SELECT label FROM embeddings e WHERE space = ?
 AND passages > (SELECT count(*) FROM passages p WHERE p.owner_label = e.label AND p.space = e.space)
 ORDER BY "offset" DESC, label"""
-_SLICE_TEXTS, _SLICE_CHARS = 64, 256 * 1024
+SLICE_TEXTS, SLICE_CHARS = 64, 256 * 1024
 _TEXTS = """
 SELECT d.namespace, d.record_id, coalesce(e.query, d.text), d.created_at
 FROM documents d LEFT JOIN episode_memory e ON d.kind = 'episode' AND e.namespace = d.namespace AND d.record_id = 'episode-' || e.id
@@ -85,9 +85,9 @@ def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.nda
     """The labels in slices that fit into memory: so many texts, or so many characters; a longer text stands alone."""
     rows = cursor.execute("SELECT label, length(text) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()])
     cut: list[list[int]] = []
-    chars = _SLICE_CHARS
+    chars = SLICE_CHARS
     for label, length in rows.fetchall():
-        if chars + length > _SLICE_CHARS or len(cut[-1]) == _SLICE_TEXTS:
+        if chars + length > SLICE_CHARS or len(cut[-1]) == SLICE_TEXTS:
             cut.append([])
             chars = 0
         cut[-1].append(label)

@@ -107,7 +107,7 @@ def _follow(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs,
     labels = list({document_label(namespace, belief_id) for place, belief_id in rows if place == namespace})
     if not labels:
         return beliefs
-    return beliefs.changed(_read(cursor, f"namespace = ? AND label IN ({marks(labels)})", [namespace, *labels]))
+    return beliefs.changed(_read(cursor, f"label IN ({marks(labels)})", labels))  # which are of this namespace
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, where: str, parameters: Sequence[Any]) -> Beliefs:

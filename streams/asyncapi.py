@@ -36,6 +36,7 @@ _DLQ_HEADERS = {
     "dlq.error.type": "class of the error",
     "dlq.error.message": "what was wrong, at most 2,000 characters",
     "dlq.first_failed_at": "RFC 3339, UTC",
+    "dlq.index": "place of an observation in the record's array; it is buried alone",
 }
 
 
@@ -125,8 +126,13 @@ def _dead_letter() -> dict[str, Any]:
         "name": "dead_letter",
         "summary": "A record that could not be applied: its own key, value and headers, and ours that say why.",
         "contentType": "application/octet-stream",
-        "headers": {"type": "object", "properties": headers, "required": list(headers), "additionalProperties": True},
-        "payload": {"description": "The original bytes."},
+        "headers": {
+            "type": "object",
+            "properties": headers,
+            "required": [name for name in headers if name != "dlq.index"],
+            "additionalProperties": True,
+        },
+        "payload": {"description": "The original bytes; in text, secrets of a known form are redacted."},
     }
 
 
@@ -137,7 +143,7 @@ def topics_page() -> str:
         "",
         "Generated from `streams/topics.py` and `streams/event_types/` by `python -m streams.asyncapi`; the schemas in full are in [asyncapi.json](asyncapi.json).",
         "Records are CloudEvents 1.0.2, Kafka binary mode (structured mode is read too); the key is the namespace. `ce_id` and `ce_source` together name an event: it is applied once.",
-        "The value is the event's data, or an array of observations `{id, time, subject, type, data}` that take what they leave out from the record's headers.",
+        "The value is the event's data, or an array of observations `{id, time, subject, type, data}` that take what they leave out from the record's headers. One that cannot be applied is a dead letter by itself; the others are applied.",
         "",
         "| topic | carries | key | partitions | retention | written by |",
         "|---|---|---|---|---|---|",

@@ -8,6 +8,7 @@ CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -79,8 +80,15 @@ def _headers(event: Event) -> Headers:
     return tuple(headers)
 
 
-def decode(record: Record) -> list[LoggedEvent]:
-    """The events of a record, each checked against its type's schema. Raises Poison with the reason."""
+Reject = Callable[[int, Poison], None]
+"""Told of an observation that cannot be applied: its place in the array, and why."""
+
+
+def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[LoggedEvent]:
+    """The events of a record, each checked against its type's schema. Raises Poison with the reason.
+
+    Of an array, an observation that cannot be applied is left out and told to `reject`; the others stand.
+    """
     check_readable(record)
     namespace = _namespace(record.key)
     if record.value is None:
@@ -89,7 +97,7 @@ def decode(record: Record) -> list[LoggedEvent]:
         raise Poison(f"The value has {len(record.value)} bytes; at most {MAX_BYTES} are accepted.")
     headers = {name.lower(): _text(value, f"the header {shown(name)}") for name, value in record.headers}
     body = _parse(record.value)
-    if headers.get("content-type", "").split(";")[0].strip() == STRUCTURED:
+    if _is_structured(headers):
         if not isinstance(body, dict):
             raise Poison("A structured CloudEvent is a JSON object.")
         attributes = {name: value for name, value in body.items() if name not in ("data", "data_base64")}
@@ -101,10 +109,54 @@ def decode(record: Record) -> list[LoggedEvent]:
     envelope = _envelope(attributes, namespace, record.timestamp_ms)
     position = record.position
     if isinstance(body, list):
-        return [_observation(envelope, item, position, index) for index, item in enumerate(body)]
+        found = []
+        for index, item in enumerate(body):
+            try:
+                found.append(_observation(envelope, item, position, index))
+            except Poison as reason:
+                reject(index, Poison(f"Observation {index}: {reason.message}"))
+        return found
     validate(envelope.type, body, position.topic)
     event = envelope.changed(data=body)
     return [LoggedEvent(event, position, 0, digest(record.value), event.key)]
+
+
+def observation_alone(record: Record, index: int) -> Record | None:
+    """The record with one observation of its array alone, under the id that it has there; None when its data is not an array."""
+    body: Any = orjson.loads(record.value or b"")
+    structured = _is_structured({name.lower(): value for name, value in record.headers})
+    items = body.get("data") if structured else body
+    if not isinstance(items, list):
+        return None
+    item = items[index]
+    if isinstance(item, dict) and "id" not in item:
+        envelope_id = body.get("id") if structured else dict(record.headers).get("ce_id", b"").decode()
+        item = {"id": f"{envelope_id}/{index}", **item}
+    return replace(record, value=orjson.dumps({**body, "data": [item]} if structured else [item]))
+
+
+def source_and_type(record: Record) -> tuple[str | None, str | None]:
+    """The CloudEvents source and type that a record names, whatever else is wrong with it; None what it does not name."""
+    named: Mapping[str, Any] = {name.lower().removeprefix("ce_"): value for name, value in record.headers}
+    if _is_structured(named):
+        try:
+            body = orjson.loads(record.value or b"")
+        except orjson.JSONDecodeError:
+            body = None
+        named = body if isinstance(body, dict) else {}
+    found = []
+    for name in ("source", "type"):
+        value = named.get(name)
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        found.append(text[:MAX_ID] if isinstance(text, str) and text else None)
+    return found[0], found[1]
+
+
+def _is_structured(headers: Mapping[str, Any]) -> bool:
+    """By the content type; `headers` by their names in lower case, with bytes or texts."""
+    given = headers.get("content-type") or ""
+    text = given.decode("latin-1") if isinstance(given, bytes) else given
+    return bool(text.split(";")[0].strip() == STRUCTURED)
 
 
 def check_readable(record: Record) -> None:
@@ -216,19 +268,24 @@ def _subject(value: Any) -> str | None:
 
 def _observation(envelope: Event, item: Any, position: Position, index: int) -> LoggedEvent:
     if not isinstance(item, dict):
-        raise Poison(f"Observation {index} of the array is not an object.")
+        raise Poison("It is not an object.")
     identifier = item.get("id", f"{envelope.id}/{index}")
     if not isinstance(identifier, str) or not 0 < len(identifier) <= MAX_ID:
-        raise Poison(f"Observation {index}: 'id' is not a text of 1 to {MAX_ID} characters.")
+        raise Poison(f"'id' is not a text of 1 to {MAX_ID} characters.")
     event_type = item.get("type", envelope.type)
     if not isinstance(event_type, str):
-        raise Poison(f"Observation {index}: 'type' is not a text.")
+        raise Poison("'type' is not a text.")
     time = parse_or(item.get("time"), envelope.time)
     subject = _subject(item.get("subject", envelope.subject))
     body: Any = item.get("data")
     validate(event_type, body, position.topic)
     event = Event(identifier, envelope.source, event_type, envelope.namespace, time, body, subject, envelope.extensions)
-    return LoggedEvent(event, position, index, digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)), event.key)
+    return LoggedEvent(event, position, index, observation_digest(body), event.key)
+
+
+def observation_digest(body: Any) -> int:
+    """The digest of an observation's data, in whatever order its fields stand."""
+    return digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
 
 
 def parse_or(value: Any, otherwise: datetime) -> datetime:

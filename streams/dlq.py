@@ -21,6 +21,8 @@ from streams.topics import DLQ_SUFFIX
 
 PREFIX = "dlq."
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+REPLAY_OF = "thalweg-replay-of"
+"""Header of a record that was replayed: the id of its first dead letter, so that failing again is the same letter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class DeadLetter:
     """Why a record could not be applied. `id` is a function of its place and stage: a repeat is the same letter.
 
     What never lay on a topic (a line of an imported file) has no place of its own: `identity`, made of its content, stands in.
+    `index` is the place of an observation in its record's array, which is buried alone.
     """
 
     position: Position
@@ -38,10 +41,12 @@ class DeadLetter:
     error_message: str
     first_failed_at: datetime
     identity: str | None = None
+    index: int | None = None
 
     @property
     def id(self) -> str:
-        return derived_id("dead-letter", self.identity or str(self.position), self.stage)
+        place = str(self.position) if self.index is None else f"{self.position}#{self.index}"
+        return derived_id("dead-letter", self.identity or place, self.stage)
 
 
 def bury(record: Record, letter: DeadLetter) -> Outgoing:
@@ -59,10 +64,12 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
     }
     if letter.identity is not None:
         ours["identity"] = letter.identity
+    if letter.index is not None:
+        ours["index"] = str(letter.index)
     kept = tuple((name, value and redact_json(value)) for name, value in record.headers if not name.startswith(PREFIX))
     headers = kept + tuple((PREFIX + name, value.encode("utf-8", "replace")) for name, value in ours.items())
     value = redact_json(record.value) if record.value is not None and _is_text(record.value) else record.value
-    return Outgoing(record.topic + DLQ_SUFFIX, record.key, value, headers, record.partition)
+    return Outgoing(record.topic + DLQ_SUFFIX, record.key and redact_json(record.key), value, headers, record.partition)
 
 
 def _is_text(value: bytes) -> bool:
@@ -86,11 +93,20 @@ def read_letter(record: Record) -> DeadLetter:
         error_message=ours["error.message"],
         first_failed_at=parse_time(ours["first_failed_at"]),
         identity=ours.get("identity"),
+        index=int(ours["index"]) if "index" in ours else None,
     )
 
 
+def first_letter(record: Record) -> str | None:
+    """The id of the letter whose replay this record is; None when it is not a replay."""
+    return next((value.decode("utf-8", "replace") for name, value in record.headers if name == REPLAY_OF), None)
+
+
 def exhume(record: Record) -> Outgoing:
-    """The original record again, for its original topic, without our headers."""
+    """The original record again, for its original topic, without our headers but the one that says whose replay it is."""
     letter = read_letter(record)
     headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
-    return Outgoing(letter.position.topic, record.key, record.value, headers, letter.position.partition)
+    if first_letter(record) is None:
+        headers = (*headers, (REPLAY_OF, letter.id.encode()))
+    partition = letter.position.partition if letter.identity is None else None  # what never lay there goes where its key says
+    return Outgoing(letter.position.topic, record.key, record.value, headers, partition)

@@ -5,7 +5,7 @@
     │   ├── SettingsError    a setting, path, port or flag is wrong
     │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
-    ├── Poison               this event can never work: to the dead-letter topic, original bytes untouched
+    ├── Poison               this event can never work: to the dead-letter topic with its bytes
     └── Unavailable          transient: retried, then reported with `retry_after_ms`
         ├── LogUnavailable   the broker did not acknowledge in time
         └── EmbedderUnavailable  no model is loaded, or it failed

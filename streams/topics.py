@@ -26,7 +26,7 @@ class Topic:
         """Where its records go that can never be applied: same partitions, so a record keeps its number."""
         return Topic(
             name=self.name + DLQ_SUFFIX,
-            carries=f"records of {self.name} that could not be applied: original bytes, `dlq.*` headers",
+            carries=f"records of {self.name} that could not be applied: their bytes (text: without secrets), `dlq.*` headers",
             key="as received",
             partitions=self.partitions,
             awaited=False,

@@ -61,6 +61,11 @@ class NodeProcess:
                 time.sleep(0.02)
         raise AssertionError(f"the node did not answer in {START_S} s: {self.log_tail()}")
 
+    def bearer(self) -> dict[str, str]:
+        """The header that its HTTP door asks for, from where `thalweg status` says that the token is."""
+        token = Path(ask(self.home, "status")["http"]["token_file"]).read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
     def log_tail(self) -> str:
         return (self.home / "node.log").read_text(errors="replace")[-3000:]
 
@@ -85,7 +90,7 @@ class NodeProcess:
         return self.process.wait(PATIENCE_S)
 
     def settle(self, timeout_s: float = 1.5 * PATIENCE_S) -> dict[str, Any]:
-        """Wait until nothing lags (I9), the records of the calls that were answered included; the status then.
+        """Wait until nothing lags, the records of the calls that were answered included; the status then.
 
         It is asked twice: a status looks at one part after the other, and what the first look saw wait (in the door, in the spool)
         may be on the log, and not applied yet, when the same look counts what waits there. The second one sees it lag.

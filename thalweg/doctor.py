@@ -23,12 +23,14 @@ from pathlib import Path
 import numpy as np
 
 import thalweg
+from mcp_ingress.http import LOOPBACK
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
 from streams.positions import Partition
 from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control import NotRunning, ask
 from thalweg.health import misplaced_sentence
+from thalweg.http_door import TOKEN_FILE, http_token
 from thalweg.paths import OTHERS, control_path, socket_path
 from thalweg.settings import Settings
 from thalweg.topics_command import missing_otlp_topics
@@ -73,6 +75,7 @@ def examine(settings: Settings) -> list[Check]:
         ("owner", lambda: _owner(settings.home), "End the process that is named, or choose another THALWEG_HOME."),
         ("space", lambda: _space(settings.home), "`thalweg reembed` says which spaces there are."),
         ("sockets", lambda: _sockets(settings.home), "Choose a shorter THALWEG_HOME."),
+        ("http", lambda: _http(settings), SettingsError.remedy),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
         ("producers", lambda: _producers(settings.home), "docs/producers.md has the setting for each client's language."),
         ("otlp topics", lambda: _otlp_topics(settings), "`thalweg topics create --otlp`"),
@@ -278,6 +281,18 @@ def _sockets(home: Path) -> str:
             mode = path.stat().st_mode & 0o777
             _require(mode & OTHERS == 0, f"{path} is open to other users ({mode:03o}).")
     return f"{paths[0]} for agents, {paths[1].name} for the command line"
+
+
+def _http(settings: Settings) -> str:
+    """Where it listens and where its clients find the token; none is made here."""
+    if not settings.http:
+        return "off"
+    host, port = settings.http_address
+    if (settings.home / TOKEN_FILE).exists() or settings.token:
+        file = http_token(settings, host).file
+        return f"port {port} of {host}, bearer token: {file or 'the setting `token`'}"
+    _require(host in LOOPBACK, f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1.")
+    return f"port {port} of {host}, bearer token: {settings.home / TOKEN_FILE}, made by the first start"
 
 
 def _log(settings: Settings) -> str:

@@ -15,6 +15,7 @@ from streams.errors import Unavailable
 from streams.positions import Partition
 from streams.progress import MATERIALISE
 from streams.topics import MEMORY
+from thalweg.dead_letters import count_states
 from thalweg.topics_command import missing_otlp_topics
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class Health:
             "problems": problems,
             "broker": node.settings.broker_url,
             "role": node.settings.role,
+            "http": node.http,
             "home": str(node.settings.home),
             "started_at": format_time(node.started_at),
             "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained} if info else None,
@@ -175,7 +177,7 @@ class Health:
             | {stage.name: stages.get(stage.name, {}) for stage in node.elsewhere},
             "materialiser": vars(node.materialiser.counters),
             "indexes": indexes,
-            "dead_letters": await self._dead_letters(),
+            "dead_letters": await node.reader.run(count_states),
             "misplaced": misplaced,
             "door": node.door.status(),
             "clients": node.socket.clients,
@@ -199,12 +201,6 @@ class Health:
         recent = [source for source, at in self._node.materialiser.misplaced_at.items() if now - at < RECENT_S]
         rows = await self._node.reader.run(lambda cursor: cursor.execute(_MISPLACED, [recent, SOURCES_SHOWN]).fetchall())
         return [{"source": source, "records": int(count), "is_recent": source in recent} for source, count in rows]
-
-    async def _dead_letters(self) -> dict[str, int]:
-        rows = await self._node.reader.run(
-            lambda cursor: cursor.execute("SELECT topic, count(*) FROM dead_letters GROUP BY topic ORDER BY topic").fetchall()
-        )
-        return dict(rows)
 
 
 def _upstream(stage: str, awaited: Mapping[str, Set[str]]) -> set[str]:

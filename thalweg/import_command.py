@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from thalweg.control import ask
 from thalweg.importing import ImportProgress, ImportReport, import_files
 from thalweg.node_command import ensure_node
 from thalweg.settings import Settings
+from thalweg.stored import Stored
 
 APPLY_TIMEOUT_S = 3600.0
 
@@ -40,9 +43,23 @@ async def _publish(settings: Settings, kind: str, paths: list[Path], bar: Progre
             text = f"{progress.events} events, {progress.unreadable} unreadable"
             bar.update(task, total=progress.bytes_total, completed=progress.bytes_read, description=text)
 
-        return await import_files(log, kind, paths, namespace=settings.namespace, clock=SystemClock(), on_progress=show)
+        return await import_files(
+            log,
+            kind,
+            paths,
+            namespace=settings.namespace,
+            clock=SystemClock(),
+            on_progress=show,
+            find_stored=functools.partial(_stored, settings.home),
+        )
     finally:
         await log.stop()
+
+
+async def _stored(home: Path, keys: Sequence[str], letters: Sequence[str]) -> Stored:
+    """What of these the node's store holds."""
+    answer = await asyncio.to_thread(ask, home, "stored", keys=list(keys), letters=list(letters))
+    return Stored(answer["events"], set(answer["letters"]))
 
 
 def _bar(quiet: bool) -> Progress:

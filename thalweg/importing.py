@@ -1,25 +1,27 @@
 """Imports files: finds them, has their lines read into events, and publishes these in batches.
 
 Importing a file twice changes nothing: the events' ids, the batches' ids and the dead letters' ids are functions of the
-content. Memory stays bounded however large a file is: it is read line by line, a line has at most MAX_LINE_BYTES,
+content, and what the store holds already is not put on the log again. Memory stays bounded however large a file is: it is read line by line, a line has at most MAX_LINE_BYTES,
 and at most MAX_IN_FLIGHT batches wait for the log at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
 from processors.telemetry.formats import Format, format_of
 from processors.telemetry.lines import Mapped, Unreadable, fingerprint
 from streams.clock import Clock
-from streams.codec import MAX_BYTES, encode_batches, validate
+from streams.codec import MAX_BYTES, encode_batches, observation_digest, validate
 from streams.dlq import DeadLetter, bury, read_letter
 from streams.errors import Poison
 from streams.events import Event, event_types
@@ -28,7 +30,8 @@ from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.collector import calmed
-from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, read_units
+from thalweg.import_sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
+from thalweg.stored import FindStored, Stored, nothing_stored
 
 BATCH_EVENTS = 500
 BATCH_BYTES = 1024 * 1024
@@ -60,16 +63,22 @@ class ImportProgress:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import published. `freshness` covers all of it, dead letters too; `bytes` counts what was read."""
+    """What an import read and published. `freshness` covers all of it, dead letters too; `bytes` counts what was read.
+
+    `new_lines`: lines of which the store did not hold everything; one that waited for a later line counts with that line.
+    """
 
     files: int
     lines: int
+    new_lines: int
     events: int
     unreadable: int
     records: int
     bytes: int
     seconds: float
     freshness: Freshness
+    skipped: list[str]
+    """What was left out though it lay in a folder or was named: its path, and why."""
 
 
 async def import_files(
@@ -80,15 +89,19 @@ async def import_files(
     namespace: str,
     clock: Clock,
     on_progress: Callable[[ImportProgress], None] = lambda progress: None,
+    find_stored: FindStored = nothing_stored,
 ) -> ImportReport:
     """Publish the events of these files, and of all fitting files under these folders; what is unreadable is buried.
+
+    What `find_stored` finds is left out, unless it is stored with another body: then the incident is for the store to record.
 
     Returns once all of it is durable. Raises Refused when the kind is not known, a path does not exist or no file is
     found; LogUnavailable when the log does not answer: then a part is imported, and importing again completes it.
     """
     form = format_of(kind)
-    files = find_files(form, paths)
-    run = _Import(log, form, files, namespace, clock, on_progress)
+    files, skipped = find_files(form, paths)
+    run = _Import(log, form, files, namespace, clock, on_progress, find_stored)
+    run.skipped += skipped
     with calmed():
         try:
             for path in files:
@@ -103,7 +116,14 @@ class _Import:
     """One run: counters, the batch being filled, and what is under way to the log."""
 
     def __init__(
-        self, log: Log, form: Format, files: list[Path], namespace: str, clock: Clock, on_progress: Callable[[ImportProgress], None]
+        self,
+        log: Log,
+        form: Format,
+        files: list[Path],
+        namespace: str,
+        clock: Clock,
+        on_progress: Callable[[ImportProgress], None],
+        find_stored: FindStored,
     ) -> None:
         self._log = log
         self._form = form
@@ -111,21 +131,35 @@ class _Import:
         self._namespace = namespace
         self._clock = clock
         self._on_progress = on_progress
+        self._find_stored = find_stored
         self._largest = min(MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES)
         self._started = clock.monotonic()
-        self._bytes_total = sum(path.stat().st_size for path in files)
-        self._batch: list[Event] = []
+        self.skipped: list[str] = []
+        self._bytes_total = sum(path.lstat().st_size for path in files)
+        self._batch: list[tuple[int, Event]] = []
+        """Events with the count of lines that were read when they came; so are dead letters, with their ids."""
         self._batch_bytes = 0
-        self._letters: list[Outgoing] = []
+        self._letters: list[tuple[int, str, Outgoing]] = []
+        self._new_lines = 0
+        self._last_new_line = 0
         self._in_flight: deque[asyncio.Task[list[Position]]] = deque()
         self._freshness = Freshness()
         self._files_done = self._lines = self._events = self._unreadable = self._records = self._bytes_read = 0
 
     async def read_file(self, path: Path) -> None:
-        """Read one file to its end."""
-        modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        """Read one file to its end; one that cannot be opened, or was exchanged for something else, is skipped."""
+        try:
+            file = open_regular(path)
+        except OSError as error:
+            self.skipped.append(f"{path}: {error.strerror}")
+            return
+        with file:
+            await self._read(path, file)
+
+    async def _read(self, path: Path, file: BinaryIO) -> None:
+        modified = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
         mapper = self._form.mapper(namespace=self._namespace, name=path.stem or path.name, fallback_time=modified)
-        for unit in read_units(path, documents=self._form.documents):
+        for unit in read_units(file, documents=self._form.documents):
             self._lines += unit.lines
             self._bytes_read += unit.size
             if unit.is_cut:
@@ -144,7 +178,7 @@ class _Import:
                 continue
             reason = _refusal(item, len(unit.raw), self._largest)
             if reason is None:
-                self._batch.append(item)
+                self._batch.append((self._lines, item))
                 self._events += 1
             else:
                 self._bury(path, Unreadable(unit.number, unit.raw if len(mapped) == 1 else orjson.dumps(item.data), reason))
@@ -168,14 +202,21 @@ class _Import:
         )
         raw = unreadable.raw if len(unreadable.raw) <= self._largest else unreadable.raw[: min(KEPT_OF_TOO_LONG, self._largest)]
         record = Record(TELEMETRY.name, 0, unreadable.line_number, 0, self._namespace.encode(), raw)
-        self._letters.append(replace(bury(record, letter), partition=None))
+        self._letters.append((self._lines, letter.id, replace(bury(record, letter), partition=None)))
 
     # --- to the log
 
     async def _publish(self) -> None:
-        """Hand over what has gathered; waits only when too much is under way."""
-        records = [*self._encoded(), *self._letters]
+        """Hand over what of the gathered is new; waits only when too much is under way."""
+        batch, letters = self._batch, self._letters
         self._batch, self._letters, self._batch_bytes = [], [], 0
+        if not batch and not letters:
+            return
+        stored = await self._find_stored([event.key for _, event in batch], [letter_id for _, letter_id, _ in letters])
+        events = [(line, event) for line, event in batch if _is_new(event, stored)]
+        buried = [(line, record) for line, letter_id, record in letters if letter_id not in stored.letters]
+        self._count_lines({line for line, _ in events} | {line for line, _ in buried})
+        records = [*self._encoded([event for _, event in events]), *(record for _, record in buried)]
         if not records:
             return
         self._records += len(records)
@@ -184,10 +225,16 @@ class _Import:
         self._in_flight.append(asyncio.create_task(self._log.publish(records, timeout_s=PUBLISH_TIMEOUT_S)))
         await asyncio.sleep(0)
 
-    def _encoded(self) -> Iterator[Outgoing]:
-        """The batch as records, in order; a record has one topic and one source."""
+    def _count_lines(self, lines: Set[int]) -> None:
+        """A line whose events are in two batches counts once."""
+        if lines:
+            self._new_lines += len(lines - {self._last_new_line})
+            self._last_new_line = max(lines)
+
+    def _encoded(self, events: Sequence[Event]) -> Iterator[Outgoing]:
+        """The events as records, in order; a record has one topic and one source."""
         group: list[Event] = []
-        for event in self._batch:
+        for event in events:
             if group and not _alike(group[0], event):
                 yield from self._records_of(group)
                 group = []
@@ -236,8 +283,23 @@ class _Import:
         """The counts of the whole run."""
         seconds = self._clock.monotonic() - self._started
         return ImportReport(
-            self._files_done, self._lines, self._events, self._unreadable, self._records, self._bytes_read, seconds, self._freshness
+            self._files_done,
+            self._lines,
+            self._new_lines,
+            self._events,
+            self._unreadable,
+            self._records,
+            self._bytes_read,
+            seconds,
+            self._freshness,
+            self.skipped,
         )
+
+
+def _is_new(event: Event, stored: Stored) -> bool:
+    """Whether the store lacks the event, or holds another body under its id. A digest costs as much as encoding: only then."""
+    known = stored.events.get(event.key)
+    return known is None or known != observation_digest(event.data)
 
 
 def _envelope(events: Sequence[Event]) -> Event:

@@ -18,6 +18,7 @@ import duckdb
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from storage.disk import low_sentence
 from thalweg import last_node
+from thalweg.dead_letters import count_states
 from thalweg.paths import unusable_home
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
@@ -74,7 +75,7 @@ _SENTENCES = {
 def _how_far(last: dict[str, Any]) -> str:
     waiting = last["waiting"]
     ahead = "" if waiting is None else f", {sum(waiting.values())} more wait on the log"
-    return f"Its store has applied {sum(last['applied'].values())} records{ahead}; {last['dead_letters']} dead letters."
+    return f"Its store has applied {sum(last['applied'].values())} records{ahead}; {last['dead_letters']} new dead letters."
 
 
 def _store(path: Path) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def _store(path: Path) -> dict[str, Any]:
                 shutil.copyfile(file, Path(directory) / file.name)
             with duckdb.connect(Path(directory) / path.name) as copy:
                 positions = read_positions(copy)
-                [(letters,)] = copy.execute("SELECT count(*) FROM dead_letters").fetchall()
+                letters = count_states(copy).get("new", 0)
     except (duckdb.Error, OSError):
         return {}
     return {"positions": positions, "dead_letters": letters}

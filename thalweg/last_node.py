@@ -20,7 +20,7 @@ def read(home: Path) -> dict[str, str]:
 
 
 def write(home: Path, known: dict[str, str]) -> None:
-    """Replace what is known, for the owner alone. Where it cannot be written, what a command then lacks is no reason to end a node."""
+    """Replace what is known, for the owner alone. Where it cannot be written, the node goes on without it."""
     making = home / f"{NAME}.{os.getpid()}"
     with contextlib.suppress(OSError):
         with open(making, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:

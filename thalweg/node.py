@@ -59,6 +59,7 @@ from thalweg.control_server import ControlServer
 from thalweg.embedder_names import check_dimension
 from thalweg.health import Health
 from thalweg.housekeeping import clear, narrow
+from thalweg.http_door import describe, http_token
 from thalweg.parts import Parts
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.settings import Settings
@@ -93,6 +94,7 @@ class Node(Parts):
         self.runners: list[StageRunner] = []
         self._snapshot_lacks = Backlog()
         self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
+        self.http: dict[str, str | None] | None = None
 
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
@@ -253,27 +255,31 @@ class Node(Parts):
         self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
         self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
         if settings.http:
-            host, port, token = settings.http_address
-            hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
-            served = build_server(self.door, __version__)
-            analysts = SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None
-            http = HttpServer(
-                served,
-                replace(self.door.local, name="http"),
-                self.door.limits,
-                host=host,
-                port=port,
-                token=token,
-                allowed_hosts=hosts,
-                analysts=analysts,
-            )
-            await http.start()
-            self._closers.append(http.stop)
+            await self._open_http()
         for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
             self._closers.append(door.stop)
             door.listen()
         await self.control.start()
         await self.socket.start()
+
+    async def _open_http(self) -> None:
+        settings = self.settings
+        host, port = settings.http_address
+        token = http_token(settings, host)
+        http = HttpServer(
+            build_server(self.door, __version__),
+            replace(self.door.local, name="http"),
+            self.door.limits,
+            host=host,
+            port=port,
+            token=token.value,
+            token_place=token.place,
+            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            analysts=SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None,
+        )
+        await http.start()
+        self._closers.append(http.stop)
+        self.http = describe(settings, token)
 
     async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, dict[str, Any]]:
         """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for
@@ -291,18 +297,17 @@ class Node(Parts):
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
         What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
         what is no token."""
-        token = None if freshness == NOW else Freshness.from_json(freshness)
+        token = Freshness() if freshness == NOW else Freshness.from_json(freshness)
         has_all = await self._follow_spool()
-        if token is None:
-            # the records of the calls that were answered are accepted too
-            has_all = has_all and await self.door.publisher.flushed(RECORDS_WAIT_S)
+        if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
+            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
             token = Freshness(await self.log.end_offsets(self.followed))
         wanted = token.merged(self.gateway.spool.followed)
         return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
-        await self.gateway.spool.drain(self.log)
+        await self.gateway.spool.drain(self.log)  # else it would overtake it
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     def indexes_ready(self) -> bool:

@@ -70,6 +70,13 @@ async def _serve(settings: Settings) -> int:
     settle()
     last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
+    if isinstance(node, Node) and node.http:
+        place = node.http["token_file"] or "the setting `token`"
+        print(
+            f"thalweg: HTTP on {node.http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
+            file=sys.stderr,
+            flush=True,
+        )
     try:
         await node.wait()
     except BaseException as error:

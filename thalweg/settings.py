@@ -51,8 +51,18 @@ class Settings:
         default=2, metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"}
     )
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
-    token: str = field(default="", metadata={"help": "bearer token for HTTP; required unless bound to loopback"})
-    allowed_hosts: str = field(default="", metadata={"help": "comma-separated further host names under which HTTP may be reached"})
+    token: str = field(
+        default="",
+        metadata={
+            "help": "bearer token for HTTP; empty: on loopback the one in the file `token` of the data directory, beyond loopback refused"
+        },
+    )
+    allowed_hosts: str = field(
+        default="",
+        metadata={
+            "help": "comma-separated further names under which HTTP may be reached: NAME, or NAME:PORT where another port leads here"
+        },
+    )
     http_sql: bool = field(default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"})
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
@@ -94,14 +104,14 @@ class Settings:
         return self.broker or f"sqlite://{self.home / 'log.db'}"
 
     @property
-    def http_address(self) -> tuple[str, int, str | None]:
-        """Host, port and bearer token of the HTTP door. Raises SettingsError."""
+    def http_address(self) -> tuple[str, int]:
+        """Host and port of the HTTP door. Raises SettingsError."""
         match = _ADDRESS.fullmatch(self.http)
         if match is None or not 0 < int(match["port"]) < 65536:
             raise SettingsError(
                 f"The setting http is {self.http!r}; accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
             )
-        return match["v6"] or match["host"] or "127.0.0.1", int(match["port"]), self.token or None
+        return match["v6"] or match["host"] or "127.0.0.1", int(match["port"])
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:

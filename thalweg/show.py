@@ -167,9 +167,11 @@ def show_status(report: dict[str, Any]) -> None:
     for found in report["misplaced"]:
         if not found["is_recent"]:
             out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
-    letters = sum(report["dead_letters"].values())
+    letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
-    out.print(f"[dim]embedder {model}; {letters} dead letters; {report['clients']} clients[/dim]")
+    if http := report["http"]:
+        out.print(f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True)
+    out.print(f"[dim]embedder {model}; {letters} new dead letters; {report['clients']} clients[/dim]")
 
 
 def tick(ok: bool) -> str:
@@ -188,18 +190,28 @@ def show_checks(checks: Sequence[Any]) -> None:
 def show_import(report: dict[str, Any]) -> None:
     """What an import did."""
     rate = report["events"] / report["seconds"] if report["seconds"] else 0.0
-    rows = [[report[name] for name in ("files", "lines", "events", "unreadable", "records")] + [round(report["seconds"], 2), round(rate)]]
+    rows = [
+        [report[name] for name in ("files", "lines", "new_lines", "events", "unreadable", "records")]
+        + [round(report["seconds"], 2), round(rate)]
+    ]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
-    show_rows(["files", "lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    show_rows(["files", "lines", "new lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    for skipped in report["skipped"]:
+        console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:
         console().print("[yellow]Unreadable lines are dead letters: `thalweg dlq list` says why.[/yellow]")
 
 
 def show_letters(answer: dict[str, Any]) -> None:
-    """Dead letters with their reasons."""
-    names = ("dead_letter_id", "topic", "partition", "offset", "stage", "error_type", "error_message")
-    rows = [[letter[name] for name in names] for letter in answer["dead_letters"]]
-    show_rows(list(names), rows, f"{answer['total']} in all")
+    """Dead letters, a line each: time, state, id, namespace, source, type, reason."""
+    out = console()
+    for letter in answer["dead_letters"]:
+        named = [letter[name] or "-" for name in ("namespace", "source", "event_type")]
+        reason = " ".join(str(letter["error_message"]).split())
+        words = [str(letter["failed_at"])[:19], letter["state"], letter["dead_letter_id"], *named, reason]
+        out.print("  ".join(plain(word) for word in words), soft_wrap=True)
+    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items()) or "no dead letters"
+    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]", soft_wrap=True)
 
 
 # --- the demo

@@ -15,7 +15,8 @@ from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
 from streams.errors import StoreError
 from streams.positions import NOW, Freshness
-from thalweg.control import NotRunning, ask, newest_letters
+from thalweg.control import NotRunning, ask
+from thalweg.dead_letters import list_letters
 from thalweg.last_known import has_spooled, read_positions, waiting_on
 from thalweg.settings import Settings
 
@@ -86,10 +87,10 @@ def copy_to(home: Path, file: Path) -> None:
             Snapshots(database).snapshot_to(file)
 
 
-def letters_of(home: Path, limit: int) -> dict[str, Any]:
-    """The newest dead letters: why a node stopped is asked when none runs."""
+def letters_of(home: Path, **filters: Any) -> dict[str, Any]:
+    """Dead letters, newest first: why a node stopped is asked when none runs."""
     try:
-        return ask(home, "dlq_list", limit=limit)
+        return ask(home, "dlq_list", **filters)
     except NotRunning:
         with own_store(home) as database:
-            return newest_letters(database.cursor(), limit)
+            return list_letters(database.cursor(), filters)

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from storage.applied import AppliedPositions
 from streams.clock import Clock
-from streams.codec import STRUCTURED, decode, encode, encode_batches
+from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, RecordRefused, ThalwegError, Unavailable
 from streams.event_types.derived import PROGRESS
@@ -158,9 +158,9 @@ class StageRunner:
                 await self.log.publish(self._envelopes(at, facts, []), timeout_s=PUBLISH_TIMEOUT_S)
             except RecordRefused as error:
                 self.buried += 1
-                letter, given_up = self._letter(logged, error), self.stage.given_up(logged, str(error))
-                outputs = [bury(sources[logged.position], letter), *self._envelopes(at, given_up, [])]
-                await self.log.publish(outputs, timeout_s=PUBLISH_TIMEOUT_S)
+                given_up = self._envelopes(at, self.stage.given_up(logged, str(error)), [])
+                buried = self._buried(sources[logged.position], logged, error)
+                await self.log.publish([buried, *given_up], timeout_s=PUBLISH_TIMEOUT_S)
         rest = [output for output in derived.outputs if output.topic.endswith(DLQ_SUFFIX)]
         for at, chunk in _by_partition(records):
             rest += self._envelopes(at, [], self._reached(at, chunk))
@@ -180,7 +180,7 @@ class StageRunner:
         try:
             return [logged for logged in decode(record) if logged.event.type in self.stage.accepts]
         except Poison:
-            return []  # the materialiser buries it; one dead letter a record is enough
+            return []  # the materialiser buries it
 
     async def _derive(
         self, events: Sequence[LoggedEvent], records: dict[Position, Record]
@@ -201,7 +201,7 @@ class StageRunner:
                 facts.append((logged, await self._retried(logged)))
                 self._failures = 0
             except Exception as error:
-                letters.append(bury(records[logged.position], self._letter(logged, error)))
+                letters.append(self._buried(records[logged.position], logged, error))
                 facts.append((logged, self.stage.given_up(logged, f"{type(error).__name__}: {error}")))
                 self._fail(error)
         return facts, letters
@@ -228,8 +228,12 @@ class StageRunner:
                 await asyncio.sleep(delay_s)
                 delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
-    def _letter(self, logged: LoggedEvent, error: Exception) -> DeadLetter:
-        return DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, type(error).__name__, str(error), self.clock.now())
+    def _buried(self, record: Record, logged: LoggedEvent, error: Exception) -> Outgoing:
+        """The dead letter of the event: of its record, or of its observation alone where the record is an array of them."""
+        alone = observation_alone(record, logged.index)
+        index, reason = None if alone is None else logged.index, (type(error).__name__, str(error))
+        letter = DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, *reason, self.clock.now(), index=index)
+        return bury(alone or record, letter)
 
     def _fail(self, error: Exception) -> None:
         self.buried += 1

@@ -25,9 +25,18 @@ from storage.search.grown import counts, mark
 from storage.search.keyword import FREQUENT, KeywordIndex
 from storage.search.late import LateIndex, entries_of
 from storage.search.pace import Pace
-from storage.search.passages import FIRST_PASSAGES
+from storage.search.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES
 from storage.search.spaces import Space, delete_others
-from storage.search.table import catch_up_keywords, catch_up_vectors, is_much, load_keywords, load_vectors, release_buffers, with_passages
+from storage.search.table import (
+    catch_up_keywords,
+    catch_up_vectors,
+    is_much,
+    load_keywords,
+    load_vectors,
+    pausing,
+    release_buffers,
+    with_passages,
+)
 from storage.search.vector import VectorIndex, VectorModel
 from streams.topics import INVOCATIONS, TELEMETRY
 
@@ -64,6 +73,8 @@ class HeldIndexes:
         self._keywords_ready = False
         self._unindexed = 0
         """While the keyword index is rebuilt: the rowid below which documents are not in it yet."""
+        self._books: list[DocumentEntry] = []
+        """Texts of megabytes whose words `maintain` indexes: the seconds that it takes are not the writer's."""
         self._missing_tokens = np.empty(0, np.int64)
         self._covered: dict[str, int] = {}
         self._generation = 0
@@ -191,7 +202,9 @@ class HeldIndexes:
         if documents:
             entries = list(entries_of(documents))
             self.late.apply_documents(entries)
-            self._index_of_keywords().add(with_passages(entries, self.late.passages))
+            long = [entry for entry in entries if len(self.late.passages.parts(entry.label)) > EMBEDDED_PASSAGES]
+            self._index_of_keywords().add(with_passages([entry for entry in entries if entry not in long], self.late.passages))
+            self._books += long
         given = [VectorEntry(*vector) for vector in vectors]
         self.late.passages.place(given)
         for space in self._spaces.values():
@@ -213,6 +226,7 @@ class HeldIndexes:
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The sealed files forget them at the next `save`."""
         with self._maintaining:
+            self._books = [entry for entry in self._books if entry.label not in labels]
             gone = self.late.remove(labels)
             for space in self._spaces.values():
                 space.remove(gone)
@@ -231,10 +245,17 @@ class HeldIndexes:
                 until = time.monotonic() + LINK_S
                 while self._vectors.link(64) and time.monotonic() < until:
                     pass
+        self._index_books()
         self.remember_words()
         due = self._unsaved >= SAVE_ROWS or (self._unsaved > 0 and time.monotonic() - self._saved_at >= self.save_s)
         if due and not self._is_rebuilding():
             self.save()
+
+    def _index_books(self) -> None:
+        """What ends meanwhile (the process, at any point) is found missing at the next `open`."""
+        while self._books and self._keywords_ready and not self._closing.is_set():
+            self._index_of_keywords().build(pausing(with_passages(self._books[:1], self.late.passages), self._pace.pause))
+            del self._books[0]
 
     def remember_words(self) -> None:
         """Look for the documents of frequent words, where all that hold one are counted and they are not known yet."""

@@ -205,7 +205,7 @@ def catch_up_keywords(
         start = max(first, stop - FETCH_ROWS)
         rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
         chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
-        index.build(_pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
+        index.build(pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
         reached(start)
         hit("mid_index_rebuild")
 
@@ -220,7 +220,8 @@ def rowids(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> tuple[int, 
     return row
 
 
-def _pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
+def pausing(items: Iterable[Item], pause: Callable[[], None]) -> Iterator[Item]:
+    """The items, with a pause after each few."""
     for number, item in enumerate(items):
         yield item
         if number % YIELD_EACH == 0:

@@ -1,7 +1,7 @@
 """A batch that cannot be read comes as one record, so that a reader goes on behind it.
 
-aiokafka raises in the middle of a reading, at the same place for ever, and whoever reads that partition ends. Installed for
-the whole process, so that it holds for Faust's consumers too. The record that stands for the batch has its last offset, its
+aiokafka raises in the middle of a reading, at the same place for ever, and a process that reads that partition ends. Installed
+for the whole process, so that it holds for Faust's consumers too. The record that stands for the batch has its last offset, its
 bytes as they are on the log, and a sentence in the header UNREADABLE: the codec refuses it with that, and it becomes a dead letter.
 """
 

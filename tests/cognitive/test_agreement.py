@@ -31,6 +31,7 @@ def test_the_signed_rank_test_gives_the_published_numbers() -> None:
     statistic, p = signed_rank(HOLLANDER, [0] * len(HOLLANDER))
     assert (statistic, round(p, 5)) == (24.0, 0.04126)
     assert signed_rank([1, 2], [1, 2]) == (0.0, 1.0) and signed_rank([0.7] * 5, [0.3] * 5) == (0.0, 2 / 2**5)
+    assert signed_rank([1, 1, 2, -1], [0] * 4)[0] == 2.0  # three ties share the mean of their ranks
     many = [1.0 + number for number in range(60)]
     assert signed_rank(many, [0.0] * 60)[1] < 1e-9  # beyond 50 pairs by the normal approximation
     alternating = [float((-1) ** number * (1 + number // 2)) for number in range(60)]

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from storage.reader import find_outcome, outcome_of
+from streams.log.base import Outgoing
+from streams.topics import MEMORY
 from tests.cognitive.node import CognitiveNode, opened
 from tests.processors.harness import event
 
@@ -181,6 +183,15 @@ async def test_a_golden_test_measures_with_the_same_search_and_needs_three_days_
         assert again["date"] == answer["date"]
         node.clock.time += timedelta(days=1)
     assert node.store.sql("SELECT count(*) FROM model_drift_log") == [(4,)]
+
+
+async def test_a_golden_test_that_could_not_see_the_latest_insights_says_stale(node: CognitiveNode) -> None:
+    identity = (await node.ok("compress_to_l2_insight", content="rivers carve valleys", source_ids=[]))["id"]
+    node.store.publish(event("cm.golden_set.imported", {"queries": golden_set([identity])}, id="golden"))
+    assert "stale" not in await node.ok("get_golden_test_results")
+    await node.gateway.spool.append([Outgoing(MEMORY.name, b"default", b"an insight")])
+    answer = await node.ok("get_golden_test_results")
+    assert answer["stale"] is True and answer["spooled"] is True
 
 
 async def test_a_golden_set_is_checked_immutable_and_shares_no_session_with_the_ground_truth(node: CognitiveNode) -> None:

@@ -9,6 +9,7 @@ import pytest
 from processors.cognitive import agreement, episodes, golden
 from processors.cognitive.fidelity import fidelity, warning
 from processors.cognitive.identifiers import number_of
+from processors.cognitive.judging import lexical_score, longest_run
 from processors.cognitive.ranking import WEIGHTS, WeightsError, checked_weights, fuse, fuse_lists
 from thalweg.memory_command import BadRows, read_rows
 
@@ -29,6 +30,10 @@ def test_density_of_a_text(text: str, expected: float) -> None:
     assert (warning(fidelity(text)) is None) == (expected >= 0.5)
 
 
+def test_a_text_of_exactly_the_threshold_is_dense_enough() -> None:
+    assert warning(0.5) is None and warning(0.499) is not None
+
+
 def test_scores_of_ranks() -> None:
     by_label = {each.label: each for each in fuse([1, 2], [1, 3], WEIGHTS)}
     assert (round(by_label[1].rrf_score, 6), round(by_label[1].score, 12)) == (0.016393, 1.0)
@@ -47,6 +52,7 @@ def test_scores_of_ranks() -> None:
         ([0.1] * 5, [0.9] * 5, 0.0, "slight", True),
         ([0.8, 0.6, 0.3, 0.9, 0.4], [0.7, 0.4, 0.2, 0.8, 0.4], 0.6154, "substantial", False),
         ([0.7], [0.9], 1.0, "almost perfect", True),
+        ([0.9, 0.9, 0.9], [0.9, 0.1, 0.9], 0.0, "slight", True),
     ],
 )
 def test_kappa(one: list[float], other: list[float], expected: float, name: str, degenerate: bool) -> None:
@@ -68,6 +74,20 @@ def test_scores_snap_to_the_scale_and_halfway_goes_up() -> None:
 def test_classes_of_queries_and_precision() -> None:
     assert [golden.query_type("w " * words) for words in (10, 11, 29, 30)] == ["short", "medium", "medium", "long"]
     assert golden.precision_at_5([1, 2, 3, 4, 5, 6], [1, 5]) == 0.4 and golden.precision_at_5([1], [6]) == 0.0
+    assert golden.precision_at_5([1, 2, 3, 4, 5, 6], [6]) == 0.0  # the sixth is not among the first five
+
+
+def test_a_golden_set_may_lack_a_class_no_more_than_have_too_much_of_it() -> None:
+    short, medium, long = ("w " * words for words in (5, 20, 30))
+    assert golden.set_problem([short] * 40 + [medium] * 40 + [long] * 20) is None
+    assert "20% ± 5% long queries; these have 10%" in str(golden.set_problem([short] * 45 + [medium] * 45 + [long] * 10))
+    assert "50 to 100" in str(golden.set_problem([short] * 49))
+
+
+def test_words_in_the_querys_order_weigh_three_tenths() -> None:
+    assert lexical_score("red fox", "the red fox", {}) == pytest.approx(1.0)
+    assert lexical_score("red fox", "a fox that is red", {}) == pytest.approx(0.7 + 0.3 * 1 / 2)
+    assert longest_run(["a", "b", "c"], ["b", "c", "a", "b"]) == 2
 
 
 @pytest.mark.parametrize(("baseline", "today", "detected"), [(0.80, 0.75, False), (0.80, 0.74, True), (0.82, 0.78, False)])

@@ -66,6 +66,22 @@ def test_an_importance_of_exactly_point_eight_is_not_critical() -> None:
     assert stale(store) == [("item 0", 0.8, "LRU_EVICTION")]
 
 
+def test_an_item_of_exactly_point_eight_goes_before_an_older_critical_one() -> None:
+    store = Store()
+    for number in range(10):
+        put(store, number, f"item {number}", 0.9 if number == 0 else 0.8)
+    put(store, 10, "item 10", 0.9)
+    assert stale(store) == [("item 1", 0.8, "LRU_EVICTION")]
+
+
+def test_what_was_touched_last_stays_whatever_the_order_of_the_log() -> None:
+    store = Store()
+    for number in range(10):
+        put(store, number, f"item {number}", at=100 if number == 0 else number)
+    put(store, 10, "item 10", at=101)
+    assert stale(store) == [("item 1", 0.5, "LRU_EVICTION")]
+
+
 def test_the_same_words_again_touch_the_item_so_that_it_is_not_the_oldest() -> None:
     store = filled()
     answer = put(store, 10, "  ITEM \n 0 ", 0.3)

@@ -102,7 +102,7 @@ def over_stdio(thalweg: Program) -> dict[str, Any]:
 def over_http(thalweg: Program) -> Iterator[dict[str, Any]]:
     port = free_port()
     node = NodeProcess(thalweg.home, THALWEG_HTTP=str(port), **WAITING).start()
-    yield {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}
+    yield {"type": "http", "url": f"http://127.0.0.1:{port}/mcp", "headers": node.bearer()}
     node.stop()
 
 

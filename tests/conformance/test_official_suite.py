@@ -6,6 +6,7 @@ not have. Needs npm; without it the tests are skipped with that sentence, unless
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from tests.conformance.npm import installed
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
+from thalweg.control import ask
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
 
@@ -30,6 +32,13 @@ SCENARIOS = [
 ]
 
 
+BEARER = """
+const { channel } = require("node:diagnostics_channel");
+channel("undici:request:create").subscribe(({ request }) => request.addHeader("authorization", process.env.BEARER));
+"""
+"""The suite has no option for a token: each of its requests, by `fetch` or by undici, gets the header as it is made."""
+
+
 @pytest.fixture(scope="module")
 def suite() -> list[str]:
     """The command that runs the suite; installed once into the cache."""
@@ -38,14 +47,16 @@ def suite() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    port = free_port()
-    node = NodeProcess(tmp_path_factory.mktemp("conformance") / "home", THALWEG_HTTP=str(port)).start()
-    yield f"http://127.0.0.1:{port}/mcp"
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    node = NodeProcess(tmp_path_factory.mktemp("conformance") / "home", THALWEG_HTTP=str(free_port())).start()
+    yield node
     node.stop()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_server_conforms(scenario: str, suite: list[str], url: str, tmp_path: Path) -> None:
-    done = subprocess.run([*suite, "server", "--url", url, "--scenario", scenario], cwd=tmp_path, capture_output=True, timeout=240)
+def test_the_server_conforms(scenario: str, suite: list[str], node: NodeProcess, tmp_path: Path) -> None:
+    (tmp_path / "bearer.cjs").write_text(BEARER)
+    env = {**os.environ, "NODE_OPTIONS": f"--require {tmp_path / 'bearer.cjs'}", "BEARER": node.bearer()["Authorization"]}
+    command = [*suite, "server", "--url", ask(node.home, "status")["http"]["url"], "--scenario", scenario]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, timeout=240)
     assert done.returncode == 0, done.stdout.decode()[-2000:] + done.stderr.decode()[-1000:]

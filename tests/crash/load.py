@@ -11,7 +11,7 @@ from typing import Any
 from mcp_ingress.toolsets.cognitive_memory.answers import FAILED, STORE
 from tests.crash.invariants import Ledger
 from tests.crash.sources import Sources
-from tests.crash.writes import WRITES, Known, asked_of
+from tests.crash.writes import WRITES, Known, arguments_of
 from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
 
@@ -59,7 +59,7 @@ class Caller(threading.Thread):
             names = [name for name in WRITES if name not in self.tools] if self._random.random() < 0.3 else []
             names = names or list(WRITES)
             [tool] = self._random.choices(names, [WRITES[name].weight for name in names])
-            arguments = asked_of(tool, self._known, self._random)
+            arguments = arguments_of(tool, self._known, self._random)
             if arguments is not None:
                 return tool, arguments
 
@@ -123,7 +123,7 @@ class Load:
     def __enter__(self) -> Load:
         self._hook, threading.excepthook = threading.excepthook, lambda args: self._errors.append(args.exc_value or RuntimeError())
         self.sources.start()
-        self._wait_until(self.sources.began.is_set, "the sources have begun", PATIENCE_S)
+        self._wait_until(self.sources.ready.is_set, "the sources are ready", PATIENCE_S)
         for caller in self._callers:
             caller.start()
         return self
@@ -151,7 +151,7 @@ class Load:
 
         def lacking() -> set[str]:
             answered = set().union(*(caller.tools for caller in self._callers))
-            return (WRITES.keys() - answered) | {name for name, times in self.sources.done.items() if not times}
+            return (WRITES.keys() - answered) | {name for name, times in self.sources.counts.items() if not times}
 
         self._wait_until(lambda: not lacking(), lambda: f"{lacking()} was done", timeout_s)
 

@@ -67,7 +67,7 @@ def store() -> Iterator[Store]:
     store.connection.close()
 
 
-def asked(*, answered: str = "", refused: str = "") -> Ledger:
+def ledger_of(*, answered: str = "", refused: str = "") -> Ledger:
     """A caller that has asked for one thing and got its answer."""
     ledger = Ledger()
     request_id = answered or refused
@@ -83,7 +83,7 @@ def asked(*, answered: str = "", refused: str = "") -> Ledger:
 
 
 def test_no_loss_fails_on_a_call_that_was_answered_ok_and_has_no_outcome_or_no_row(store: Store) -> None:
-    ledger = asked(answered="r")
+    ledger = ledger_of(answered="r")
     store.put("talos_journal", entry_id="entry")
     with pytest.raises(AssertionError, match="I1: answered ok, but not applied"):
         invariants.no_loss(store.connection, ledger)
@@ -149,9 +149,9 @@ def test_a_count_that_is_not_the_number_of_what_it_counts_fails(store: Store, na
 
 def test_no_invention_fails_on_a_refused_call_that_was_applied_and_on_one_that_nobody_made(store: Store) -> None:
     store.put("outcomes", request_id="r", status="applied")
-    for ledger in (Ledger(unknown={"r"}), Ledger(published={"r"}), asked(answered="r")):
+    for ledger in (Ledger(unknown={"r"}), Ledger(published={"r"}), ledger_of(answered="r")):
         invariants.no_invention(store.connection, ledger)
-    for ledger in (asked(refused="r"), Ledger()):
+    for ledger in (ledger_of(refused="r"), Ledger()):
         with pytest.raises(AssertionError, match="I3: applied, but refused or never asked for"):
             invariants.no_invention(store.connection, ledger)
 
@@ -212,12 +212,12 @@ def test_a_line_that_is_broken_fails(store: Store, said: str) -> None:
 ASKED, TOLD = Partition(MEMORY.name, 3), Partition(DERIVED.name, 3)
 
 
-def marked(stage: str, offset: int, reached: int) -> tuple[Position, Progress]:
+def mark(stage: str, offset: int, reached: int) -> tuple[Position, Progress]:
     return Position(*TOLD, offset), Progress(stage, (Position(*ASKED, reached),))
 
 
 def test_a_stage_that_commits_before_it_publishes_fails() -> None:
-    marks = [marked(Extract.name, 0, 5), marked("embed", 1, 8)]
+    marks = [mark(Extract.name, 0, 5), mark("embed", 1, 8)]
     assert committed_is_published(Commits({Extract: {ASKED: 5}}, marks)) == 1
     with pytest.raises(AssertionError, match=r"I6: extract has committed .* up to 8, but marked .* up to 5 of 8"):
         committed_is_published(Commits({Extract: {ASKED: 8}}, marks))
@@ -226,7 +226,7 @@ def test_a_stage_that_commits_before_it_publishes_fails() -> None:
 
 
 def test_a_stage_that_follows_another_and_commits_before_it_publishes_fails() -> None:
-    marks = [marked(Extract.name, 0, 5), marked(Dedup.name, 1, 5), marked(Extract.name, 2, 9)]
+    marks = [mark(Extract.name, 0, 5), mark(Dedup.name, 1, 5), mark(Extract.name, 2, 9)]
     assert committed_is_published(Commits({Dedup: {TOLD: 2}}, marks)) == 1
     with pytest.raises(AssertionError, match=r"I6: dedup has committed .* up to 3, but marked .* up to 5 of 9"):
         committed_is_published(Commits({Dedup: {TOLD: 3}}, marks))
@@ -270,22 +270,22 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_indexes_at_rest_that_hold_the_rows_are_asked_exactly_and_through_a_graph(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_of_a_graph: list[int] = []
+    graph_sizes: list[int] = []
     ask = vector_module._ask
-    monkeypatch.setattr(vector_module, "_ask", lambda graph, *given: asked_of_a_graph.append(graph.element_count) or ask(graph, *given))
+    monkeypatch.setattr(vector_module, "_ask", lambda graph, *given: graph_sizes.append(graph.element_count) or ask(graph, *given))
     invariants.indexes_at_rest_hold_the_rows(home)
-    assert set(asked_of_a_graph) == {60}
+    assert set(graph_sizes) == {60}
 
 
 FAULTS: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
-    "I7: the vector index": lambda patch: patch.setattr(SearchIndexes, "labels", less_by_one(SearchIndexes.labels, 1)),
-    "I7: the keyword index": lambda patch: patch.setattr(SearchIndexes, "labels", less_by_one(SearchIndexes.labels, 0)),
+    "I7: the vector index": lambda patch: patch.setattr(SearchIndexes, "labels", without_last(SearchIndexes.labels, 1)),
+    "I7: the keyword index": lambda patch: patch.setattr(SearchIndexes, "labels", without_last(SearchIndexes.labels, 0)),
     "I7: exact search misses": lambda patch: patch.setattr(SearchIndexes, "nearest", lambda self, cursor, vector, k: [(1, 1.0)] * k),
     "I7: the graph finds": lambda patch: patch.setattr(vector_module, "_ask", lambda graph, query, k, allowed: [(1, 1.0)]),
 }
 
 
-def less_by_one(labels: Callable[..., Any], side: int) -> Callable[..., Any]:
+def without_last(labels: Callable[..., Any], side: int) -> Callable[..., Any]:
     def fewer(self: SearchIndexes) -> Any:
         both = list(labels(self))
         both[side] = both[side][:-1]
@@ -304,7 +304,7 @@ def test_indexes_at_rest_that_lack_a_row_or_do_not_find_what_is_near_fail(home: 
 # --- I8
 
 
-def filled(store: Store) -> None:
+def fill(store: Store) -> None:
     store.put("progress", place=0, stage="materialise", topic=MEMORY.name, next_offset=10)
     for _ in range(2):
         store.put("session_events", event_id="e1", text="twice")
@@ -323,7 +323,7 @@ def filled(store: Store) -> None:
     ],
 )
 def test_a_rebuild_that_gives_other_rows_or_another_number_of_them_fails(store: Store, change: str, table: str) -> None:
-    filled(store)
+    fill(store)
     before = invariants.live(store.connection)
     invariants.rebuild_equals_live(before, store.connection)
     store.connection.execute(change)
@@ -332,7 +332,7 @@ def test_a_rebuild_that_gives_other_rows_or_another_number_of_them_fails(store: 
 
 
 def test_only_a_repeat_that_came_onto_the_log_later_may_be_counted_beside_the_others(store: Store) -> None:
-    filled(store)
+    fill(store)
     before = invariants.live(store.connection)
     store.put("duplicates", topic=MEMORY.name, offset=10)
     invariants.rebuild_equals_live(before, store.connection)

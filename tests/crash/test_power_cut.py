@@ -152,6 +152,7 @@ def answer_calls(power: Power) -> dict[str, str]:
         client.close()
         if life < LIVES - 1:
             assert node.stop() == 0, node.log_tail()
+    node.settle()  # a kill between an operation and its entry in the journal would tell them apart
     node.kill()
     return answered
 

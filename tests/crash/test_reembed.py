@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
+from processors.reembedding import SLICE_TEXTS
 from storage.database import Database
 from storage.migrate import migrate
 from storage.writer import Writer
@@ -23,12 +24,11 @@ from tests.patience import PATIENCE_S
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, fill_store
 from thalweg.control import NotRunning, ask
-from thalweg.spaces import BATCH
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 ONE, TWO = "text/hashing-384", "text/hashing-128"
-TEXTS = 4 * BATCH + 1
+TEXTS = 4 * SLICE_TEXTS + 1
 """More than are embedded until the last of the kills."""
 
 

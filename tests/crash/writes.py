@@ -31,7 +31,7 @@ class Known:
         return chance.choice(self.ids[kind]) if self.ids.get(kind) else None
 
     def take(self, kind: str) -> Any:
-        """One of that kind that nobody else gets, or None."""
+        """One of that kind, and from then on no other caller gets it; or None."""
         try:
             return self.ids.get(kind, []).pop()
         except IndexError:
@@ -52,15 +52,15 @@ class Write:
     weight: int = 10
     learns: str | None = None
     refusals: tuple[str, ...] = ()
-    """What a caller may be told who was not the first."""
+    """Codes with which a caller may be refused that was not the first."""
 
 
-def said(chance: random.Random) -> str:
+def sentence(chance: random.Random) -> str:
     return f"{chance.choice(THINGS)} {chance.choice(FAULTS)} in case {chance.randrange(200)}"
 
 
-def with_one(kind: str, name: str, more: Callable[[random.Random], dict[str, Any]]) -> Arguments:
-    """Arguments of which one, by this name, is an id of that kind."""
+def with_id(kind: str, name: str, more: Callable[[random.Random], dict[str, Any]]) -> Arguments:
+    """Arguments, one of them by this name an id of that kind."""
 
     def arguments(known: Known, chance: random.Random) -> dict[str, Any] | None:
         identity = known.pick(kind, chance)
@@ -69,23 +69,23 @@ def with_one(kind: str, name: str, more: Callable[[random.Random], dict[str, Any
     return arguments
 
 
-def a_belief(known: Known, chance: random.Random) -> dict[str, Any]:
+def belief(known: Known, chance: random.Random) -> dict[str, Any]:
     """Now and then the contrary of one that is held: so tensions come about."""
     thing = chance.choice(THINGS)
     stated = f"{thing} is {chance.choice(('on', 'not on'))}"
     return {"content": stated, "source_ref": f"s{chance.randrange(20)}", "entities": [{"name": thing}]}
 
 
-def an_end(known: Known, chance: random.Random) -> dict[str, Any] | None:
+def closing(known: Known, chance: random.Random) -> dict[str, Any] | None:
     session_id = known.take("open session")
     return None if session_id is None else {"session_id": session_id, "goal_achieved": chance.random() < 0.5}
 
 
-def judged(known: Known, chance: random.Random) -> dict[str, Any] | None:
+def judgement(known: Known, chance: random.Random) -> dict[str, Any] | None:
     if not known.ids.get("belief"):  # then the ground truth, which lies before it on the log, is applied
         return None
-    documents = [{"id": number, "content": said(chance)} for number in (1, 2, 3)]
-    return {"query_id": chance.choice(TRUTH), "query": said(chance), "docs": documents}
+    documents = [{"id": number, "content": sentence(chance)} for number in (1, 2, 3)]
+    return {"query_id": chance.choice(TRUTH), "query": sentence(chance), "docs": documents}
 
 
 SUPERSEDED, RESOLVED = "ALREADY_SUPERSEDED", ("TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
@@ -94,63 +94,63 @@ SUPERSEDED, RESOLVED = "ALREADY_SUPERSEDED", ("TENSION_ALREADY_RESOLVED", "TENSI
 WRITES: Mapping[str, Write] = {
     # Talos
     "session_open": Write(
-        lambda known, chance: {"session_id": f"2026-01-05-load-{next(known.number)}", "goal": said(chance)},
+        lambda known, chance: {"session_id": f"2026-01-05-load-{next(known.number)}", "goal": sentence(chance)},
         "session_id",
         "SELECT session_id FROM talos_sessions",
         weight=4,
         learns="open session",
     ),
-    "session_close": Write(an_end, "session_id", "SELECT session_id FROM talos_sessions WHERE ended_at IS NOT NULL", weight=4),
+    "session_close": Write(closing, "session_id", "SELECT session_id FROM talos_sessions WHERE ended_at IS NOT NULL", weight=4),
     "friction_log": Write(
-        lambda known, chance: {"description": said(chance), "category": "tooling"},
+        lambda known, chance: {"description": sentence(chance), "category": "tooling"},
         "friction_id",
         "SELECT entity_id FROM entities",
         weight=20,
     ),
     "journal_write": Write(
-        lambda known, chance: {"content": f"I realized that {said(chance)}.", "category": "insight"},
+        lambda known, chance: {"content": f"I realized that {sentence(chance)}.", "category": "insight"},
         "entry_id",
         "SELECT entry_id FROM talos_journal",
         weight=20,
     ),
     "reflect": Write(
-        lambda known, chance: {"content": f"Looking back, {said(chance)}."}, "reflection_id", "SELECT entity_id FROM entities", weight=5
+        lambda known, chance: {"content": f"Looking back, {sentence(chance)}."}, "reflection_id", "SELECT entity_id FROM entities", weight=5
     ),
     # Valence: conversations
     "session_start": Write(
         lambda known, chance: {"platform": "api"}, "session_id", "SELECT session_id FROM vkb_sessions", weight=4, learns="conversation"
     ),
     "session_end": Write(
-        with_one("conversation", "session_id", lambda chance: {"summary": said(chance)}),
+        with_id("conversation", "session_id", lambda chance: {"summary": sentence(chance)}),
         "session_id",
         "SELECT session_id FROM vkb_sessions WHERE ended_at IS NOT NULL",
         weight=2,
     ),
     "exchange_add": Write(
-        with_one("conversation", "session_id", lambda chance: {"role": "user", "content": said(chance)}),
+        with_id("conversation", "session_id", lambda chance: {"role": "user", "content": sentence(chance)}),
         "exchange_id",
         "SELECT exchange_id FROM vkb_exchanges",
     ),
     "insight_extract": Write(
-        with_one("conversation", "session_id", lambda chance: {"content": f"It was seen that {said(chance)}"}),
+        with_id("conversation", "session_id", lambda chance: {"content": f"It was seen that {sentence(chance)}"}),
         "insight_id",
         "SELECT insight_id FROM vkb_session_insights",
         weight=5,
     ),
     "pattern_record": Write(
-        lambda known, chance: {"type": "preference", "description": said(chance)},
+        lambda known, chance: {"type": "preference", "description": sentence(chance)},
         "pattern_id",
         "SELECT pattern_id FROM vkb_patterns",
         weight=3,
         learns="pattern",
     ),
     "pattern_reinforce": Write(
-        with_one("pattern", "pattern_id", lambda chance: {}), "pattern_id", "SELECT pattern_id FROM vkb_patterns", weight=3
+        with_id("pattern", "pattern_id", lambda chance: {}), "pattern_id", "SELECT pattern_id FROM vkb_patterns", weight=3
     ),
     # Valence: beliefs
-    "belief_create": Write(a_belief, "belief.id", "SELECT belief_id FROM valence_beliefs", weight=15, learns="belief"),
+    "belief_create": Write(belief, "belief.id", "SELECT belief_id FROM valence_beliefs", weight=15, learns="belief"),
     "belief_supersede": Write(
-        with_one(
+        with_id(
             "belief",
             "old_belief_id",
             lambda chance: {"new_content": f"{chance.choice(THINGS)} is at {chance.randrange(20)}", "reason": "load"},
@@ -161,7 +161,7 @@ WRITES: Mapping[str, Write] = {
         refusals=(SUPERSEDED,),
     ),
     "tension_resolve": Write(
-        with_one("tension", "tension_id", lambda chance: {"resolution": "load", "action": "supersede_a"}),
+        with_id("tension", "tension_id", lambda chance: {"resolution": "load", "action": "supersede_a"}),
         "tension_id",
         "SELECT tension_id FROM tension_resolutions",
         weight=5,
@@ -169,29 +169,29 @@ WRITES: Mapping[str, Write] = {
     ),
     # Cognitive Memory
     "store_raw_dialogue": Write(
-        lambda known, chance: {"session_id": "load", "speaker": "user", "content": said(chance)},
+        lambda known, chance: {"session_id": "load", "speaker": "user", "content": sentence(chance)},
         "id",
         "SELECT id FROM l0_raw",
         learns="dialogue",
     ),
     "compress_to_l2_insight": Write(
-        with_one("dialogue", "source_ids", lambda chance: {"content": f"In short, {said(chance)}"}),
+        with_id("dialogue", "source_ids", lambda chance: {"content": f"In short, {sentence(chance)}"}),
         "id",
         "SELECT id FROM l2_insights",
         weight=5,
     ),
     "update_working_memory": Write(
-        lambda known, chance: {"content": said(chance), "importance": round(chance.random(), 2)},
+        lambda known, chance: {"content": sentence(chance), "importance": round(chance.random(), 2)},
         "added_id",
         "SELECT id FROM working_memory_slots UNION ALL SELECT item_id FROM stale_memory",
     ),
     "store_episode": Write(
-        lambda known, chance: {"query": said(chance), "reward": 0.5, "reflection": "Problem: load. Lesson: wait."},
+        lambda known, chance: {"query": sentence(chance), "reward": 0.5, "reflection": "Problem: load. Lesson: wait."},
         "id",
         "SELECT id FROM episode_memory",
         weight=5,
     ),
-    "store_dual_judge_scores": Write(judged, "query_id", "SELECT query_id FROM judge_runs", weight=3),
+    "store_dual_judge_scores": Write(judgement, "query_id", "SELECT query_id FROM judge_runs", weight=3),
     "get_golden_test_results": Write(
         lambda known, chance: {} if known.ids.get("belief") else None,
         "date",
@@ -201,7 +201,7 @@ WRITES: Mapping[str, Write] = {
 }
 
 
-def asked_of(tool: str, known: Known, chance: random.Random) -> dict[str, Any] | None:
+def arguments_of(tool: str, known: Known, chance: random.Random) -> dict[str, Any] | None:
     """The arguments of a call, or None while there is nothing to call it on."""
     arguments = WRITES[tool].arguments(known, chance)
     if arguments is not None and "source_ids" in arguments:

@@ -19,7 +19,7 @@ def table(title: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| ")][1:]
 
 
-def named_in(cell: str) -> list[str]:
+def find_tests(cell: str) -> list[str]:
     """`file::test`, or a file alone; `::test` is of the file before it."""
     found: list[str] = []
     for file, test in re.findall(r"`(tests/[\w/]*test_\w+\.py)?((?:::\w+)?)`", cell):
@@ -39,7 +39,7 @@ def test_every_invariant_and_recipe_has_a_row_that_names_a_test_and_the_brokers_
     assert [cells[0].split()[0] for cells in rows if not cells[0].startswith("…")] == ROWS
     wrong, shown = {}, [""]
     for row, _, shown_by, on in rows:
-        shown = named_in(shown_by) or shown  # "the same": as the row above
+        shown = find_tests(shown_by) or shown  # "the same": as the row above
         if on != (column := runs.column(shown)):
             wrong[f"{row}: {shown[0]}"] = f"says {on!r} and is {column!r}"
     assert not wrong
@@ -49,7 +49,7 @@ def test_every_failure_marked_with_a_dagger_is_tried_on_both_brokers(runs: Runs)
     marked = [cells for cells in table("What happens at each failure") if "†" in cells[2]]
     assert len(marked) > 5
     for failure, _, shown_by in marked:
-        first, *_ = named_in(shown_by.partition("†")[2])
+        first, *_ = find_tests(shown_by.partition("†")[2])
         assert runs.column([first]).startswith("both"), failure
 
 

@@ -13,6 +13,8 @@ from uuid import uuid4
 import pytest
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult
 
 from mcp_ingress.calls import REQUEST_ID_META
@@ -44,7 +46,8 @@ async def over_http(program: Program) -> AsyncIterator[Client]:
     node = NodeProcess(program.home, program.env.get("THALWEG_BROKER"), THALWEG_HTTP=str(port))
     node.start()
     try:
-        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+        http_client = create_mcp_http_client(headers=node.bearer())
+        async with http_client, Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http_client)) as client:
             yield client
     finally:
         node.stop()

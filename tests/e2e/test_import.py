@@ -36,6 +36,7 @@ def test_importing_twice_changes_nothing(thalweg: Program, node: NodeProcess) ->
     before = rows(thalweg)
     again = thalweg("import", "claude-code", EXAMPLE, "--json").json()
     assert (again["events"], again["unreadable"], again["applied"]) == (first["events"], 1, True)
+    assert first["new_lines"] > again["new_lines"] == again["records"] == 0
     after = rows(thalweg)
     assert {table: len(found) for table, found in after.items()} == {table: len(found) for table, found in before.items()}
     assert after == before

@@ -71,7 +71,7 @@ def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_ca
     assert "was killed" in shown.out and "thalweg up" in shown.out and "Traceback" not in shown.err
     asked = thalweg("sql", "SELECT count(*) FROM journal")
     assert (asked.code, asked.err) == (0, "")
-    assert thalweg("dlq", "list", "--json").json() == {"dead_letters": [], "total": 0}
+    assert thalweg("dlq", "list", "--json").json() == {"dead_letters": [], "total": 0, "states": {}}
     assert json.loads(thalweg("status", "--json").out) == report, "who only reads leaves no trace"
     node.start()
     node.settle()

@@ -114,14 +114,15 @@ async def test_poison_lies_in_the_dead_letter_topic_with_reason_and_bytes_and_th
         assert shown["headers"]["dlq.error.message"] == letter["error_message"]
 
 
-async def test_replaying_poison_gives_a_new_letter_and_never_a_row(thalweg: Program, node: NodeProcess) -> None:
+async def test_replaying_poison_gives_the_same_letter_and_never_a_row(thalweg: Program, node: NodeProcess) -> None:
     await send(node, [binary(MEMORY.name, "p-1", "thalweg.talos.journal.written.v1", {"category": "insight"})])
     node.settle()
     [letter] = thalweg("dlq", "list", "--json").json()["dead_letters"]
     assert thalweg("dlq", "replay", letter["dead_letter_id"]).code == 0
     node.settle()
     after = thalweg("dlq", "list", "--json").json()
-    assert {found["error_message"] for found in after["dead_letters"]} == {letter["error_message"]}
+    [again] = after["dead_letters"]
+    assert (again["first_id"], again["state"], again["error_message"]) == (letter["dead_letter_id"], "replayed", letter["error_message"])
     assert thalweg.sql("SELECT count(*) FROM journal") == [[0]]
     missing = thalweg("dlq", "show", "no-such-letter")
     assert missing.code == 1 and "no-such-letter" in missing.sentence

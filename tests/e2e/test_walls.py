@@ -9,11 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.e2e.program import TIMEOUT_S, Program
 from tests.ingress.lines import INITIALIZE
+from tests.ingress.test_http import HEADERS
+from tests.kafka.rig.broker import free_port
 from tests.node_process import Client, NodeProcess
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -32,6 +36,22 @@ def test_no_line_of_an_agent_reaches_the_control_of_the_node(thalweg: Program, n
     assert greeted["id"] == INITIALIZE["id"]
     assert [answer["error"]["message"] for answer in refused] == ["Invalid request: a line is one JSON-RPC 2.0 message."] * 2
     assert not copied.exists() and thalweg("status", "--json").code == 0
+
+
+def test_http_on_loopback_asks_for_the_token_of_the_data_directory_sql_too(thalweg: Program) -> None:
+    port = free_port()
+    node = NodeProcess(thalweg.home, THALWEG_HTTP=str(port), THALWEG_HTTP_SQL="true").start()
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=PATIENCE_S) as client:
+        for path, asked in (("/mcp", INITIALIZE), ("/sql", {"sql": "FROM sessions"})):
+            refused = client.post(path, json=asked)
+            assert refused.status_code == 401 and "in the file `token` of the node's data directory" in refused.json()["message"]
+            assert client.post(path, json=asked, headers=node.bearer()).status_code == 200
+    shown, token = thalweg("status").out, (thalweg.home / "token").read_text().strip()
+    assert f"HTTP on http://127.0.0.1:{port}/mcp, bearer token: {thalweg.home / 'token'}" in shown and token not in shown
+    checks = thalweg("doctor", "--json", THALWEG_HTTP=str(port)).out
+    assert str(thalweg.home / "token") in checks and token not in checks
+    assert token not in node.log_tail() and str(thalweg.home / "token") in node.log_tail()
+    node.stop()
 
 
 def test_everything_in_a_home_that_was_open_is_for_its_owner_alone(thalweg: Program, tmp_path: Path) -> None:

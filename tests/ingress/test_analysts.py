@@ -55,7 +55,7 @@ async def test_a_question_is_answered_with_columns_rows_and_the_age_of_the_snaps
 
 async def test_a_node_that_does_not_answer_sql_names_the_setting(tmp_path: Path) -> None:
     async with opened_door(tmp_path / "door") as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "default"), token=TOKEN)
+        server = HttpServer(build_server(door, "0"), Principal("http", "default"), door.limits, token=TOKEN)
         await server.start()
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
             assert (await client.post("/sql", json={"sql": "FROM sessions"})).status_code == 401
@@ -103,12 +103,3 @@ async def test_more_questions_at_once_than_children_are_allowed_are_told_when_to
     endpoint._running = AT_ONCE
     answer = await client.post("/sql", json={"sql": "SELECT 1"})
     assert answer.status_code == 503 and answer.json()["retry_after_ms"] == 1000
-
-
-async def test_unless_it_is_switched_on_there_is_no_such_endpoint(tmp_path: Path) -> None:
-    async with opened_door(tmp_path) as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "default"), door.limits)
-        await server.start()
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
-            assert (await client.post("/sql", json={"sql": "SELECT 1"})).status_code == 404
-        await server.stop()

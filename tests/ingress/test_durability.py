@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,29 @@ from streams.errors import LogUnavailable
 from streams.log import sqlite
 from streams.log.sqlite import SqliteLog
 from streams.topics import MEMORY, TOPICS
-from tests.ingress.test_spool import DeadLog, opened, record, values
+from tests.ingress.test_spool import DeadLog, SmallLog, opened, record, values
 from tests.patience import SOON_S
 from thalweg.paths import make_home
 
 
 class Syncs:
-    """What was synced: each file's or directory's inode and the bytes that it held then."""
+    """What was synced: each file's or directory's inode, and how long it was then."""
 
     def __init__(self, sync: Callable[[int], None]) -> None:
         self._sync = sync
-        self.held: dict[int, bytes | None] = {}
+        self._sizes: dict[int, int] = {}
 
     def __call__(self, handle: int) -> None:
         self._sync(handle)
-        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
-        self.held[os.fstat(handle).st_ino] = path.read_bytes() if path.is_file() else None
+        self._sizes[os.fstat(handle).st_ino] = os.fstat(handle).st_size
+
+    def forget(self) -> None:
+        self._sizes.clear()
 
     def has(self, path: Path) -> bool:
-        """Whether a file was synced since it was last written to, or a directory at all."""
-        inode = path.stat().st_ino
-        return inode in self.held and (path.is_dir() or self.held[inode] == path.read_bytes())
+        """Whether a file was synced as long as it is now, or a directory at all."""
+        status = path.stat()
+        return status.st_ino in self._sizes and (path.is_dir() or self._sizes[status.st_ino] == status.st_size)
 
 
 @pytest.fixture
@@ -92,6 +95,20 @@ async def test_the_spool_is_emptied_once_the_log_has_what_was_in_it_and_that_is_
     await spool.append([record("one")])
     assert await spool.drain(log) == 1
     assert (tmp_path / "spool").read_bytes() == b"" and syncs.has(tmp_path / "spool")
+    await log.stop()
+
+
+async def test_what_the_log_will_never_take_is_synced_in_a_file_before_the_spool_is_emptied(tmp_path: Path, syncs: Syncs) -> None:
+    log = SmallLog(tmp_path / "log.db")
+    log.letters = 1_200
+    await log.start()
+    await log.create_topics(TOPICS)
+    spool = Spool(tmp_path / "spool")
+    await spool.append([replace(record("large"), value=b"x" * 2_000)])
+    syncs.forget()
+    assert await spool.drain(log) == 1
+    [kept] = (tmp_path / "refused").iterdir()
+    assert syncs.has(kept) and syncs.has(kept.parent) and syncs.has(tmp_path)
     await log.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,21 +12,25 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from mcp_ingress.calls import Principal
-from mcp_ingress.http import MAX_BODY, HttpServer
+from mcp_ingress.http import MAX_BODY, HttpServer, _hosts
 from mcp_ingress.server import build_server
 from streams.errors import SettingsError
 from tests.ingress.lines import INITIALIZE, WAIT_S, calling
 from tests.ingress.parts import opened_door
 
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+TOKEN = "right"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 
 @asynccontextmanager
 async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
     async with opened_door(home) as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, **settings)
+        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN, **settings)
         await server.start()
         try:
             yield server
@@ -36,14 +41,15 @@ async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
 @asynccontextmanager
 async def requests(home: Path, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(home, **settings) as server:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=HEADERS, timeout=WAIT_S) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=HEADERS | BEARER, timeout=WAIT_S) as client:
             yield client
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_calls_and_its_namespace_is_its_credentials(tmp_path: Path, mode: Any) -> None:
     async with serving(tmp_path) as server:
-        async with Client(f"http://127.0.0.1:{server.port}/mcp", mode=mode) as client:
+        transport = streamable_http_client(f"http://127.0.0.1:{server.port}/mcp", http_client=create_mcp_http_client(headers=BEARER))
+        async with Client(transport, mode=mode) as client:
             assert (await client.list_tools()).tools
             result = await client.call_tool("echo", {"text": "hi"})
     assert result.structured_content is not None and result.structured_content["namespace"] == "remote"
@@ -58,34 +64,68 @@ async def test_requests_have_no_connection_and_see_what_their_credential_wrote(t
     assert asked == [{}, written.json()["result"]["structuredContent"]["freshness"]]
 
 
-async def test_further_names_of_the_host_are_accepted_and_no_others(tmp_path: Path) -> None:
-    async with requests(tmp_path, allowed_hosts=["thalweg.example"]) as client:
-        assert (await client.post("/mcp", json=INITIALIZE, headers={"host": "thalweg.example:7733"})).status_code == 200
-        assert (await client.post("/mcp", json=INITIALIZE, headers={"host": "evil.example"})).status_code == 421
-
-
-async def test_health_needs_no_token_and_everything_else_does(tmp_path: Path) -> None:
-    async with requests(tmp_path, token="right") as client:
-        assert (await client.get("/healthz")).json() == {"status": "ok"}
-        for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "right"}, {"authorization": "Bearer right2"}):
-            refused = await client.post("/mcp", json=INITIALIZE, headers=headers)
+async def test_health_needs_no_token_and_everything_else_does_and_says_where_it_is(tmp_path: Path) -> None:
+    async with requests(tmp_path, token_place="in a drawer") as client:
+        assert (await client.get("/healthz", headers={"authorization": ""})).json() == {"status": "ok"}
+        for wrong in ("", "Bearer wrong", TOKEN, "Bearer right2", "Bearer righ", "Bearer", "bearer \xe9"):
+            refused = await client.post("/mcp", json=INITIALIZE, headers={"authorization": wrong.encode("latin-1")})
             assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
-        assert (await client.post("/mcp", json=INITIALIZE, headers={"authorization": "Bearer right"})).status_code == 200
+            assert refused.json()["message"] == "A bearer token is needed, `Authorization: Bearer <token>`: it is in a drawer."
+        assert (await client.post("/mcp", json=INITIALIZE)).status_code == 200
 
 
-async def test_beyond_loopback_a_token_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="needs a bearer token"):
-        async with serving(tmp_path, host="0.0.0.0"):
-            pass
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/sql", "/"])
+@pytest.mark.parametrize("bound", ["127.0.0.1", "0.0.0.0"])
+async def test_a_host_that_is_not_exactly_one_of_the_nodes_is_refused_on_every_path(tmp_path: Path, bound: str, path: str) -> None:
+    async with requests(tmp_path, host=bound) as client:
+        port = client.base_url.port
+        foreign = ["evil.example", f"evil.example:{port}", f"localhost:{port}.evil", "localhost:80.evil", f"localhost.evil:{port}"]
+        for host in [*foreign, "localhost", "localhost:1", f"localhost:{port}0", f"127.0.0.1:{port}@evil.example", ""]:
+            refused = await client.post(path, json=INITIALIZE, headers={"host": host})
+            assert refused.status_code == 421 and "`allowed_hosts`" in refused.json()["message"], host
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
+            assert (await client.get("/healthz", headers={"host": host})).status_code == 200, host
 
 
-@pytest.mark.parametrize("settings", [{}, {"host": "0.0.0.0", "token": "right"}])
-async def test_a_foreign_host_or_origin_is_refused_wherever_it_is_bound(tmp_path: Path, settings: dict[str, Any]) -> None:
-    token = {"authorization": "Bearer right"}
-    async with requests(tmp_path, **settings) as client:
-        assert (await client.post("/mcp", json=INITIALIZE, headers={**token, "host": "evil.example"})).status_code == 421
-        assert (await client.post("/mcp", json=INITIALIZE, headers={**token, "origin": "http://evil.example"})).status_code == 403
-        assert (await client.post("/mcp", json=INITIALIZE, headers=token)).status_code == 200
+async def test_a_request_that_names_two_hosts_is_refused(tmp_path: Path) -> None:
+    async with serving(tmp_path) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(f"GET /healthz HTTP/1.1\r\nHost: localhost:{server.port}\r\nHost: evil.example\r\n\r\n".encode())
+        assert (await reader.readline()).split()[1] in (b"400", b"421")
+        writer.close()
+
+
+async def test_an_origin_that_is_not_exactly_the_nodes_is_refused(tmp_path: Path) -> None:
+    async with requests(tmp_path) as client:
+        port = client.base_url.port
+        foreign = [
+            "http://evil.example",
+            "http://localhost",
+            "http://localhost:1",
+            f"http://localhost:{port}.evil",
+            "null",
+            f"ftp://localhost:{port}",
+        ]
+        for origin in foreign:
+            refused = await client.post("/mcp", json=INITIALIZE, headers={"origin": origin})
+            assert refused.status_code == 403 and "Origin" in refused.json()["message"], origin
+        for origin in (f"http://localhost:{port}", f"http://127.0.0.1:{port}", f"http://[::1]:{port}"):
+            assert (await client.post("/mcp", json=INITIALIZE, headers={"origin": origin})).status_code == 200, origin
+
+
+async def test_further_names_are_accepted_with_the_nodes_port_with_none_or_with_the_one_they_name_and_no_others(tmp_path: Path) -> None:
+    async with requests(tmp_path, allowed_hosts=["thalweg.example", "gate.example:8443"]) as client:
+        port = client.base_url.port
+        for host in ("thalweg.example", f"thalweg.example:{port}", "gate.example:8443"):
+            named = {"host": host, "origin": f"https://{host}"}
+            assert (await client.post("/mcp", json=INITIALIZE, headers=named)).status_code == 200, host
+        for host in ("thalweg.example:1", "gate.example", f"gate.example:{port}", "gate.example:8443.evil", "evil.thalweg.example"):
+            assert (await client.post("/mcp", json=INITIALIZE, headers={"host": host})).status_code == 421, host
+
+
+def test_the_port_that_a_host_leaves_out_is_80() -> None:
+    assert {"localhost", "localhost:80", "127.0.0.1", "[::1]"} <= _hosts("127.0.0.1", 80, [])
+    assert "localhost" not in _hosts("127.0.0.1", 7733, [])
 
 
 async def test_a_body_that_is_too_large_is_refused(tmp_path: Path) -> None:

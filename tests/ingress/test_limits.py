@@ -21,6 +21,7 @@ from streams.errors import Refused
 from tests.ingress.lines import WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
 from tests.ingress.test_calls import SetClock
+from tests.ingress.test_http import BEARER, HEADERS, TOKEN
 
 RATE = 10.0
 BURST = int(RATE * BURST_S)
@@ -122,7 +123,7 @@ async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer
     async with opened_door(home, rate_limit=rate) as door:
         server = build_server(door, "0")
         lines = SocketServer(home / "node.sock", server, SystemClock(), door.limits)
-        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits)
+        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN)
         await lines.start()
         await http.start()
         try:
@@ -155,14 +156,17 @@ async def test_a_socket_is_read_no_faster_than_the_limit_and_another_is_answered
                     answers += 1
 
 
-async def test_what_a_client_sends_too_fast_over_the_socket_is_late_but_not_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("clients", "calls"), [(1, 45), (2, 30)])
+async def test_what_clients_send_too_fast_over_the_socket_is_late_but_not_refused(tmp_path: Path, clients: int, calls: int) -> None:
     async with listening(tmp_path, rate=20.0) as (server, _):
-        peer = await Lines.to_socket(server.path)
-        await peer.greet()
-        await peer.send(*(calling(number, "echo") for number in range(45)))
-        answers = [await peer.receive() for _ in range(45)]
-        assert {answer["id"] for answer in answers} == set(range(45))
-        assert not any(answer["result"]["isError"] for answer in answers)
+        peers = [await Lines.to_socket(server.path) for _ in range(clients)]
+        for peer in peers:
+            await peer.greet()
+            await peer.send(*(calling(number, "echo") for number in range(calls)))
+        for peer in peers:
+            answers = [await peer.receive() for _ in range(calls)]
+            assert {answer["id"] for answer in answers} == set(range(calls))
+            assert not any(answer["result"]["isError"] for answer in answers)
 
 
 async def test_no_more_requests_of_a_connection_are_read_than_may_lack_an_answer(tmp_path: Path) -> None:
@@ -176,21 +180,21 @@ async def test_no_more_requests_of_a_connection_are_read_than_may_lack_an_answer
                 await peer.reader.readline()
 
 
+POOL = httpx.Limits(max_connections=12)
+
+
+async def call_over_http(client: httpx.AsyncClient, server: HttpServer) -> dict[str, Any]:
+    said = await client.post(f"http://127.0.0.1:{server.port}/mcp", json=calling(1, "echo"), headers=HEADERS | BEARER)
+    answer: dict[str, Any] = said.json()["result"]["structuredContent"]
+    return answer
+
+
 async def test_over_http_a_flood_waits_then_is_refused_and_another_connection_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_ingress.http.LONGEST_WAIT_S", 0.1)
-    async with listening(tmp_path, rate=2.0) as (_, server):
-        url = f"http://127.0.0.1:{server.port}/mcp"
-        headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
-        pool = httpx.Limits(max_connections=12)
-
-        async def call(client: httpx.AsyncClient) -> dict[str, Any]:
-            answer: dict[str, Any] = (await client.post(url, json=calling(1, "echo"))).json()["result"]["structuredContent"]
-            return answer
-
-        async with httpx.AsyncClient(headers=headers, timeout=WAIT_S, limits=pool, verify=False) as flood:
-            answers = await asyncio.gather(*(call(flood) for _ in range(48)))
-            assert {answer.get("error_code") for answer in answers} == {None, "rate_limited"}
-            async with httpx.AsyncClient(headers=headers, timeout=WAIT_S, verify=False) as calm:
-                assert (await call(calm))["success"]
+    async with listening(tmp_path, rate=2.0) as (_, server), httpx.AsyncClient(timeout=WAIT_S, limits=POOL) as flood:
+        answers = await asyncio.gather(*(call_over_http(flood, server) for _ in range(48)))
+        assert {answer.get("error_code") for answer in answers} == {None, "rate_limited"}
+        async with httpx.AsyncClient(timeout=WAIT_S) as calm:
+            assert (await call_over_http(calm, server))["success"]

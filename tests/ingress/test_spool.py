@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mcp_ingress.spool import Spool
-from streams.errors import LogUnavailable
-from streams.log.base import Outgoing
+from streams.dlq import exhume, read_letter
+from streams.errors import LogUnavailable, RecordRefused
+from streams.log.base import Outgoing, record_bytes
 from streams.log.sqlite import SqliteLog
-from streams.positions import Position
+from streams.positions import Partition, Position
 from streams.topics import MEMORY, TOPICS
 
 
@@ -63,6 +65,42 @@ async def test_a_new_process_finds_what_the_old_one_spooled(tmp_path: Path) -> N
     spool, log = Spool(tmp_path / "spool"), await opened(tmp_path / "log.db")
     assert not spool.is_empty
     assert await spool.drain(log) == 1
+    await log.stop()
+
+
+class SmallLog(SqliteLog):
+    """A log whose limits were lowered after the spool took what it holds."""
+
+    letters = 5_000
+
+    async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
+        if any(record_bytes(record) > (self.letters if record.topic.endswith(".dlq") else 1_000) for record in records):
+            raise RecordRefused("At most 1000 bytes; raise `max.message.bytes`.")
+        return await super().publish(records, timeout_s=timeout_s)
+
+
+@pytest.mark.parametrize("letters", [5_000, 1_200])
+async def test_what_the_log_will_never_take_is_a_dead_letter_with_its_reason_and_holds_up_nothing(tmp_path: Path, letters: int) -> None:
+    large = "x" * 2_000
+    spool, log = Spool(tmp_path / "spool"), SmallLog(tmp_path / "log.db")
+    log.letters = letters
+    await log.start()
+    await log.create_topics(TOPICS)
+    await spool.append([record("one"), replace(record("large"), value=large.encode()), record("two")])
+    await spool.append([record("three")])
+    assert await spool.drain(log) == 4
+    assert spool.is_empty and await spool.drain(log) == 0
+    at = (await log.publish([record("four")]))[0]
+    assert values(log, at) == [b"one", b"two", b"three", b"four"]
+    [letter] = log.fetch(Partition(MEMORY.dlq.name, at.partition), 0, 10)
+    read = read_letter(letter)
+    assert (read.stage, letter.key) == ("spool", b"space") and "At most 1000 bytes; raise `max.message.bytes`." in read.error_message
+    assert exhume(letter).topic == MEMORY.name and exhume(letter).partition is None
+    if letters == 5_000:
+        assert letter.value == large.encode()
+    else:  # its data is where the letter says
+        [kept] = (tmp_path / "refused").iterdir()
+        assert kept.name in read.error_message and kept.read_text() == large and not letter.value
     await log.stop()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from mcp_ingress.spool import Spool
 from streams.errors import LogUnavailable
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
-from streams.positions import Position
+from streams.positions import Partition, Position
 from streams.topics import MEMORY
 from tests.ingress.parts import events_on
 from tests.ingress.test_spool import record
@@ -30,14 +30,20 @@ class Outage:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.is_on = False
-        publish = SqliteLog.publish
+        publish, end_offsets = SqliteLog.publish, SqliteLog.end_offsets
 
         async def fallible(log: SqliteLog, records: Sequence[Outgoing], **named: Any) -> list[Position]:
             if self.is_on:
                 raise LogUnavailable("The log is away.")
             return await publish(log, records, **named)
 
+        async def asked(log: SqliteLog, topics: Iterable[str]) -> dict[Partition, int]:
+            if self.is_on:
+                raise LogUnavailable("The log is away.")
+            return await end_offsets(log, topics)
+
         monkeypatch.setattr(SqliteLog, "publish", fallible)
+        monkeypatch.setattr(SqliteLog, "end_offsets", asked)
 
 
 @pytest.fixture
@@ -68,6 +74,12 @@ async def spool(node: Node, content: str) -> dict[str, Any]:
     return answer
 
 
+async def journal(node: Node) -> list[str]:
+    """The entries in the store."""
+    found = await node.reader.run(lambda cursor: cursor.execute("SELECT content FROM talos_journal").fetchall())
+    return [content for (content,) in found]
+
+
 async def asked(node: Node, command: str, freshness: Any) -> bool:
     """Whether the answer of a command is stale."""
     more = {"record_id": "r"} if command == "why" else {}
@@ -76,17 +88,16 @@ async def asked(node: Node, command: str, freshness: Any) -> bool:
     return bool(answer.get("stale"))
 
 
-@pytest.mark.parametrize("command", ["snapshot", "search", "why"])
-async def test_sql_search_and_why_say_stale_until_the_log_takes_what_was_spooled(node: Node, outage: Outage, command: str) -> None:
-    outage.is_on = True
-    written = await spool(node, "Caches lie.")
-    assert await asked(node, command, written["freshness"])
-    assert await asked(node, command, "now")
-    outage.is_on = False
-    assert not await asked(node, command, "now")
-    assert node.gateway.spool.is_empty
-    found = await node.reader.run(lambda cursor: cursor.execute("SELECT content FROM talos_journal").fetchall())
-    assert found == [("Caches lie.",)], "it was waited for"
+async def test_sql_search_and_why_say_stale_until_the_log_takes_what_was_spooled(node: Node, outage: Outage) -> None:
+    for command in ("snapshot", "search", "why"):
+        outage.is_on = True
+        written = await spool(node, f"Caches lie to {command}.")
+        assert await asked(node, command, written["freshness"])
+        assert await asked(node, command, "now")
+        outage.is_on = False
+        assert not await asked(node, command, "now")
+        assert node.gateway.spool.is_empty
+        assert f"Caches lie to {command}." in await journal(node), "it was waited for"
 
 
 async def test_the_empty_token_of_a_spooled_write_is_reached_once_that_is_applied(node: Node, outage: Outage) -> None:
@@ -94,8 +105,7 @@ async def test_the_empty_token_of_a_spooled_write_is_reached_once_that_is_applie
     written = await spool(node, "Caches lie.")
     outage.is_on = False
     assert not await asked(node, "search", written["freshness"])
-    found = await node.reader.run(lambda cursor: cursor.execute("SELECT content FROM talos_journal").fetchall())
-    assert found == [("Caches lie.",)]
+    assert await journal(node) == ["Caches lie."]
 
 
 async def test_an_operators_request_does_not_overtake_what_was_spooled(node: Node, outage: Outage) -> None:

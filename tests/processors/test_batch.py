@@ -1,14 +1,19 @@
 """What becomes of a batch: rows, outcomes, duplicates, dead letters and positions, all from one fold in log order."""
 
+from collections import Counter
+
+import duckdb
 import pytest
 
 from processors.batch import reduce_batch
 from processors.reducers import frame
+from storage.writer import Changes
 from streams.codec import encode
 from streams.log.base import UNREADABLE, Outgoing
 from streams.partitioning import partition_for
 from streams.topics import DERIVED, INVOCATIONS, MEMORY, TELEMETRY
 from tests.processors.harness import Store, batch_of, event, opened
+from tests.properties.all_types import every_type
 from tests.schema import NOW
 
 
@@ -210,3 +215,32 @@ def test_so_many_rows_of_one_table_can_change_in_one_batch(store, count):
     store.publish(*(opened(name, request_id=f"o-{name}") for name in names))
     store.publish(*(event("talos.session.closed", {"session_id": name, "request_id": f"c-{name}"}, id=f"c-{name}") for name in names))
     assert store.sql("SELECT status, count(*) FROM talos_sessions GROUP BY ALL") == [("closed", count)]
+
+
+def test_what_a_failed_commit_may_have_changed_is_read_from_the_table_again(store):
+    store.publish(opened("2026-01-05-a"))
+    key = ("default", "2026-01-05-a")
+    [row] = store.writer.find("talos_sessions", [key]).values()
+    row["goal"] = "as the batch that failed would have it"
+    with pytest.raises(duckdb.Error):
+        store.writer.commit(Changes(appended={"talos_sessions": [{**row, "session_id": None}]}))
+    assert store.writer.recent("talos_sessions", key) is None
+    assert store.writer.find("talos_sessions", [key])[key]["goal"] == "learn"
+
+
+AFTER_OTHERS = {"valence_sources", "belief_corroborations"}
+"""Tables whose keys stand in rows that have to be read first."""
+
+
+def test_a_batch_reads_each_table_once_whatever_is_in_it(store, monkeypatch):
+    """Every row that a reducer asks for is one that it has named: asked for one by one they cost a query each."""
+    find, asked = store.writer.find, Counter()
+
+    def counted(table, keys):
+        asked[table] += 1
+        return find(table, keys)
+
+    monkeypatch.setattr(store.writer, "find", counted)
+    reduce_batch(store.writer, [store.record(outgoing) for outgoing in every_type("default")], NOW)
+    again = {table: count for table, count in asked.items() if count > 1 and table not in AFTER_OTHERS}
+    assert len(asked) > 20 and not again

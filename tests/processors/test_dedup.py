@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
@@ -16,6 +18,8 @@ from streams.events import Event
 from streams.positions import Partition
 from streams.topics import DERIVED, MEMORY
 from tests.processors.harness import NOW, Store
+
+MEMORIES = Partition(MEMORY.name, 0)
 
 
 class Compared:
@@ -32,8 +36,16 @@ class Compared:
         self.reader.close()
         self.indexes.close(save=False)
 
-    def extracted(self, *entities, label="Observation"):
+    def extracted(self, *entities, label="Observation", namespace="default"):
         """The logged event of these (id, text), applied with their vectors."""
+        found, vectors = self.facts(*entities, label=label, namespace=namespace)
+        record = self._apply(found)
+        self._apply(vectors)
+        [logged] = decode(record)
+        return logged
+
+    def facts(self, *entities, label="Observation", namespace="default"):
+        """What `extract` and `embed` publish about these (id, text)."""
         data = {
             "source_event_id": "e",
             "entities": [{"id": name, "label": label, "text": text, "properties": {}, "confidence": 0.9} for name, text in entities],
@@ -45,18 +57,22 @@ class Compared:
             "vectors": [{"record_id": name, "vector": encode_vector(row)} for (name, _), row in pairs]
         }
         identity = entities[0][0]
-        record = self._apply(Event(identity, "test", ENTITIES_EXTRACTED, "default", NOW, data))
-        self._apply(Event(f"{identity}/v", "test", EMBEDDED, "default", NOW, embedded))
-        [logged] = decode(record)
-        return logged
+        return (
+            Event(identity, "test", ENTITIES_EXTRACTED, namespace, NOW, data),
+            Event(f"{identity}/v", "test", EMBEDDED, namespace, NOW, embedded),
+        )
 
     def _apply(self, event):
         record = self.store.record(encode(DERIVED.name, event))
+        self.commit(record, embedded=1)
+        return record
+
+    def commit(self, record, *, embedded):
+        """Apply the record, and let `embed` have come so far in the memories."""
         indexed = self.store.apply(record).indexed
         self.indexes.apply(indexed.documents, indexed.vectors)
         reached = {Partition(DERIVED.name, 0): record.offset + 1}
-        self.applied.advance(reached, {("embed", Partition(MEMORY.name, 0)): 1})
-        return record
+        self.applied.advance(reached, {("embed", MEMORIES): embedded})
 
     async def similar(self, *events):
         """record -> (other record, how) of what the stage says about these events."""
@@ -90,12 +106,32 @@ async def test_records_of_one_memory_that_share_their_text_are_each_compared(com
     assert await compared.similar(both) == {"c": [("b", "cosine")], "d": [("b", "cosine")]}
 
 
+async def test_what_another_namespace_has_said_is_the_same_as_nothing(compared):
+    compared.extracted(("a", "The linter hangs."), ("b", "hangs the linter often"), namespace="north")
+    assert await compared.similar(compared.extracted(("c", "the linter hangs"), ("d", "often hangs the linter"))) == {}
+    assert await compared.similar(compared.extracted(("e", "the linter hangs"))) == {"e": [("c", "canonical_form")]}
+
+
 async def test_a_record_that_comes_again_finds_what_it_found_the_first_time(compared):
     first = compared.extracted(("a", "The linter hangs."))
     second = compared.extracted(("b", "the linter hangs"))
     once = await compared.similar(first, second)
     again = compared.extracted(("a", "The linter hangs.")), compared.extracted(("b", "the linter hangs"))
     assert once == await compared.similar(*again) == {"b": [("a", "canonical_form")]}
+
+
+async def test_a_record_is_compared_once_it_is_in_the_store_and_its_vector_too(compared):
+    compared.extracted(("a", "the cache is stale again"))
+    found, vectors = (compared.store.record(encode(DERIVED.name, fact)) for fact in compared.facts(("b", "again the cache is stale")))
+    compared.applied.advance({MEMORIES: 2}, {("extract", MEMORIES): 2})
+    comparing = asyncio.ensure_future(compared.similar(*decode(found)))
+    await asyncio.wait({comparing}, timeout=0.05)
+    assert not comparing.done(), "the record is not in the store yet"
+    compared.commit(found, embedded=1)
+    await asyncio.wait({comparing}, timeout=0.05)
+    assert not comparing.done(), "its vector is not in the store yet"
+    compared.commit(vectors, embedded=2)
+    assert await comparing == {"b": [("a", "cosine")]}
 
 
 async def test_the_opposite_is_not_the_same(compared):

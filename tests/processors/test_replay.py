@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from processors.reducers import frame
@@ -77,7 +78,7 @@ async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its
         await publish(node, *(encode(MEMORY.name, written(number)) for number in (1, 2, 3)))
         [letter] = await letters(node, 1)
         assert await rows(node, "SELECT event_id FROM talos_journal ORDER BY ALL") == [("e1",), ("e3",)]
-    for _ in range(3):
+    for _ in range(3):  # by its id as often as one likes
         assert (await replay(node, letter["dead_letter_id"]))["replayed"] == 1
     assert await rows(node, "SELECT event_id FROM talos_journal ORDER BY ALL") == [("e1",), ("e2",), ("e3",)]
     assert await rows(node, "SELECT status, count(*) FROM outcomes GROUP BY ALL") == [("applied", 3)]
@@ -85,20 +86,96 @@ async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its
     assert await rows(node, "SELECT count(*) FROM dead_letters") == [(1,)]
 
 
-async def test_before_the_fix_a_replay_gives_another_letter_and_no_row(node: Node) -> None:
+async def states(node: Node, **filters: Any) -> list[tuple[str, str]]:
+    """(id, state) of the letters that fit."""
+    answer = await handle(node, {"command": "dlq_list", **filters})
+    assert answer["total"] == len(answer["dead_letters"])
+    return [(letter["dead_letter_id"], letter["state"]) for letter in answer["dead_letters"]]
+
+
+async def test_a_replay_that_fails_again_is_the_same_letter_and_is_solved_by_the_next(node: Node) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         defect(1, monkeypatch)
         await publish(node, encode(MEMORY.name, written(1)))
         [letter] = await letters(node, 1)
-        await replay(node, letter["dead_letter_id"])
-        await letters(node, 2)
+        assert (await replay(node))["replayed"] == 1
+        async with asyncio.timeout(SOON_S):
+            while (await states(node)) == [(letter["dead_letter_id"], "replayed")]:
+                await asyncio.sleep(0.01)  # until the second failure is a row, too
+        [(again, state)] = await states(node)
+        assert state == "replayed" and again != letter["dead_letter_id"]
+        assert (await replay(node))["replayed"] == 0, "`--all` takes the new ones: nothing has changed since"
     assert await rows(node, "SELECT count(*) FROM talos_journal") == [(0,)]
-    await replay(node)
+    assert (await replay(node, letter["dead_letter_id"]))["replayed"] == 1, "a letter keeps the ids under which it failed before"
     assert await rows(node, "SELECT event_id FROM talos_journal") == [("e1",)]
+    assert await states(node) == [(again, "solved")]
+
+
+async def test_replaying_all_again_publishes_nothing(node: Node) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        defect(1, monkeypatch)
+        await publish(node, encode(MEMORY.name, written(1)))
+        await letters(node, 1)
+    assert [(await replay(node))["replayed"] for _ in range(3)] == [1, 0, 0]
+    assert [state for _, state in await states(node)] == ["solved"]
+    assert await rows(node, f"SELECT count(*) FROM duplicates WHERE topic = '{MEMORY.name}'") == [(0,)]
+    assert (await node.health.report())["dead_letters"] == {"solved": 1}
+
+
+async def test_a_dropped_letter_counts_no_more_and_keeps_its_reason(node: Node) -> None:
+    headers = encode(MEMORY.name, written(1)).headers
+    for namespace in (b"default", b"other"):
+        await publish(node, Outgoing(MEMORY.name, namespace, b"{", headers))
+    await letters(node, 2)
+    without = await handle(node, {"command": "dlq_drop", "ids": [], "because": "  "})
+    assert not without["ok"] and "--because" in without["error"]
+    answer = await handle(node, {"command": "dlq_drop", "namespace": "other", "because": "a load test"})
+    assert answer["ok"] and answer["dropped"] == 1
+    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
+    assert len(await states(node, states=["new"])) == 1
+    [(dropped, _)] = await states(node, states=["dropped"])
+    assert await rows(node, "SELECT drop_reason FROM dead_letter_states WHERE state = 'dropped'") == [("a load test",)]
+    assert (await node.health.report())["dead_letters"] == {"new": 1, "dropped": 1}
+    for command in ("dlq_replay", "dlq_drop"):
+        refused = await handle(node, {"command": command, "ids": [dropped], "because": "again"})
+        assert not refused["ok"] and dropped in refused["error"]
+
+
+async def test_letters_are_chosen_by_time_namespace_source_type_and_reason(node: Node) -> None:
+    bad = encode(MEMORY.name, written(1))
+    other = event("talos.friction.logged", {"description": "slow", "category": "tooling"}, id="f").changed(source="urn:other")
+    await publish(node, Outgoing(MEMORY.name, b"default", b"{", bad.headers))
+    await publish(node, Outgoing(MEMORY.name, b"team", b'{"category": "tooling"}', encode(MEMORY.name, other).headers))
+    found = {letter["namespace"]: letter for letter in await letters(node, 2)}
+    assert found["team"]["source"] == "urn:other" and found["team"]["event_type"] == "thalweg.talos.friction.logged.v1"
+    for filters in (
+        {"namespace": "team"},
+        {"source": "urn:other"},
+        {"type": "thalweg.talos.friction.logged.v1"},
+        {"reason": "DESCRIPTION"},
+        {"since": "2020-01-01", "namespace": "team"},
+    ):
+        assert [letter_id for letter_id, _ in await states(node, **filters)] == [found["team"]["dead_letter_id"]], filters
+    assert await states(node, until="2020-01-01") == []
+    wrong = await handle(node, {"command": "dlq_list", "since": "yesterday"})
+    assert not wrong["ok"] and "--since" in wrong["error"] and "2026-01-05" in wrong["error"]
+
+
+async def test_one_bad_observation_is_buried_alone_and_the_others_are_applied(node: Node) -> None:
+    seen = [event("session.event", {"session_id": "s-1", "event_type": "user", "text": f"text {n}"}, id=f"o{n}") for n in range(3)]
+    whole = batch_of(seen, topic=TELEMETRY.name)
+    items = orjson.loads(whole.value or b"")
+    del items[1]["data"]["session_id"]
+    await publish(node, Outgoing(whole.topic, whole.key, orjson.dumps(items), whole.headers))
+    [letter] = await letters(node, 1)
+    assert letter["observation"] == 1 and letter["error_message"].startswith("Observation 1: ") and "session_id" in letter["error_message"]
+    assert await rows(node, "SELECT event_id FROM session_events ORDER BY ALL") == [("o0",), ("o2",)]
+    shown = await handle(node, {"command": "dlq_show", "id": letter["dead_letter_id"]})
+    assert orjson.loads(shown["value"]) == [items[1]]
 
 
 async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.control.LETTERS", 4)
+    monkeypatch.setattr("thalweg.dead_letters.LETTERS", 4)
     poison = [Outgoing(MEMORY.name, b"default", b"{", encode(MEMORY.name, written(number)).headers) for number in range(2)]
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr("processors.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})  # type: ignore[arg-type,return-value]

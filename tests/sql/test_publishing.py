@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import duckdb
 import pytest
 
 from storage.atomic_file import SUFFIX
 from storage.database import Database
+from storage.sql.copy_file import HEADER_BYTES, copy
 from storage.sql.export import export_parquet, public_tables
 from storage.sql.run import run_sql
 from storage.sql.snapshot import Snapshots, find_snapshot
@@ -86,6 +89,23 @@ def test_a_snapshot_taken_under_writes_shows_one_moment_and_stops_no_writer(data
         stop.set()
         writer.join(30)
     assert not failures
+
+
+def test_a_copy_during_which_the_owner_wrote_a_new_header_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"header of the first".ljust(HEADER_BYTES, b".") + b"blocks")
+    copy_blocks = shutil.copyfileobj
+
+    def copy_while_it_is_written(reader: IO[bytes], writer: IO[bytes], size: int) -> None:
+        copy_blocks(reader, writer, size)
+        with source.open("r+b") as owner:
+            owner.write(b"header of the second")
+
+    assert copy(source, target) and target.read_bytes() == source.read_bytes()
+    target.unlink()
+    monkeypatch.setattr(shutil, "copyfileobj", copy_while_it_is_written)
+    assert not copy(source, target)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["source"]
 
 
 def test_an_open_result_of_a_reader_does_not_hold_a_snapshot_up(database: Database) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.codec import MAX_BYTES, check_size, decode, encode, encode_batch, in_parts, validate
+from streams.codec import MAX_BYTES, check_size, decode, encode, encode_batch, in_parts, observation_alone, validate
 from streams.errors import Poison, RecordRefused
 from streams.events import Event, event_types, wire_type
 from streams.log.base import Headers, Outgoing, Record
@@ -221,11 +221,45 @@ POISON = {
     "structured mode, the subject a number": (structured(id="5", source="s", type=FRICTION, subject=5, data={}), "subject"),
     "structured mode, the time a number": (structured(id="5", source="s", type=FRICTION, time=5, data={}), "RFC 3339"),
     "structured mode without data": (structured(id="5", source="s", type=FRICTION), "data"),
-    "an observation that is no object": (with_value(b'["slow"]'), "Observation 0"),
-    "an observation with a number for an id": (with_value(b'[{"id": 5, "data": {}}]'), "Observation 0"),
-    "an observation without data": (with_value(b'[{"id": "5"}]'), "data"),
-    "an observation with a list for a type": (with_value(b'[{"id": "5", "type": ["x"], "data": {}}]'), "type"),
 }
+
+
+REJECTED = {
+    "not an object": (b'"slow"', "not an object"),
+    "a number for an id": (b'{"id": 5, "data": {}}', "'id' is not a text"),
+    "without data": (b'{"id": "5"}', "data"),
+    "a list for a type": (b'{"id": "5", "type": ["x"], "data": {}}', "'type' is not a text"),
+    "another schema": (b'{"id": "5", "data": {"description": "slow", "category": "weather"}}', "category"),
+    "a time that is none": (b'{"id": "5", "time": "soon", "data": {}}', "RFC 3339"),
+}
+
+
+@pytest.mark.parametrize(("item", "reason"), REJECTED.values(), ids=REJECTED.keys())
+@pytest.mark.parametrize("in_structured_mode", [False, True])
+def test_one_bad_observation_of_an_array_is_rejected_with_its_place_and_the_others_stand(
+    item: bytes, reason: str, in_structured_mode: bool
+) -> None:
+    items = b"[%s, %s, %s]" % (
+        orjson.dumps({"data": orjson.loads(GOOD.value or b"")}),
+        item,
+        orjson.dumps({"id": "z", "data": orjson.loads(GOOD.value or b"")}),
+    )
+    out = with_value(items)
+    if in_structured_mode:
+        attributes = b'{"id": "e", "source": "s", "type": "%s", "data": ' % FRICTION.encode()
+        out = Outgoing(GOOD.topic, GOOD.key, attributes + items + b"}", (("content-type", b"application/cloudevents+json"),))
+    rejected: list[tuple[int, Poison]] = []
+    record = on_the_log(out)
+    kept = decode(record, lambda index, why: rejected.append((index, why)))
+    assert [logged.index for logged in kept] == [0, 2]
+    [(index, why)] = rejected
+    assert index == 1 and why.message.startswith("Observation 1: ") and reason in why.message
+    for place, logged in ((0, kept[0]), (2, kept[1])):  # alone, an observation is the same event
+        alone = observation_alone(record, place)
+        assert alone is not None
+        [again] = decode(alone)
+        assert (again.key, again.digest, again.event) == (logged.key, logged.digest, logged.event)
+    assert observation_alone(on_the_log(GOOD), 0) is None
 
 
 @pytest.mark.parametrize(("out", "reason"), POISON.values(), ids=POISON.keys())

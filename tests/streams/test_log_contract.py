@@ -11,8 +11,9 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from streams.errors import LogUnavailable, SettingsError
+from streams.errors import LogUnavailable, RecordRefused, SettingsError
 from streams.log import Log, LogReader, Outgoing, Record, kafka, open_log
+from streams.log.base import MAX_RECORD_BYTES
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
 from streams.topics import INVOCATIONS, TELEMETRY, Topic
@@ -166,6 +167,18 @@ async def test_a_record_of_five_megabytes_passes_unharmed(log: Log, topic: Topic
     await log.publish([Outgoing(topic.name, b"key", large), Outgoing(topic.name, b"key", b"after it")], timeout_s=ENOUGH_S)
     records = await read_all(log, topic, 2)
     assert [record.value for record in records] == [large, b"after it"]
+
+
+async def test_what_no_topic_takes_is_refused_before_anything_of_the_call_is_written(log: Log, topic: Topic) -> None:
+    small, large = Outgoing(topic.name, b"k", b"small"), Outgoing(topic.name, b"k", b"x" * MAX_RECORD_BYTES)
+    with pytest.raises(RecordRefused, match=r"takes at most \d+\. Send it in parts") as refused:
+        await log.publish([small, large])
+    with pytest.raises(RecordRefused) as checked:
+        log.check([small, large])
+    assert checked.value.message == refused.value.message
+    log.check([small])
+    assert set((await log.end_offsets([topic.name])).values()) == {0}
+    assert log.largest(topic.name) <= MAX_RECORD_BYTES
 
 
 async def test_what_was_answered_is_there_for_another_log_on_the_same_broker(log: Log, url: str, topic: Topic) -> None:

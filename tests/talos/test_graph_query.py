@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from processors.graph_source import read_graph
 from storage.graph.extent import may_meet
+from storage.graph.projection import Projections
+from storage.graph.run import run_cypher
 from streams.errors import Refused, Unavailable
+from streams.positions import Freshness
 from tests.talos.node import SmallNode
 
 SESSION = "2026-01-05-graph"
@@ -271,3 +276,12 @@ async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: Sma
     node.gateway.projections = None
     with pytest.raises(Unavailable, match="no graph"):
         await node.call("graph_query", cypher="RETURN 1")
+
+
+async def test_a_projection_cannot_be_changed_also_by_a_query_that_nobody_has_checked(told: SmallNode, tmp_path: Path) -> None:
+    projections = Projections(tmp_path / "graph", read_graph)
+    file = projections.build(projections.find(told.store.database.cursor(), "default", Freshness()))
+    before = file.read_bytes()
+    with pytest.raises(Refused, match="read-only"):
+        run_cypher(file, "CREATE (:Insight {id: 'made up'})", {})
+    assert file.read_bytes() == before

@@ -21,6 +21,7 @@ def test_nothing_at_all_is_stable() -> None:
 @pytest.mark.parametrize(
     ("counts", "score", "level"),
     [
+        (Counts(high=2, recurring=4), 50, "URGENT"),
         (Counts(recurring=4, emerging=2), 30, "ATTENTION"),
         (Counts(high=1), 15, "REVIEW"),
         (Counts(contradictions=1), 10, "REVIEW"),

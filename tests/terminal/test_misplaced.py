@@ -63,7 +63,7 @@ async def test_a_producer_with_another_partitioner_is_named_with_the_remedy_and_
         await node.stop()
 
 
-async def test_the_count_outlives_a_restart_and_is_no_problem_of_now(tmp_path: Path) -> None:
+async def test_the_count_outlives_a_restart_and_the_status_is_green_again(tmp_path: Path) -> None:
     node = await started(migrated_home(tmp_path / "home"))
     await write(node, "/wrong", 1, 3)
     await node.stop()

@@ -54,6 +54,10 @@ def test_a_log_that_ends_before_what_the_store_has_applied_deletes_nothing(home:
     assert "up to 2, of which this log holds 0 to 1 only" in refused(home)
 
 
+def test_another_log_that_has_nothing_of_it_deletes_nothing(home: Path) -> None:
+    assert "up to 2, of which this log holds 0 to 0 only" in refused(home)
+
+
 def test_a_log_whose_beginning_is_gone_deletes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(write_log(home, APPLIED))
 

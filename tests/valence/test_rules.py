@@ -82,6 +82,13 @@ def test_corroboration_freshness_recency_and_the_ladder() -> None:
     assert [ladder(count) for count in (1, 2, 3, 9)] == [0.5, 0.65, 0.8, 0.8]
 
 
+def test_age_counts_by_the_moment_and_not_by_the_day() -> None:
+    half = age_days(NOON, NOON + timedelta(hours=12))
+    assert half == 0.5 and age_days(NOON, NOON - timedelta(hours=12)) == 0
+    assert recency(half) == pytest.approx(math.exp(-0.005)) and recency(0) > recency(half) > recency(1)
+    assert temporal_freshness(["current"], half) == pytest.approx(0.5 ** (0.5 / 7))
+
+
 def test_a_rank_is_half_meaning_a_third_confidence_and_the_rest_recency() -> None:
     parts = {"semantic": 0.8, "confidence": 0.7, "recency": recency(0)}
     assert math.isclose(sum(RANK[name] * part for name, part in parts.items()), 0.795)

@@ -20,7 +20,7 @@ from streams.errors import Refused
 
 async def run(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Search each query, publish what was measured; baseline and drift are the reducer's."""
-    await call.fresh("embed")
+    is_fresh = await call.fresh("embed")
     queries = await call.read(functools.partial(_queries, namespace=call.namespace))
     if not queries:
         raise Refused("Golden test set is empty", code="nothing_to_evaluate")
@@ -36,7 +36,8 @@ async def run(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     }
     published, result = await answers.write(call, answers.request(call, "cm.golden.completed", measured))
     undecided = dict.fromkeys(("baseline_precision", "drift_detected", "details", "drop_absolute", "drop_relative"))
-    return answers.written(published, result or {**measured, **undecided}, pending=result is None)
+    answer = answers.written(published, result or {**measured, **undecided}, pending=result is None)
+    return answer if is_fresh else answer | {"stale": True}
 
 
 async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) -> tuple[list[tuple[str, float]], float]:

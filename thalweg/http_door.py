@@ -1,0 +1,54 @@
+"""The HTTP door of a node as its settings say: where it listens, and the token without which nobody is let in."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp_ingress.http import LOOPBACK, PATH
+from storage.atomic_file import atomic_file
+from streams.errors import SettingsError
+from thalweg.settings import Settings
+
+TOKEN_FILE = "token"
+TOKEN_BYTES = 32
+ACCEPTED = "one line of 16 to 512 printable ASCII characters without a space"
+
+
+@dataclass(frozen=True)
+class HttpToken:
+    """The bearer token. `file` has it when the node made it; without one it is the setting `token`."""
+
+    value: str
+    file: Path | None
+
+    @property
+    def place(self) -> str:
+        """Where a client's owner finds it, said to whoever asks without it: no path."""
+        return f"in the file `{self.file.name}` of the node's data directory" if self.file else "the node's setting `token`"
+
+
+def http_token(settings: Settings, host: str) -> HttpToken:
+    """The setting's, or on loopback that of the data directory, made when it is not there yet. Raises SettingsError."""
+    if settings.token:
+        return HttpToken(settings.token, None)
+    if host not in LOOPBACK:
+        raise SettingsError(f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1.")
+    file = settings.home / TOKEN_FILE
+    try:
+        token = file.read_text(errors="replace").strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        with atomic_file(file) as made:
+            made.write(f"{token}\n".encode())
+    if not 16 <= len(token) <= 512 or not all("!" <= character <= "~" for character in token):
+        raise SettingsError(f"The file {file} holds no bearer token ({ACCEPTED}): remove it, and the next start makes one.")
+    return HttpToken(token, file)
+
+
+def describe(settings: Settings, token: HttpToken) -> dict[str, str | None]:
+    """What `thalweg status` says of it: {`url`, `token_file`}; without a file the token is the setting."""
+    host, port = settings.http_address
+    base = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return {"url": f"{base}{PATH}", "token_file": str(token.file) if token.file else None}
