@@ -63,7 +63,7 @@ async def _wait(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _snapshot(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     snapshot, lacks = await node.snapshot(float(request.get("max_age_s", 0.0)), request.get("freshness"))
-    return {"path": str(snapshot.path), "age_s": snapshot.age_s, "lacks": lacks}
+    return {"path": str(snapshot.path), "age_s": snapshot.age_s, **lacks}
 
 
 async def _snapshot_to(node: Node, request: dict[str, Any]) -> dict[str, Any]:
