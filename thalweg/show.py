@@ -214,8 +214,8 @@ def show_letters(answer: dict[str, Any]) -> None:
         reason = " ".join(str(letter["error_message"]).split())
         words = [str(letter["failed_at"])[:19], letter["state"], letter["dead_letter_id"], *named, reason]
         out.print("  ".join(plain(word) for word in words), soft_wrap=True)
-    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items()) or "no dead letters"
-    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]", soft_wrap=True)
+    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items())
+    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]" if states else "[dim]no dead letters[/dim]", soft_wrap=True)
 
 
 # --- the demo
