@@ -43,12 +43,9 @@ def main(words: Sequence[str]) -> int:
             print(f"{without}\nThe tests must pass before a mutant can fail them.")
             return 2
         with ThreadPoolExecutor(WORKERS) as workers:
-            verdicts = list(workers.map(lambda mutant: _verdict(trees, mutant), chosen))
-    wrong = [(mutant, verdict) for mutant, verdict in zip(chosen, verdicts, strict=True) if verdict]
-    for mutant, verdict in wrong:
-        print(f"{verdict}: {mutant}\n    {' '.join(mutant.tests)}")
-    print(f"{len(chosen) - len(wrong)} of {len(chosen)} mutants were seen by their tests, in {time.monotonic() - started:.0f} s.")
-    return 1 if wrong else 0
+            seen = sum(workers.map(lambda mutant: _is_seen(trees, mutant), chosen))
+    print(f"{seen} of {len(chosen)} mutants were seen by their tests, in {time.monotonic() - started:.0f} s.")
+    return 0 if seen == len(chosen) else 1
 
 
 def copy_of_tree(place: Path, root: Path = ROOT) -> Path:
@@ -71,12 +68,15 @@ def baseline(trees: Queue[Path], mutants: Sequence[Mutant]) -> str | None:
     return None if code == 0 else printed[-3_000:]
 
 
-def _verdict(trees: Queue[Path], mutant: Mutant) -> str | None:
+def _is_seen(trees: Queue[Path], mutant: Mutant) -> bool:
     tree = trees.get()
     try:
-        return verdict(tree, mutant)
+        found = verdict(tree, mutant)
     finally:
         trees.put(tree)
+    if found is not None:
+        print(f"{found}: {mutant}\n    {' '.join(mutant.tests)}", flush=True)
+    return found is None
 
 
 def verdict(tree: Path, mutant: Mutant) -> str | None:
