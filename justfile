@@ -36,6 +36,10 @@ test-kafka:
 models *ARGS:
     python3 dev.py models {{ARGS}}
 
+# each of a kept list of one-line faults against the tests that should see it; prints those that survive
+mutants *WORDS:
+    python3 dev.py run python -m tests.mutants {{WORDS}}
+
 conformance:
     THALWEG_REQUIRE_CONFORMANCE=1 python3 dev.py test -m conformance
 

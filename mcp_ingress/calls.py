@@ -253,7 +253,7 @@ class Door:
             namespace=visitor.principal.namespace,
             request_id=named or str(uuid7()),
             is_named=named is not None,
-            asked=visitor.connection.last_writes if token is None else Freshness.from_json(token),
+            asked=visitor.connection.last_writes if token is None else self.gateway.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=session_of(request.arguments, visitor.connection),
             deadline=self.gateway.clock.monotonic() + tool.timeout_s,

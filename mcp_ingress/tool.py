@@ -16,6 +16,18 @@ ErrorShape = Callable[[str, str, str, Mapping[str, Any]], dict[str, Any]]
 """(tool, code, message, extras) -> the body of an error, for a toolset whose errors have a form of their own."""
 
 
+_COUNT = {"type": "integer", "minimum": 1}
+LACKS: Mapping[str, Any] = {
+    "embedding_behind": {**_COUNT, "description": "So many of your writes are not found by meaning yet, by their words only."},
+    "behind": {
+        "type": "object",
+        "description": "What the node has not applied of the log yet: records, and the age of the oldest in seconds.",
+        "properties": {"records": _COUNT, "seconds": {"type": "number"}},
+    },
+}
+"""What a search's answer says that it lacks; `behind` is in that of every read. Neither is there where nothing is lacking."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """Name, contract and handler. The module that defines one calls it `TOOL`.

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streams.positions import Freshness, Partition
-from streams.topics import MEMORY
+from streams.topics import MEMORY, TOPICS
 
 Key = TypeVar("Key")
 StagePositions = Mapping[tuple[str, Partition], int]
@@ -50,12 +50,18 @@ class AppliedPositions:
     """Next offset per partition, and per (stage, source partition). Used from one event loop only."""
 
     def __init__(self) -> None:
+        self.partitions = {topic.name: topic.partitions for topic in TOPICS}
+        """How many partitions each topic has that can be waited for."""
         self._applied: dict[Partition, int] = {}
         self._stages: dict[tuple[str, Partition], int] = {}
         self._waiters: list[_Waiter] = []
         self._asked: asyncio.Future[None] | None = None
         self._gathering: dict[asyncio.Future[None], frozenset[str]] = {}
         """Stages that gather, each with those for which it stops: done when somebody in a hurry begins to wait for one of them."""
+
+    def token(self, given: Any) -> Freshness:
+        """A caller's freshness token. Raises Refused for what is none, and for one that names what there is not."""
+        return Freshness.from_json(given, self.partitions)
 
     def advance(self, applied: Mapping[Partition, int], stages: StagePositions) -> None:
         """Raise the positions (never lowers one) and wake whoever waited for them."""

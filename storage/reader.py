@@ -88,14 +88,15 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
 
 
 def count_remembered(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> int:
-    """How many events of a namespace that lie at these offsets or beyond have made documents."""
-    if not since:
-        return 0
-    places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since))
+    """How many records of a namespace that lie at these offsets or beyond have made documents."""
+    places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since)) or "false"
     values = [value for at, offset in since.items() for value in (*at, offset)]
-    found = execute(cursor, f"SELECT count(DISTINCT event_id) FROM documents WHERE namespace = ? AND ({places})", [namespace, *values])
-    [(count,)] = found.fetchall()
-    return int(count)
+    counts = execute(
+        cursor,
+        f'SELECT count(DISTINCT "offset") FROM documents WHERE namespace = ? AND ({places}) GROUP BY topic, partition',
+        [namespace, *values],
+    ).fetchall()
+    return sum(count for (count,) in counts)
 
 
 def outcome_of(row: Mapping[str, Any]) -> Outcome:

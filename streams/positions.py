@@ -37,6 +37,7 @@ class Position(NamedTuple):
         return cls(topic, int(partition), int(offset))
 
 
+UNCHANGED = "pass the `freshness` of a write's answer back unchanged."
 NOW = "now"
 """Said in place of a token: whatever was accepted so far."""
 
@@ -75,21 +76,34 @@ class Freshness:
         return token
 
     @classmethod
-    def from_json(cls, token: Any) -> Freshness:
-        """Read a token that a caller sent. Raises Refused when it is not of the printed shape."""
+    def from_json(cls, token: Any, partitions: Mapping[str, int] | None = None) -> Freshness:
+        """Read a token that a caller sent. Raises Refused when it is not of the printed shape, or names what there is not.
+
+        `partitions`: how many each topic has. A token costs each who looks at it; one of more parts is refused before it is walked.
+        """
         try:
-            return cls(
-                {
-                    Partition(topic, int(partition)): _offset(offset)
-                    for topic, partitions in token.items()
-                    for partition, offset in partitions.items()
-                }
-            )
+            if partitions is not None:
+                _check_topics(token, partitions)
+            read = {Partition(topic, int(number)): _offset(offset) for topic, named in token.items() for number, offset in named.items()}
         except (AttributeError, TypeError, ValueError):
-            raise Refused(
-                'The freshness token is not of the form {"<topic>": {"<partition>": <next offset>}}; '
-                "pass the `freshness` of a write's answer back unchanged."
-            ) from None
+            raise Refused(f'The freshness token is not of the form {{"<topic>": {{"<partition>": <next offset>}}}}; {UNCHANGED}') from None
+        if partitions is not None:
+            _check_numbers(read, partitions)
+        return cls(read)
+
+
+def _check_topics(token: Any, partitions: Mapping[str, int]) -> None:
+    for topic, named in token.items():  # the first that is unknown ends it
+        if topic not in partitions:
+            raise Refused(f"The freshness token names the topic {str(topic)[:80]!r}, which this node does not follow; {UNCHANGED}")
+        if len(named) > partitions[topic]:
+            raise Refused(f"The freshness token names {len(named)} partitions of {topic}, which has {partitions[topic]}; {UNCHANGED}")
+
+
+def _check_numbers(named: Iterable[Partition], partitions: Mapping[str, int]) -> None:
+    for topic, number in named:
+        if not 0 <= number < partitions[topic]:
+            raise Refused(f"The freshness token names the partition {number} of {topic}, which has {partitions[topic]}; {UNCHANGED}")
 
 
 def _offset(value: Any) -> int:

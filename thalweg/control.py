@@ -17,7 +17,6 @@ from storage.sql.export import export_parquet
 from streams.errors import Refused, ThalwegError, Unavailable
 from streams.events import Event
 from streams.ids import uuid7
-from streams.positions import Freshness
 from streams.topics import MEMORY, TELEMETRY
 from thalweg import dead_letters
 from thalweg.agreement import agreement_report
@@ -57,14 +56,14 @@ async def _stop(node: Node, request: dict[str, Any]) -> dict[str, Any]:
 
 async def _wait(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     """Wait until a freshness token is applied; with `stages`, until those have processed it too."""
-    token = Freshness.from_json(request["freshness"])
+    token = node.applied.token(request["freshness"])
     timeout_s = float(request.get("timeout_s", 30.0))
     return {"applied": await node.applied.wait(token, timeout_s=timeout_s, stages=request.get("stages", ()))}
 
 
 async def _snapshot(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     snapshot, lacks = await node.snapshot(float(request.get("max_age_s", 0.0)), request.get("freshness"))
-    return {"path": str(snapshot.path), "age_s": snapshot.age_s, "lacks": lacks}
+    return {"path": str(snapshot.path), "age_s": snapshot.age_s, **lacks}
 
 
 async def _snapshot_to(node: Node, request: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from storage.atomic_file import remove_left_overs
 
 FILES = ("log.db*", "thalweg.duckdb*", "store.lock", "node.*", "control.sock", "hook.log", "spool*", "token", "thalweg.toml")
-FOLDERS = ("faust", "graph", "indexes", "models", "snapshots", "telemetry")
+FOLDERS = ("faust", "graph", "indexes", "models", "refused", "snapshots", "telemetry")
 """What is made in a data directory. Other things may lie there, which are left alone."""
 
 logger = logging.getLogger("thalweg")
@@ -23,7 +23,7 @@ def narrow(home: Path, broker_url: str) -> None:
     for path in opened:
         path.chmod(path.stat().st_mode & 0o700)
     if opened:
-        logger.warning("%s files in %s were open to other users; they are yours alone now", len(opened), home)
+        logger.warning("files in %s that were open to other users are yours alone now: %s", home, len(opened))
 
 
 def clear(home: Path) -> None:

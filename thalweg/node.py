@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -181,6 +182,7 @@ class Node(Parts):
         await self.log.start()
         self._closers.append(self.log.stop)
         await self.log.create_topics(self.topics)
+        self.applied.partitions = {topic.name: topic.partitions for topic in self.topics}
         self.inherited = Freshness(await self.log.end_offsets([MEMORY.name]))
 
     async def _materialised_topics(self) -> list[str]:
@@ -190,7 +192,8 @@ class Node(Parts):
         """Those of the Collector's topics that exist: its exporter makes them with its first record."""
         if not self.settings.otlp_topics:
             return []
-        existing = {at.topic for at in await self.log.end_offsets(OTLP_TOPICS)}
+        existing = Counter(at.topic for at in await self.log.end_offsets(OTLP_TOPICS))
+        self.applied.partitions.update(existing)
         if absent := missing_otlp_topics(existing):
             logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
@@ -203,6 +206,7 @@ class Node(Parts):
                 ends = await self.log.end_offsets(OTLP_TOPICS)
             except LogUnavailable:
                 continue
+            self.applied.partitions.update(Counter(at.topic for at in ends))
             self.materialiser.follow(ends)
             self.followed += sorted({at.topic for at in ends} - set(self.followed))
         await asyncio.Event().wait()  # a guarded part that ends would end the node
@@ -297,7 +301,7 @@ class Node(Parts):
         """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
         What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
         what is no token."""
-        token = Freshness() if freshness == NOW else Freshness.from_json(freshness)
+        token = Freshness() if freshness == NOW else self.applied.token(freshness)
         has_all = await self._follow_spool()
         if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
             has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too

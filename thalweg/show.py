@@ -164,6 +164,10 @@ def show_status(report: dict[str, Any]) -> None:
     model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
     if building := report["spaces"]["building"]:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
+    if partial := report["spaces"]["partial"]:
+        out.print(f"{partial} long texts are embedded in part; the rest follows")
+    if failed := report["spaces"]["failed"]:
+        out.print(f"{failed} texts have no vectors, or not all: model or log refused them; the table embedding_failures says why")
     for found in report["misplaced"]:
         if not found["is_recent"]:
             out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
@@ -210,8 +214,8 @@ def show_letters(answer: dict[str, Any]) -> None:
         reason = " ".join(str(letter["error_message"]).split())
         words = [str(letter["failed_at"])[:19], letter["state"], letter["dead_letter_id"], *named, reason]
         out.print("  ".join(plain(word) for word in words), soft_wrap=True)
-    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items()) or "no dead letters"
-    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]", soft_wrap=True)
+    states = ", ".join(f"{count} {state}" for state, count in answer["states"].items())
+    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]" if states else "[dim]no dead letters[/dim]", soft_wrap=True)
 
 
 # --- the demo

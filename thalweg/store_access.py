@@ -50,7 +50,7 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
     """A snapshot that is at most so old, or with `freshness` applied: a write's token, or `now` for what was accepted so far."""
     try:
         answer = ask(settings.home, "snapshot", max_age_s=max_age_s, freshness=freshness)
-        return StoreSnapshot(Path(answer["path"]), float(answer["age_s"]), None, answer["lacks"])
+        return StoreSnapshot(Path(answer.pop("path")), float(answer.pop("age_s")), None, answer)
     except NotRunning:
         with own_store(settings.home) as database:
             snapshot = Snapshots(database).get(max_age_s if freshness is None else 0.0)

@@ -220,7 +220,8 @@ class SearchIndexes(HeldIndexes):
             is_live = space is None or (self.model is not None and space == self.model.space)
             allowed = self.allowed(cursor, filter)
             near, fits = ([], {}) if vector is None else self.vector_side(vector, size, allowed, space)
-            is_ranked = weights is None and (not near or (is_live and tokens is not None and bool(self.late.tokens)))
+            has_tokens = tokens is not None and bool(self.late.tokens)
+            is_ranked = weights is None and (vector is None or (is_live and (has_tokens or not near)))
             if near:
                 floor = min_cosine if min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
                 near = [match for match in near if match[1] >= floor]

@@ -158,19 +158,21 @@ def test_a_data_directory_that_is_a_file_is_one_sentence(home: Path, command: li
 
 @pytest.mark.parametrize("name", ["spool", "store.lock"])
 def test_what_stands_in_the_way_of_a_file_in_the_data_directory_is_named_with_what_to_do(home: Path, name: str) -> None:
-    (home / name).mkdir(parents=True)
+    home.mkdir(mode=0o700)
+    (home / name).mkdir(mode=0o700)
     refused = Program(home)("up")
     assert refused.code == 2 and str(home / name) in refused.sentence and "Move it away" in refused.sentence
 
 
 def test_who_starts_a_node_hears_which_file_of_the_data_directory_cannot_be_used(home: Path) -> None:
-    (home / "node.start").mkdir(parents=True)
+    home.mkdir(mode=0o700)
+    (home / "node.start").mkdir(mode=0o700)
     refused = Program(home)("import", "pi", str(home))
     assert refused.code == 1 and "node.start" in refused.sentence and "Traceback" not in refused.err
 
 
 def test_a_log_file_that_is_none_is_named_with_what_to_do(home: Path) -> None:
-    home.mkdir()
+    home.mkdir(mode=0o700)
     (home / "log.db").write_bytes(b"no database" * 500)
     refused = Program(home)("up")
     assert refused.code == 2 and "log.db" in refused.sentence and "THALWEG_BROKER" in refused.sentence
@@ -179,7 +181,7 @@ def test_a_log_file_that_is_none_is_named_with_what_to_do(home: Path) -> None:
 def test_a_wrong_variable_and_a_wrong_file_are_named(home: Path) -> None:
     refused = Program(home)("status", THALWEG_PARTITIONS="many")
     assert refused.code == 2 and "partitions is 'many'" in refused.sentence
-    home.mkdir()
+    home.mkdir(mode=0o700)
     (home / "thalweg.toml").write_text('brokre = "x"\n')
     unknown = Program(home)("status")
     assert unknown.code == 2 and "'brokre'" in unknown.sentence

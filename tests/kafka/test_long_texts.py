@@ -72,7 +72,7 @@ async def test_three_megabytes_of_a_producer_and_50000_chinese_characters_throug
     for _ in range(2):
         node.start()
         status = node.settle(2 * PATIENCE_S)
-        assert (status["status"], status["dead_letters"], status["spaces"]["failed"]) == ("green", {}, 0), status
+        assert (status["status"], status["dead_letters"].get("new", 0), status["spaces"]["failed"]) == ("green", 0, 0), status
         assert await ends(own_broker) == before, "a start published again what is there"
         with closing(Client(node.home)) as client:
             for question, start in (("capybara", PROSE), ("水獭在河里", CHINESE), (PROSE, PROSE)):
@@ -112,7 +112,7 @@ async def test_a_topic_that_takes_little_refuses_a_write_with_its_limit_and_gets
             assert not spool.exists() or PROSE[:40].encode() not in spool.read_bytes(), "it is refused before it is spooled"
             own_broker.start()
         status = wait_until_whole(node)
-        assert (status["status"], status["dead_letters"]) == ("green", {}), status
+        assert (status["status"], status["dead_letters"].get("new", 0)) == ("green", 0), status
         assert node.stop() == 0, node.log_tail()
     finally:
         if node.is_alive():

@@ -39,10 +39,10 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("session.event",),
         *("tool.invoked",),
     ),
-    # memories and what judges say of them, while their vectors come and the space changes
+    # memories and what judges say of them, while their vectors come, the space changes and an operator gives up dead letters
     "cognitive": (
         *("cm.l0.stored", "cm.wm.updated", "cm.judge.scored"),
-        *("space.registered", "memory.embedded", "space.switched"),
+        *("space.registered", "memory.embedded", "space.switched", "dead_letter.dropped"),
         *("gen_ai.request",),
     ),
 }

@@ -23,7 +23,7 @@ from streams.dlq import DeadLetter, bury, exhume
 from streams.log.base import Outgoing, Record
 from streams.log.sqlite import SqliteLog
 from streams.positions import Partition, Position
-from streams.redaction import redact, redact_json
+from streams.redaction import redact, redact_json, shown
 from streams.topics import MEMORY, TELEMETRY
 from tests.examples import examples
 from tests.patience import SOON_S
@@ -118,6 +118,24 @@ def test_each_form_is_found_plain_and_escaped_and_what_is_json_stays_json(secret
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) is text
+
+
+def test_what_two_rules_find_is_replaced_once() -> None:
+    assert redact("Authorization: Bearer " + FORMS["github"] + " stays") == "Authorization: Bearer [redacted:bearer] stays"
+
+
+def test_what_is_quoted_is_freed_of_secrets_before_it_is_cut() -> None:
+    assert shown("x" * 100) == "x" * 80 + "…" and shown("x" * 80) == "x" * 80
+    assert shown("x" * 60 + " " + FORMS["github"]).startswith("x" * 60 + " [redacted:git-token")
+
+
+def test_a_line_of_the_log_quotes_no_secret_also_in_its_traceback() -> None:
+    try:
+        raise ValueError(FORMS["api key"])
+    except ValueError as error:
+        record = logging.LogRecord("n", 40, "p", 1, "met %s", (FORMS["stripe"],), (ValueError, error, error.__traceback__))
+    line = WithoutSecrets().format(record)
+    assert "ValueError: [redacted:api-key]" in line and "met [redacted:payment-key]" in line and not is_told(line)
 
 
 # --- on a whole node

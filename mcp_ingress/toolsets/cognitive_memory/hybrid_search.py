@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.tool import Tool
+from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import Found, insights, retrieve
 from processors.cognitive.ranking import WeightsError, checked_weights
@@ -128,6 +128,7 @@ TOOL = Tool(
             "keyword_results_count": answers.COUNT,
             "final_results_count": answers.COUNT,
             "weights": {"type": "object"},
+            **LACKS,
         }
     ),
 )

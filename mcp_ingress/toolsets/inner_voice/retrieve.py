@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.tool import Tool
+from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
@@ -184,7 +184,12 @@ _DIAGNOSTICS = {
     "floor_used": {"type": "number"},
     "latency_ms": _COUNT,
 }
-_NOTES = {"no_results": {"type": "boolean"}, "reason": {"enum": ["no_candidates", "floor_excluded_all"]}, "stale": {"type": "boolean"}}
+_NOTES = {
+    "no_results": {"type": "boolean"},
+    "reason": {"enum": ["no_candidates", "floor_excluded_all"]},
+    "stale": {"type": "boolean"},
+    **LACKS,
+}
 
 TOOL = Tool(
     name="inner_voice.retrieve",

@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import Any
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.tool import Tool
+from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
 from mcp_ingress.toolsets.talos.search_arguments import checked_limit, search_filter
@@ -104,6 +104,7 @@ TOOL = Tool(
                 },
             },
             "total_found": answers.COUNT_SCHEMA,
+            **LACKS,
         }
     ),
 )

@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from mcp_ingress.gateway import Call
-from mcp_ingress.tool import Tool
+from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
 from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, pool_of, search_beliefs
@@ -70,5 +70,5 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=answers.output_schema({"beliefs": answers.BELIEFS, "total_count": answers.TOTAL}),
+    output_schema=answers.output_schema({"beliefs": answers.BELIEFS, "total_count": answers.TOTAL, **LACKS}),
 )
