@@ -88,7 +88,8 @@ def judgement(known: Known, chance: random.Random) -> dict[str, Any] | None:
     return {"query_id": chance.choice(TRUTH), "query": sentence(chance), "docs": documents}
 
 
-SUPERSEDED, RESOLVED = "ALREADY_SUPERSEDED", ("TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
+SUPERSEDED = "ALREADY_SUPERSEDED"
+RESOLVED = (SUPERSEDED, "TENSION_ALREADY_RESOLVED", "TENSION_NOT_FOUND")
 """The last of these: a node that was started again has not heard of a tension yet that the one before had."""
 
 WRITES: Mapping[str, Write] = {
