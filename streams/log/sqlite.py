@@ -244,8 +244,12 @@ class SqliteLog(Log):
         """Up to `limit` records (and about MAX_READ_BYTES) of a partition from an offset, in order."""
         if newest := self._newest.since(at, offset, limit):
             return newest
+        if self._reader is None:
+            return []
+        if at not in self._partitions:  # a topic that another process has made since
+            self._load_partitions()
         place = self._partitions.get(at)
-        if place is None or self._reader is None:
+        if place is None:
             return []
         low = place << OFFSET_BITS
         rows = self._reader.execute(
@@ -315,8 +319,8 @@ class SqliteLogReader(LogReader):
             if found:
                 self._positions[at] = found[-1].offset + 1
                 records.extend(found)
-        if any(self._log.end(at) > self._positions[at] for at in behind):
-            self._changed.set()
+        if records and any(self._log.end(at) > self._positions[at] for at in behind):
+            self._changed.set()  # only after some: a partition that gives none would keep the loop busy for ever
         return records
 
     async def close(self) -> None:

@@ -146,6 +146,11 @@ class Load:
         target = len(self.ledger.answered) + count
         self._wait_until(lambda: len(self.ledger.answered) >= target, f"{count} more calls are answered", timeout_s)
 
+    def died(self, node: NodeProcess) -> int:
+        """Wait until the node has ended by itself; the exit code. Passes on what a caller died of: without calls a failpoint may never come."""
+        self._wait_until(lambda: not node.is_alive(), "the node died", 2 * PATIENCE_S)
+        return node.died()
+
     def wait_for_all(self, timeout_s: float = 5 * PATIENCE_S) -> None:
         """Until every tool that writes was answered ok, and every source has written."""
 

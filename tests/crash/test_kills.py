@@ -93,7 +93,7 @@ def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, n
     node.stop()
     with Load(node, callers=2, seed=nth) as load:
         node.launch(THALWEG_FAILPOINT=f"{failpoint}:{soon(failpoint, nth)}:kill")
-        assert node.died() == -9, node.log_tail()
+        assert load.died(node) == -9, node.log_tail()
         committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
@@ -105,7 +105,7 @@ def test_a_kill_at_each_failpoint_loses_nothing_and_repeats_nothing(failpoint, n
 def test_a_failure_at_each_failpoint_ends_the_node_with_a_sentence_and_loses_nothing(failpoint, broker_url, tmp_path):
     node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{soon(failpoint, 17)}:raise")
     with Load(node, callers=2, seed=17) as load:
-        assert node.died() == 1, node.log_tail()
+        assert load.died(node) == 1, node.log_tail()
         assert node.log_tail().splitlines()[-1] == f"thalweg: the node stopped: FailpointReached: {failpoint}"
         committed_is_published(read_commits(node))
         node.start()
@@ -120,7 +120,7 @@ def test_a_kill_while_partitions_are_given_up_loses_nothing(broker_url, tmp_path
     node.stop()
     with Load(node, callers=2, seed=4) as load:
         node.launch(THALWEG_FAILPOINT="in_revoke:1:kill")
-        assert node.died() == -9, node.log_tail()
+        assert load.died(node) == -9, node.log_tail()
         committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
@@ -137,7 +137,7 @@ def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebui
     """A save is rare; here one follows another a second later, which is how often the node looks whether one is due."""
     node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill", THALWEG_INDEX_SAVE_S="0.1")
     with Load(node, callers=2, seed=nth) as load:
-        assert node.died() == -9, node.log_tail()
+        assert load.died(node) == -9, node.log_tail()
         committed_is_published(read_commits(node))
         node.start()
         load.wait_for(10)
@@ -160,7 +160,7 @@ def test_a_kill_while_a_stopping_node_saves_its_indexes_leaves_an_index_that_is_
 def test_a_stage_that_raises_crashes_the_node_with_a_sentence_and_a_restart_goes_on(broker_url, tmp_path):
     node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT="after_ack:3:raise")
     with Load(node, callers=1, seed=5) as load:
-        assert node.died() == 1
+        assert load.died(node) == 1
         committed_is_published(read_commits(node))
         assert "the node stopped" in node.log_tail()
         node.start()
