@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import jsonschema_rs
@@ -123,7 +123,7 @@ def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[
 
 def observation_alone(record: Record, index: int) -> Record | None:
     """The record with one observation of its array alone, under the id that it has there; None when its data is not an array."""
-    body: Any = orjson.loads(record.value or b"")
+    body = _body_of(record.value or b"")
     structured = _is_structured({name.lower(): value for name, value in record.headers})
     items = body.get("data") if structured else body
     if not isinstance(items, list):
@@ -133,6 +133,12 @@ def observation_alone(record: Record, index: int) -> Record | None:
         envelope_id = body.get("id") if structured else dict(record.headers).get("ce_id", b"").decode()
         item = {"id": f"{envelope_id}/{index}", **item}
     return replace(record, value=orjson.dumps({**body, "data": [item]} if structured else [item]))
+
+
+@lru_cache(maxsize=1)
+def _body_of(value: bytes) -> Any:
+    """The parsed value, not to be changed; remembered, or an array of bad observations would be parsed once for each of them."""
+    return orjson.loads(value)
 
 
 def source_and_type(record: Record) -> tuple[str | None, str | None]:
