@@ -25,6 +25,7 @@ from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import MAX_NAME, Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
+from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
 from streams.errors import Refused, Unavailable
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
@@ -38,8 +39,6 @@ PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
 MAX_MESSAGE = 2000
 """Characters of a refusal's sentence."""
-READS_AT_ONCE, WRITES_AT_ONCE = 2, 4
-"""Calls of one connection that run at once; the others of it wait, so that they are in nobody's way. A write runs until it is processed."""
 PROCESSED_S = 0.1
 """How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
 _ERROR_FIELDS = frozenset({"success", "degraded", "error_code", "error_message", "message", "error"})
@@ -73,8 +72,8 @@ class Visitor:
     """Which of the principal's connections it is, for the limits."""
     is_paced: bool = False
     """Whether its transport has waited for the limits already, so that no call of it needs to be refused."""
-    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS_AT_ONCE))
-    writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITES_AT_ONCE))
+    reads: Turns = field(default_factory=lambda: Turns(READS_AT_ONCE))
+    writes: Turns = field(default_factory=lambda: Turns(WRITES_AT_ONCE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,27 +263,30 @@ class Door:
 
     @asynccontextmanager
     async def _turn(self, visitor: Visitor, tool: Tool) -> AsyncIterator[None]:
-        """Wait until fewer calls of the connection run than may at once; a write runs until what it wrote is processed."""
+        """Wait for the connection's turn; a write runs until what it wrote is processed."""
         turns = visitor.reads if tool.kind == "read" else visitor.writes
-        await turns.acquire()
+        await turns.take()
         before = visitor.connection.last_writes
+        started = self.gateway.clock.monotonic()
         try:
             yield
         finally:
             written = visitor.connection.last_writes
             if written is before:
-                turns.release()
+                self._end(turns, started)
             else:
-                ending = asyncio.create_task(self._release(turns, written))
+                ending = asyncio.create_task(self._end_when_processed(turns, started, written))
                 self._ending.add(ending)
                 ending.add_done_callback(self._ending.discard)
 
-    async def _release(self, turns: asyncio.Semaphore, written: Freshness) -> None:
-        """End the turn of a write that is answered."""
+    async def _end_when_processed(self, turns: Turns, started: float, written: Freshness) -> None:
         try:
             await self.gateway.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
         finally:
-            turns.release()
+            self._end(turns, started)
+
+    def _end(self, turns: Turns, started: float) -> None:
+        turns.give(self.gateway.clock.monotonic() - started, is_shared=self.limits.is_shared())
 
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):

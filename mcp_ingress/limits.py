@@ -123,10 +123,19 @@ class RateLimits:
         caller.share.fill(now)
         return total, caller
 
-    def _share(self, of: _Credential, now: float) -> float:
-        """Calls a second of one connection of this credential when all want more than there is."""
+    def is_shared(self) -> bool:
+        """Whether more than one connection called within the last BURST_S."""
+        self._forget(self._clock.monotonic())
+        return sum(len(each.connections) for each in self._credentials.values()) > 1
+
+    def _forget(self, now: float) -> None:
+        """Drop the connections that are silent for BURST_S."""
         for each in self._credentials.values():
             while each.connections and now - next(iter(each.connections.values())).own.at > BURST_S:
                 each.connections.popitem(last=False)
+
+    def _share(self, of: _Credential, now: float) -> float:
+        """Calls a second of one connection of this credential when all want more than there is."""
+        self._forget(now)
         calling = sum(1 for each in self._credentials.values() if each.connections)
         return min(of.bucket.rate, self._node.rate / max(1, calling)) / max(1, len(of.connections))

@@ -51,6 +51,18 @@ def test_a_connection_has_its_burst_then_its_rate(limits: RateLimits, clock: Set
     assert refused.value.error_code == "rate_limited" and refused.value.extra["retry_after_ms"] == 100
 
 
+def test_the_node_is_shared_while_two_connections_call(limits: RateLimits, clock: SetClock) -> None:
+    limits.take("local", "a")
+    assert not limits.is_shared()
+    limits.take("token", "b")
+    assert limits.is_shared()
+    clock.seconds += BURST_S
+    limits.take("local", "a")
+    assert limits.is_shared()
+    clock.seconds += 0.1
+    assert not limits.is_shared()
+
+
 def test_a_flood_of_one_connection_takes_nothing_from_another(limits: RateLimits, clock: SetClock) -> None:
     for _ in range(50):
         clock.seconds += 0.2

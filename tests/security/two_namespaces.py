@@ -123,9 +123,10 @@ async def fill(side: Side, folder: Path) -> None:
 
 
 async def settle(node: Node) -> None:
-    """Wait until everything that is on the log is applied, with all that every stage makes of it."""
+    """Wait until everything that was published is applied, records of answered calls included, with all that every stage makes of it."""
     stages = [stage.name for stage in STAGES]
     while True:
+        assert await node.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
         ends = Freshness(await node.log.end_offsets(node.followed))
         assert await node.applied.wait(ends, timeout_s=PATIENCE_S, stages=stages), "the stages do not come to rest"
         if Freshness(await node.log.end_offsets(node.followed)) == ends:
