@@ -8,9 +8,13 @@ import pytest
 from processors.batch import reduce_batch
 from processors.reducers import frame
 from storage.writer import Changes
-from streams.codec import encode
+from streams.codec import encode, encode_batch
+from streams.event_types.derived import PROGRESS
+from streams.events import Event
 from streams.log.base import UNREADABLE, Outgoing
 from streams.partitioning import partition_for
+from streams.positions import Partition, Position
+from streams.progress import mark
 from streams.topics import DERIVED, INVOCATIONS, MEMORY, TELEMETRY
 from tests.processors.harness import Store, batch_of, event, opened
 from tests.properties.all_types import every_type
@@ -30,6 +34,14 @@ def test_an_event_becomes_rows_and_its_position_moves_in_the_same_transaction(st
     store.publish(invoked(), topic=INVOCATIONS.name)
     assert store.sql('SELECT tool_name, outcome, topic, "offset" FROM invocations') == [("reflect", "ok", INVOCATIONS.name, 0)]
     assert store.sql("SELECT next_offset FROM positions") == [(1,)]
+
+
+def test_of_two_marks_of_a_stage_the_further_one_counts_in_whatever_order_they_come(store):
+    source = Partition(MEMORY.name, 0)
+    carried = [mark("embed", [Position(MEMORY.name, 0, offset)]) for offset in (7, 4)]
+    progress = [Event(f"p{number}", "test", PROGRESS, "default", NOW, {}, extensions=each) for number, each in enumerate(carried)]
+    reduced = store.apply(*(store.record(encode_batch(DERIVED.name, each, [])) for each in progress))
+    assert reduced.changes.stages == {("embed", source): 7}
 
 
 def test_the_same_event_twice_is_applied_once_and_the_second_is_counted_as_a_duplicate(store):

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from processors.gathering import Gathering
-from storage.applied import AppliedPositions
+from processors.gathering import ENOUGH_BYTES, Gathering
+from storage.applied import AppliedPositions, Awaited
 from streams.clock import SystemClock
+from streams.errors import LogUnavailable
 from streams.log.base import Record
 from streams.positions import Freshness, Partition, Position
 from streams.topics import MEMORY
@@ -27,12 +28,18 @@ class Reading:
         self._records = asyncio.Queue()
         self.asked = 0
 
-    def put(self, *offsets):
-        self._records.put_nowait([Record(MEMORY.name, 0, offset, 0, b"k", b"{}", ()) for offset in offsets])
+    def put(self, *offsets, value=b"{}"):
+        self._records.put_nowait([Record(MEMORY.name, 0, offset, 0, b"k", value, ()) for offset in offsets])
+
+    def fail(self):
+        self._records.put_nowait(LogUnavailable("away"))
 
     async def read(self, *, timeout_s, max_records):
         self.asked += 1
-        return await self._records.get()
+        found = await self._records.get()
+        if isinstance(found, LogUnavailable):
+            raise found
+        return found
 
     async def close(self):
         pass
@@ -117,6 +124,47 @@ async def test_what_nobody_waits_for_gathers(monkeypatch):
     now[0] = 0.01
     assert await batch == [0, 1]
     await gathering.close()
+
+
+async def test_a_batch_of_enough_bytes_waits_for_no_further_record(parts):
+    reading, _, gathering = parts
+    reading.put(0, value=bytes(ENOUGH_BYTES // 2))
+    batch = asyncio.create_task(offsets(gathering))
+    await until(lambda: reading.asked == 2)
+    assert not batch.done()
+    reading.put(1, value=bytes(ENOUGH_BYTES // 2))
+    assert await batch == [0, 1]
+
+
+async def test_what_was_read_is_a_batch_when_the_log_goes_away_and_the_next_one_says_so(parts):
+    reading, _, gathering = parts
+    reading.put(0)
+    reading.fail()
+    reading.fail()
+    assert await offsets(gathering) == [0]
+    with pytest.raises(LogUnavailable):
+        await gathering.batch()
+
+
+async def test_a_patient_caller_hastens_no_stage_and_no_transaction():
+    applied = AppliedPositions()
+    gathering = asyncio.create_task(applied.calm({"embed"}, AGES_S))
+    asked = applied.asked()
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(applied.wait(Freshness({AT: 1}), timeout_s=AGES_S, stages=["embed"], patient=True))
+    await asyncio.sleep(0.02)
+    assert not gathering.done() and not asked.done() and not applied.is_awaited("embed")
+    assert applied.awaited({AT: 1}, {("embed", AT): 1}) is Awaited.BY_NOBODY
+    applied.advance({AT: 1}, {("embed", AT): 1})
+    assert await asyncio.wait_for(waiting, SOON_S)
+    gathering.cancel()
+
+
+def test_a_position_never_falls():
+    applied = AppliedPositions()
+    applied.advance({AT: 5}, {("embed", AT): 4})
+    applied.advance({AT: 3}, {("embed", AT): 2})
+    assert (applied.next_offset(AT), applied.next_offset(AT, "embed")) == (5, 4)
 
 
 async def test_who_begins_to_wait_for_a_stage_ends_the_gathering_of_that_stage_and_of_what_it_needs():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.search.engine import SearchIndexes
-from storage.search.planner import Filter
+from storage.search.planner import Filter, leaves, resolve
 from tests.search.store import DERIVED, START, Store
 
 MOMENT = START.replace(tzinfo=UTC)
@@ -28,6 +28,24 @@ def ids(indexes: SearchIndexes, store: Store, filter: Filter) -> list[str]:
 
 def tag(store: Store, record_id: str, name: str, namespace: str = "a") -> None:
     store.connection.execute("INSERT INTO document_tags VALUES (?, ?, ?, ?, 0, 0, '')", [record_id, name, namespace, DERIVED])
+
+
+def test_a_filter_leaves_the_labels_of_its_namespace_alone(indexes: SearchIndexes, store: Store) -> None:
+    own = store.write("r1", "the river bends", namespace="a")
+    other = store.write("r1", "the river bends", namespace="b")
+    assert resolve(store.connection.cursor(), Filter("a")).tolist() == [own]
+    assert resolve(store.connection.cursor(), Filter("b")).tolist() == [other]
+    for namespace, is_left in (("a", True), ("b", False)):
+        assert leaves(Filter("a"), (namespace, "Insight", "talos", None, None, START)) is is_left
+
+
+def test_a_document_of_the_first_moment_is_left_and_of_the_last_is_not(indexes: SearchIndexes, store: Store) -> None:
+    window = Filter("a", created_from=MOMENT, created_before=MOMENT + timedelta(days=2))
+    for day in range(4):
+        store.write(f"day-{day - 1}", "the river bends", created_at=START + timedelta(days=day - 1), to=indexes)
+    assert ids(indexes, store, window) == ["day-0", "day-1"]
+    for day, is_left in ((-1, False), (0, True), (1, True), (2, False)):
+        assert leaves(window, ("a", "Insight", "talos", None, None, START + timedelta(days=day))) is is_left
 
 
 def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(indexes: SearchIndexes, store: Store) -> None:

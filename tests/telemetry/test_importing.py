@@ -72,6 +72,17 @@ def entry(number: int, content: str = "hello") -> dict[str, Any]:
     return {"type": "user", "sessionId": "s", "uuid": f"u-{number}", "timestamp": "2026-01-01T00:00:00Z", "message": message}
 
 
+@pytest.mark.parametrize("batch_events", [1, 500])
+def test_new_lines_are_the_same_however_the_events_are_cut_into_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_events: int
+) -> None:
+    """A summary whose line never comes is sent at the end of the file, as a further event of the last line."""
+    monkeypatch.setattr("thalweg.importing.BATCH_EVENTS", batch_events)
+    summary = {"type": "summary", "summary": "Trucks", "leafUuid": "of another file"}
+    report, _ = imported(tmp_path, "claude-code", lines(tmp_path / "a.jsonl", summary, entry(1), entry(2)))
+    assert (report.lines, report.events, report.new_lines) == (3, 3, 2)
+
+
 def test_the_example_becomes_records_that_the_other_side_accepts(tmp_path: Path) -> None:
     report, records = imported(tmp_path, "claude-code", session_path())
     events = [logged for record in on(TELEMETRY.name, records) for logged in decode(record)]
