@@ -20,16 +20,16 @@ import orjson
 
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
-from processors.cognitive.configuration import Cognitive
+from processors.cognitive.rules.configuration import Cognitive
 from processors.embedding.model import Embedder
 from processors.embedding.query import encoded_query
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
-from storage.held_beliefs import HeldBeliefs
 from storage.reader import Outcome, Reader, count_remembered, find_outcome, outcome_of
 from storage.search.engine import SearchIndexes, SearchResult
-from storage.search.planner import Filter
+from storage.search.records.filter import Filter
+from storage.valence.belief_follower import HeldBeliefs
 from streams.backlog import Backlog
 from streams.clock import Clock
 from streams.codec import check_size, encode

@@ -12,7 +12,7 @@ import orjson
 
 from mcp_ingress.gateway import SOURCE, Connection
 from mcp_ingress.tool import Tool
-from processors.talos.identifiers import is_session_id
+from processors.talos.rules.identifiers import is_session_id
 from streams.clock import Clock
 from streams.event_types.invocations import TOOL_INVOKED
 from streams.events import Event, wire_type

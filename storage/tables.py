@@ -13,7 +13,7 @@ import duckdb
 import orjson
 
 from storage.statements import marks
-from storage.vectors import stored_vector
+from storage.vector_codec import stored_vector
 
 _NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
 

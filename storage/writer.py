@@ -14,7 +14,7 @@ import duckdb
 import orjson
 
 from storage.database import Database
-from storage.known_keys import KnownKeys
+from storage.key_filter import KnownKeys
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.ids import document_label

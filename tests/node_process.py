@@ -18,7 +18,7 @@ import duckdb
 
 from streams.errors import Unavailable
 from tests.patience import PATIENCE_S
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 from thalweg.paths import socket_path
 
 START_S = 90.0

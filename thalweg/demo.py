@@ -26,12 +26,12 @@ from streams.event_types.derived import PROGRESS
 from streams.ids import uuid7
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.scratch import environment, running_node, scratch_directory
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 from thalweg.example import session_path
-from thalweg.import_command import run_import
+from thalweg.importing.command import run_import
+from thalweg.process.store_access import snapshot_of
 from thalweg.settings import Settings, load
-from thalweg.show import show_demo, working
-from thalweg.store_access import snapshot_of
+from thalweg.terminal.show import show_demo, working
 
 TAKEN_OVER = ("THALWEG_EMBEDDER",)
 """Variables that count here too. A broker or namespace of the caller's must not: the demo writes what nobody wants to keep."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import SettingsError
-from thalweg import last_node
+from thalweg.status import last_node
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
@@ -134,7 +134,7 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
     if "broker" not in values:
         values["broker"] = last_node.read(place).get("broker", "")
     if any(environ.get(name) for name in ("SURR_EMBED_MODEL", "SURR_EMBED_PROVIDER")):
-        from thalweg.embedder_names import embedder_of  # the pump, which must be quick, reads settings too
+        from thalweg.process.embedder_names import embedder_of  # the pump, which must be quick, reads settings too
 
         values["embedder"] = embedder_of(environ, values.get("embedder"), Settings.embedder)
     settings = Settings(**{name: _convert(name, value) for name, value in values.items()})

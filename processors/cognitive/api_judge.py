@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from processors.cognitive.agreement import snapped
-from processors.cognitive.judging import Corpus, Document, Judged, Spent
-from processors.providers import Client
+from processors.cognitive.rules.agreement import snapped
+from processors.cognitive.rules.judging import Corpus, Document, Judged, Spent
+from processors.embedding.providers import Client
 from streams.errors import Refused
 
 PER_SECOND = 1.0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from processors.embedding.model import ModelInfo
-from processors.providers import Client
+from processors.embedding.providers import Client
 from streams.errors import EmbedderUnavailable
 
 PER_SECOND = 3.0

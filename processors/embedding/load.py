@@ -13,7 +13,7 @@ from processors.embedding.api import load_api_embedder
 from processors.embedding.find import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
 from processors.embedding.hashing import DIM, HashingEmbedder
 from processors.embedding.model import MAX_DIM, Embedder, ModelInfo
-from processors.providers import PROVIDERS
+from processors.embedding.providers import PROVIDERS
 from streams.errors import EmbedderUnavailable
 
 MINILM = ModelInfo(

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from storage.search.tokens import Tokens
+from storage.search.vectors.token_vectors import Tokens
 
 MAX_DIM = 8192
 """What the log takes of a vector."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from processors.embedding.model import Encoded, ModelInfo
-from storage.search.terms import STOP_WORDS
-from storage.search.tokens import Tokens, reduce_tokens, unit
+from storage.search.vectors.token_vectors import Tokens, reduce_tokens, unit
+from storage.search.words.analyzer import STOP_WORDS
 from streams.errors import EmbedderUnavailable
 
 if TYPE_CHECKING:

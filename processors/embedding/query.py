@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from processors.embedding.model import Embedder, encode_documents, encode_query
-from storage.search.tokens import Tokens
+from storage.search.vectors.token_vectors import Tokens
 from streams.errors import EmbedderUnavailable
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from processors.embedding.model import Embedder, Encoded, ModelInfo, TokenEmbedder
-from storage.search.tokens import Tokens
+from storage.search.vectors.token_vectors import Tokens
 
 KEPT = 64
 """Texts that somebody asked for alone. What comes in a batch is read for the log, and asked for once."""

@@ -1,1 +1,1 @@
-"""Talos: what a session's journal means. Pure functions of events and texts; no Faust, no DuckDB, no MCP."""
+"""Talos: journal, friction, reflection, and what follows from them."""

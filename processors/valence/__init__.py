@@ -1,1 +1,1 @@
-"""The pure logic of Valence's beliefs: confidence, entities, wording, tensions, and what becomes of a stated belief."""
+"""Valence: beliefs with confidence and tensions, and conversations."""

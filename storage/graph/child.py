@@ -14,7 +14,7 @@ from typing import Any
 import ladybug
 import orjson
 
-from storage.confined import end_with, limit, plain
+from storage.sandbox import end_with, limit, plain
 
 BATCH_BYTES = 8_000_000
 MAX_DB_BYTES = 2**33

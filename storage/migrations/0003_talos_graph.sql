@@ -24,7 +24,7 @@ CREATE TABLE signal_evidence (
     signal_id VARCHAR NOT NULL, session_id VARCHAR NOT NULL, relation_type VARCHAR NOT NULL, node_id VARCHAR NOT NULL, created_at TIMESTAMP NOT NULL,
     namespace VARCHAR NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, event_id VARCHAR NOT NULL);
 
--- what is there before the first event, in every namespace (processors/talos/ontology.py; a test compares)
+-- what is there before the first event, in every namespace (processors/talos/rules/ontology.py; a test compares)
 CREATE TABLE preloaded_nodes (node_id VARCHAR PRIMARY KEY, label VARCHAR NOT NULL, name VARCHAR NOT NULL, category VARCHAR);
 INSERT INTO preloaded_nodes VALUES
     ('state-clarity-cbb088ab', 'OperationalState', 'clarity', 'cognitive'),

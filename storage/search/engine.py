@@ -12,20 +12,20 @@ from typing import Any, TypeVar, cast
 import duckdb
 import numpy as np
 
-from storage.search.allowed import ENDED_BY, Allowed, AllowedLabels
-from storage.search.fusion import WEIGHTS, K, fuse, imputed_order, ordered
-from storage.search.grown import TableCounts
-from storage.search.held import HeldIndexes
-from storage.search.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
-from storage.search.label_map import ABSENT, places_in
-from storage.search.members import Members
-from storage.search.planner import Filter
-from storage.search.ranked import Scored, found_by, ranked, seeds_of
-from storage.search.relations import FOLLOWED, Relations
-from storage.search.scan import SCANNED_ROWS, scan_documents
-from storage.search.tantivy_parts import TERMS, WORDS, Scores
-from storage.search.tokens import Tokens
-from storage.search.vector import Matches, VectorIndex, VectorModel
+from storage.search.index_set import HeldIndexes
+from storage.search.ranking.candidates import Scored, found_by, ranked, seeds_of
+from storage.search.ranking.fusion import WEIGHTS, K, fuse, imputed_order, ordered
+from storage.search.records.append_only import TableCounts
+from storage.search.records.filter import Filter
+from storage.search.records.filter_cache import ENDED_BY, Allowed, AllowedLabels
+from storage.search.records.hits import Asked, Heard, Hit, SearchResult, read_best, read_dates
+from storage.search.records.label_map import ABSENT, places_in
+from storage.search.records.relations import FOLLOWED, Relations
+from storage.search.records.selection import Members
+from storage.search.vectors.token_vectors import Tokens
+from storage.search.vectors.vector_index import Matches, VectorIndex, VectorModel
+from storage.search.words.table_scan import SCANNED_ROWS, scan_documents
+from storage.search.words.tantivy_schema import TERMS, WORDS, Scores
 
 __all__ = ["Hit", "SearchIndexes", "SearchResult"]
 

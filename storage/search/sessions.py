@@ -16,9 +16,9 @@ import duckdb
 import numpy as np
 
 from storage.search.engine import Hit, SearchIndexes
-from storage.search.keyword import K1, B
-from storage.search.planner import Filter, predicate
-from storage.search.tokens import Tokens
+from storage.search.records.filter import Filter, predicate
+from storage.search.vectors.token_vectors import Tokens
+from storage.search.words.keyword_index import K1, B
 
 POOL = 60
 SESSIONS = 32

@@ -13,9 +13,9 @@ import duckdb
 import numpy as np
 
 from storage.search.engine import MIN_COSINE, MIN_COSINE_RANKED, MIN_POOL, SearchIndexes, SearchResult
-from storage.search.planner import Filter, predicate
-from storage.search.terms import document_terms, query_terms
-from storage.vectors import read_vector
+from storage.search.records.filter import Filter, predicate
+from storage.search.words.analyzer import document_terms, query_terms
+from storage.vector_codec import read_vector
 
 Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "unmatched", "outranked"]
 Search = Callable[..., SearchResult]

@@ -6,9 +6,9 @@ import duckdb
 import numpy as np
 
 from storage.search.engine import SearchIndexes
-from storage.search.planner import Filter
+from storage.search.records.filter import Filter
 from storage.search.sessions import search_sessions
-from storage.search.tokens import Tokens
+from storage.search.vectors.token_vectors import Tokens
 from storage.search.why import Explanation, failed_filters, filter_reason
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from storage.confined import end_with, limit, plain
+from storage.sandbox import end_with, limit, plain
 from storage.sql.guard import check
 from streams.errors import Refused, Unavailable
 

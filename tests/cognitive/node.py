@@ -13,10 +13,10 @@ from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.spool import Spool
-from processors.cognitive.configuration import Cognitive
-from processors.cognitive.judging import LexicalJudge, SemanticJudge
+from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
-from processors.stages.embed import Embed
+from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
 from streams.codec import decode, encode

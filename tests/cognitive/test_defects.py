@@ -18,7 +18,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from mcp_ingress.resource import find_resources
-from processors.reducers import cognitive
+from processors.cognitive.reducers import memory as cognitive
 from tests.cognitive.node import CognitiveNode, opened
 from tests.cognitive.test_tools import golden_set, truth
 from tests.processors.harness import NOW, Store, event

@@ -18,16 +18,16 @@ import numpy as np
 import orjson
 import pytest
 
-from processors import providers
 from processors.cognitive.api_judge import ApiJudge
-from processors.cognitive.configuration import Cognitive
-from processors.cognitive.judging import Corpus, Document, Judged
+from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.rules.judging import Corpus, Document, Judged
+from processors.embedding import providers
 from processors.embedding.api import ApiEmbedder, KeyMissing
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.load import load_embedder
-from processors.stages import stage
-from processors.stages.embed import Embed
-from processors.stages.stage import StageRunner
+from processors.frame import stage
+from processors.frame.stage import StageRunner
+from processors.memory.stages.embed import Embed
 from streams.errors import EmbedderUnavailable, SettingsError
 from streams.events import LoggedEvent
 from streams.log.base import Log
@@ -36,7 +36,7 @@ from streams.topics import MEMORY
 from tests.cognitive.node import opened
 from tests.cognitive.test_tools import truth
 from tests.processors.harness import event
-from thalweg.cognitive import configured
+from thalweg.cognitive.judges import configured
 from thalweg.settings import Settings
 
 KEY = "secret-key-of-nobody"

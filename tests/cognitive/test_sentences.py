@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mcp_ingress.calls import Request
-from processors.cognitive import agreement
-from processors.cognitive.ranking import word_similarity
+from processors.cognitive.rules import agreement
+from processors.cognitive.rules.ranking import word_similarity
 from processors.embedding.hashing import HashingEmbedder
 from streams.errors import SettingsError
 from streams.log.base import Outgoing
@@ -21,7 +21,7 @@ from streams.positions import Position
 from tests.cognitive.node import CognitiveNode, opened
 from tests.prefixed import Prefixed
 from tests.processors.harness import event
-from thalweg.cognitive import configured
+from thalweg.cognitive.judges import configured
 from thalweg.settings import Settings
 
 

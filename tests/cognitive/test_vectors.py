@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from processors.cognitive import agreement, episodes, golden
-from processors.cognitive.fidelity import fidelity, warning
-from processors.cognitive.identifiers import number_of
-from processors.cognitive.judging import lexical_score, longest_run
-from processors.cognitive.ranking import WEIGHTS, WeightsError, checked_weights, fuse, fuse_lists
-from thalweg.memory_command import BadRows, read_rows
+from processors.cognitive.rules import agreement, episodes, golden
+from processors.cognitive.rules.fidelity import fidelity, warning
+from processors.cognitive.rules.identifiers import number_of
+from processors.cognitive.rules.judging import lexical_score, longest_run
+from processors.cognitive.rules.ranking import WEIGHTS, WeightsError, checked_weights, fuse, fuse_lists
+from thalweg.cognitive.memory_files import BadRows, read_rows
 
 
 @pytest.mark.parametrize(

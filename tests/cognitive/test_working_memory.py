@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.cognitive.identifiers import item_number, normalised
+from processors.cognitive.rules.identifiers import item_number, normalised
 from tests.examples import examples
 from tests.processors.harness import NOW, Store, event
 

@@ -16,7 +16,7 @@ import pytest
 from tests.conformance.npm import installed
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1200)]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from processors.stages.stage import Stage
+from processors.frame.stage import Stage
 from streams.log import open_log
 from streams.log.base import Log
 from streams.positions import Partition, Position
@@ -15,8 +15,8 @@ from streams.progress import Progress, read_progress
 from streams.topics import DERIVED
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.node import STAGES
-from thalweg.stage_apps import by_group
+from thalweg.process.node import STAGES
+from thalweg.process.stage_apps import by_group
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,16 @@ import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.reembedding import missing_labels, partial_labels, read_texts
+from processors.memory.reembedding import missing_labels, partial_labels, read_texts
 from storage.database import Database
-from storage.search import vector as vector_module
 from storage.search.engine import SearchIndexes
-from storage.vectors import read_vector, read_vectors
+from storage.search.vectors import vector_index as vector_module
+from storage.vector_codec import read_vector, read_vectors
 from streams.positions import Position
 from tests.crash.commits import committed_is_published, read_commits
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 KEYS = {
     "dead_letter_marks": "(event_id, dead_letter_id, to_topic, to_partition, to_offset)",

@@ -11,7 +11,7 @@ from streams.positions import Freshness
 from streams.topics import OTLP_TOPICS, TOPICS
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.node import STAGES
+from thalweg.process.node import STAGES
 
 RECOVERED_S = 15.0
 """After a kill, for a node that is started again at once."""

@@ -27,7 +27,7 @@ from streams.topics import MEMORY, OTLP_TOPICS, TELEMETRY, Topic
 from tests.crash.invariants import Ledger
 from tests.crash.writes import TRUTH, sentence
 from tests.node_process import NodeProcess
-from thalweg.importing import import_files
+from thalweg.importing.importer import import_files
 
 NAMESPACE = "default"
 PRODUCER = "urn:load:producer"

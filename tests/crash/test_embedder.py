@@ -16,13 +16,13 @@ from mcp_ingress.calls import Request, Visitor
 from processors.embedding import guarded
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
-from processors.stages.embed import encode_texts, or_say
-from processors.stages.stage import CONSECUTIVE_FAILURES
+from processors.frame.stage import CONSECUTIVE_FAILURES
+from processors.memory.stages.embed import encode_texts, or_say
 from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
-from thalweg.node import Node
-from thalweg.searching import search_node
+from thalweg.control.search import search_node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)
@@ -98,7 +98,7 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
 
 @pytest.mark.parametrize("node", ["raises"], indirect=True)
 async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(node: FrailNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("processors.stages.stage.LONGEST_DELAY_S", 0.2)
+    monkeypatch.setattr("processors.frame.stage.LONGEST_DELAY_S", 0.2)
     for number in range(2 * CONSECUTIVE_FAILURES):
         written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
     token = Freshness.from_json(written["freshness"])
@@ -133,12 +133,12 @@ async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: 
 async def test_a_search_that_waits_for_vectors_which_do_not_come_says_that_it_is_older(
     node: FrailNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("thalweg.node.FRESHNESS_WAIT_S", 0.3)
+    monkeypatch.setattr("thalweg.process.node.FRESHNESS_WAIT_S", 0.3)
     await call(node, "journal_write", content="The valve leaks.", category="insight")
     assert (await search_node(node, {"query": "valve", "freshness": "now"}))["stale"] is True
     assert "stale" not in await search_node(node, {"query": "valve"})
     node.frail.mended.set()
-    monkeypatch.setattr("thalweg.node.FRESHNESS_WAIT_S", PATIENCE_S)
+    monkeypatch.setattr("thalweg.process.node.FRESHNESS_WAIT_S", PATIENCE_S)
     assert "stale" not in await search_node(node, {"query": "valve", "freshness": "now"})
 
 

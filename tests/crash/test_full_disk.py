@@ -14,7 +14,7 @@ from streams.errors import ThalwegError
 from tests.crash.invariants import Ledger, check_all
 from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 

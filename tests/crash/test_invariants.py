@@ -17,11 +17,11 @@ import pytest
 
 from mcp_ingress.inventory import find_tools
 from processors.embedding.hashing import HashingEmbedder
-from processors.stages.dedup import Dedup
-from processors.stages.extract import Extract
-from storage.search import vector as vector_module
+from processors.talos.stages.dedup import Dedup
+from processors.talos.stages.extract import Extract
 from storage.search.engine import SearchIndexes
-from storage.vectors import stored_vector
+from storage.search.vectors import vector_index as vector_module
+from storage.vector_codec import stored_vector
 from streams.positions import Partition, Position
 from streams.progress import Progress
 from streams.topics import DERIVED, MEMORY

@@ -20,7 +20,7 @@ from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.limits import RateLimits
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S, Tries
-from thalweg.node import Node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]

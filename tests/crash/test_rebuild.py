@@ -13,10 +13,10 @@ import pytest
 from processors.embedding.load import MINILM
 from storage.database import Database
 from storage.migrate import migrate
-from storage.search import table
+from storage.search import backfill as table
 from storage.search.engine import SearchIndexes
-from storage.search.planner import Filter
-from storage.search.tokens import WIDTH, Tokens, pack
+from storage.search.records.filter import Filter
+from storage.search.vectors.token_vectors import WIDTH, Tokens, pack
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
 from tests.search.store import START, unit_rows
@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 from processors.embedding.load import MINILM
 from storage.database import Database
-from storage.search import table
+from storage.search import backfill as table
 from storage.search.engine import SearchIndexes
 
 table.CATCH_UP_ROWS, table.FETCH_ROWS = {CAUGHT_UP}, {AT_ONCE}

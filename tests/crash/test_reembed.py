@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.reembedding import SLICE_TEXTS
+from processors.memory.reembedding import SLICE_TEXTS
 from storage.database import Database
 from storage.migrate import migrate
 from storage.writer import Writer
@@ -23,7 +23,7 @@ from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, fill_store
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 

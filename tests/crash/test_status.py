@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from processors.stages.extract import Extract
+from processors.talos.stages.extract import Extract
 from streams.codec import encode
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 from tests.patience import PATIENCE_S
 from tests.processors.harness import event
-from thalweg.node import Node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)

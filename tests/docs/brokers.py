@@ -20,8 +20,8 @@ from streams.log.sqlite import SqliteLog
 from tests.docs.pages import ROOT
 from tests.e2e.program import Program
 from tests.node_process import NodeProcess
-from thalweg.launch import Launcher
-from thalweg.node import Node
+from thalweg.client.launch import Launcher
+from thalweg.process.node import Node
 
 KAFKA, SQLITE = "Kafka", "SQLite"
 EMBEDDED = frozenset({SqliteLog, open_log, Node, NodeProcess, Program, Launcher})

@@ -23,7 +23,7 @@ from tests.e2e.program import Program
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -17,7 +17,7 @@ from tests.e2e.program import Program
 from tests.e2e.test_agent import over_stdio
 from tests.ingress.lines import INITIALIZE, INITIALIZED, calling
 from tests.patience import PATIENCE_S
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = pytest.mark.timeout(300)
 CALLS = 20

@@ -11,7 +11,7 @@ import thalweg.example
 from tests.crash.invariants import NOT_COMPARED, contents
 from tests.e2e.program import Program
 from tests.node_process import NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = pytest.mark.timeout(300)
 

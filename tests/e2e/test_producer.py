@@ -20,7 +20,7 @@ from tests.e2e.program import Program
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig
 from tests.node_process import NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -7,7 +7,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Encoded, ModelInfo
 from processors.embedding.remembered import KEPT, RememberingEmbedder, remembering
-from storage.search.tokens import Tokens
+from storage.search.vectors.token_vectors import Tokens
 
 
 class Counting:

@@ -21,8 +21,8 @@ from streams.log.base import Record
 from streams.positions import Freshness, Partition
 from streams.topics import MEMORY
 from tests.patience import PATIENCE_S
-from thalweg.node import Node
-from thalweg.searching import search_node, why_node
+from thalweg.control.search import search_node, why_node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 FOREVER_S = 10 * PATIENCE_S

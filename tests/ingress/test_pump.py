@@ -24,13 +24,13 @@ from tests.ingress.lines import INITIALIZE, INITIALIZED, WAIT_S, Lines, calling
 from tests.ingress.parts import events_on, opened_log
 from tests.processes import ended
 from thalweg import paths
+from thalweg.client.pump import LAST_ANSWERS_S, Pump
 from thalweg.paths import socket_path
-from thalweg.pump import LAST_ANSWERS_S, Pump
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PUMP = (
-    "import sys, pathlib; from thalweg import pump; pump.LAST_ANSWERS_S = float(sys.argv[2]); "
+    "import sys, pathlib; from thalweg.client import pump; pump.LAST_ANSWERS_S = float(sys.argv[2]); "
     "sys.exit(pump.run(pathlib.Path(sys.argv[1]), sys.argv[3:]))"
 )
 
@@ -264,7 +264,7 @@ async def test_a_record_of_every_call_reaches_the_log_through_a_killed_node(tmp_
 
 def test_the_pump_imports_nothing_heavy() -> None:
     heavy = "{'mcp', 'duckdb', 'faust', 'numpy', 'orjson', 'pydantic', 'asyncio', 'click', 'rich', 'onnxruntime', 'http', 'email'}"
-    code = f"import sys, thalweg.pump; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, thalweg.client.pump; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, timeout=30)
     assert done.stdout.strip() == "[]", done.stderr
 

@@ -15,7 +15,7 @@ from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.gateway import Limits
 from streams.positions import Freshness
 from tests.patience import SOON_S
-from thalweg.node import Node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 BEFORE_MIDNIGHT = datetime(2026, 1, 5, 23, 59, 59, tzinfo=UTC)

@@ -18,7 +18,7 @@ from streams.clock import SystemClock
 from streams.errors import StoreError
 from tests.ingress.lines import INITIALIZE, WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
-from thalweg.control_server import ControlServer
+from thalweg.control.server import ControlServer
 
 
 @asynccontextmanager

@@ -19,10 +19,10 @@ from streams.topics import MEMORY
 from tests.ingress.parts import events_on
 from tests.ingress.test_spool import record
 from tests.schema import migrated_home
-from thalweg.control import handle
-from thalweg.node import Node
+from thalweg.control.requests import handle
+from thalweg.process.node import Node
+from thalweg.process.store_access import snapshot_of
 from thalweg.settings import Settings
-from thalweg.store_access import snapshot_of
 
 
 class Outage:

@@ -9,14 +9,14 @@ from uuid import UUID
 
 import pytest
 
-import thalweg.node
+import thalweg.process.node
 from mcp_ingress.calls import Request, Visitor
 from mcp_ingress.gateway import Limits
 from streams.log import Outgoing
 from streams.positions import NOW, Freshness, Partition, Position
 from streams.topics import MEMORY
-from thalweg.control import ask
-from thalweg.node import Node
+from thalweg.control.requests import ask
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 
@@ -38,11 +38,11 @@ async def test_records_of_calls_that_are_not_on_the_log_in_time_are_lacking_and_
         return await publish(records, timeout_s=timeout_s)
 
     monkeypatch.setattr(node.log, "publish", held)
-    monkeypatch.setattr(thalweg.node, "RECORDS_WAIT_S", 0.01)
+    monkeypatch.setattr(thalweg.process.node, "RECORDS_WAIT_S", 0.01)
     await node.door.call(Visitor(node.door.local), Request("ping", {}))
     assert node.door.publisher.waiting == 1
     assert not await node.has_reached(NOW)
-    monkeypatch.setattr(thalweg.node, "RECORDS_WAIT_S", 30.0)
+    monkeypatch.setattr(thalweg.process.node, "RECORDS_WAIT_S", 30.0)
     may_publish.set()
     assert await node.has_reached(NOW)
     counted = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM invocations").fetchall())

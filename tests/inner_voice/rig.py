@@ -19,7 +19,7 @@ from processors.embedding.model import ModelInfo
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
-from storage.vectors import stored_vector
+from storage.vector_codec import stored_vector
 from streams.clock import SystemClock
 from streams.ids import record_label
 from streams.log.base import Log

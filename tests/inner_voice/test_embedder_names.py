@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streams.errors import SettingsError
-from thalweg.embedder_names import check_dimension
+from thalweg.process.embedder_names import check_dimension
 from thalweg.settings import load
 
 

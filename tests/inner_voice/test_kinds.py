@@ -15,12 +15,12 @@ import pytest
 
 import processors
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.texts import TEXTS, texts_to_embed
 from processors.inner_voice.config import InnerVoiceConfig
 from processors.inner_voice.kinds import KINDS
-from processors.reembedding import facts_of, missing_labels, read_texts
-from processors.stages.embed import encode_texts
-from processors.talos.ontology import LABELS
+from processors.memory.reembedding import facts_of, missing_labels, read_texts
+from processors.memory.stages.embed import encode_texts
+from processors.memory.texts import TEXTS, texts_to_embed
+from processors.talos.rules.ontology import LABELS
 from streams.codec import encode
 from streams.log.base import RECORD_BYTES
 from streams.topics import DERIVED, MEMORY

@@ -15,7 +15,7 @@ from mcp_ingress.gateway import Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
 from storage.search.engine import SearchIndexes
-from storage.vectors import stored_vector
+from storage.vector_codec import stored_vector
 from streams.errors import EmbedderUnavailable
 from streams.ids import record_label
 from tests.inner_voice.rig import MODEL, Rig

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from processors.inner_voice.config import InnerVoiceConfig, read_config
 from processors.inner_voice.kinds import TableName, origin_of, place_of, trust_tier
-from processors.inner_voice.selection import Candidate, adapted_floor, knowledge_slots, pick, ranked
-from processors.inner_voice.text import cap, content_hash, normalise
+from processors.inner_voice.rules.selection import Candidate, adapted_floor, knowledge_slots, pick, ranked
+from processors.inner_voice.rules.text import cap, content_hash, normalise
 
 START = datetime(2026, 1, 5)
 HELLO = "d74981efa70a0c880b8d8c1985d075dbcbf679b99a5f9914e5aaf96b831a9e24"

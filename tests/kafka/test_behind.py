@@ -15,8 +15,8 @@ from streams.log.base import Record
 from streams.positions import Freshness
 from tests.kafka.rig.broker import Broker
 from tests.patience import PATIENCE_S
-from thalweg.node import Node
-from thalweg.searching import search_node
+from thalweg.control.search import search_node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]

@@ -1,6 +1,6 @@
 """Why the stages are written as they are: what Faust 0.15.3 does with a record that its agent could not process.
 
-These pin another project's behaviour. When one fails after an upgrade, Faust has changed: read processors/worker.py again.
+These pin another project's behaviour. When one fails after an upgrade, Faust has changed: read processors/frame/faust_app.py again.
 """
 
 from __future__ import annotations

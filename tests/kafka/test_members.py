@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from processors.stages.embed import Embed
-from processors.stages.extract import Extract
+from processors.memory.stages.embed import Embed
+from processors.talos.stages.extract import Extract
 from streams.errors import LogUnavailable, ThalwegError
 from streams.log.kafka import KafkaLog
 from streams.positions import Partition
@@ -27,7 +27,7 @@ from tests.crash.load import Load
 from tests.crash.recovery import TAKEN_OVER_S, recovery_s
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
-from thalweg.stage_apps import GROUP
+from thalweg.process.stage_apps import GROUP
 
 pytestmark = [pytest.mark.kafka, pytest.mark.crash, pytest.mark.timeout(900)]
 

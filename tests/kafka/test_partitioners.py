@@ -16,7 +16,7 @@ from tests.conformance.npm import installed
 from tests.kafka.foreign import console_produce, line
 from tests.kafka.rig.broker import Broker, java
 from tests.node_process import NodeProcess
-from thalweg.doctor import Unsound, _producers
+from thalweg.status.doctor import Unsound, _producers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

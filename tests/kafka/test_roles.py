@@ -12,7 +12,7 @@ import pytest
 
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 PLAIN_STAGES = ("extract", "embed")

@@ -15,7 +15,7 @@ from tests.kafka.rig.secure import PASSWORD, SecureBroker, make_certificates
 from tests.kafka.rig.shared import require_rig
 from tests.node_process import Client, NodeProcess
 from tests.patience import Tries
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 

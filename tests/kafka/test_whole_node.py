@@ -16,7 +16,7 @@ from tests.crash.invariants import Ledger, check_all
 from tests.crash.test_full_disk import FileSizeLimit, write
 from tests.kafka.rig.broker import Broker
 from tests.node_process import Client, NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from processors.embedding.load import load_embedder
 from processors.embedding.model import encode_documents
-from storage.vectors import read_vector
+from storage.vector_codec import read_vector
 from tests.e2e.program import Program
 from tests.node_process import Client, NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 CONTENTS = [f"I realized that the river bends at {place}." for place in ("a mill", "the old bridge", "noon", "zero")]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
-from processors.batch import Reduced, reduce_batch
-from processors.stages.stage import StageRunner
+from processors.frame.batch import Reduced, reduce_batch
+from processors.frame.stage import StageRunner
 from storage.database import Database
 from storage.writer import Writer
 from streams.codec import encode, encode_batch

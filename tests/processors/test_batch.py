@@ -5,8 +5,8 @@ from collections import Counter
 import duckdb
 import pytest
 
-from processors.batch import reduce_batch
-from processors.reducers import frame
+from processors.frame import reducer as frame
+from processors.frame.batch import reduce_batch
 from storage.writer import Changes
 from streams.codec import encode, encode_batch
 from streams.event_types.derived import PROGRESS
@@ -150,7 +150,7 @@ def test_an_event_on_which_its_reducer_fails_is_buried_without_a_trace_and_its_r
         return real[logged.event.type].apply(logged, rows)
 
     broken = {**real, "thalweg.tool.invoked.v1": frame.Reducer(explode)}
-    monkeypatch.setattr("processors.batch.reducers", lambda: broken)
+    monkeypatch.setattr("processors.frame.batch.reducers", lambda: broken)
     records = batch_of([invoked("a"), invoked("bad"), invoked("c")], topic=INVOCATIONS.name)
     store.apply(store.record(records))
     assert store.sql("SELECT invocation_id FROM invocations ORDER BY 1") == [("a",), ("c",), ("half",), ("half",)]

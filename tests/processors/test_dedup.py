@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.reducers.derived import embedded_by, encode_vector
-from processors.stages.dedup import Dedup
+from processors.talos.reducers.derived import embedded_by, encode_vector
+from processors.talos.stages.dedup import Dedup
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes

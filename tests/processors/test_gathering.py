@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from processors.gathering import ENOUGH_BYTES, Gathering
+from processors.frame.gathering import ENOUGH_BYTES, Gathering
 from storage.applied import AppliedPositions, Awaited
 from streams.clock import SystemClock
 from streams.errors import LogUnavailable
@@ -47,7 +47,7 @@ class Reading:
 
 @pytest.fixture
 async def parts(monkeypatch):
-    monkeypatch.setattr("processors.gathering.GATHER_S", AGES_S)
+    monkeypatch.setattr("processors.frame.gathering.GATHER_S", AGES_S)
     reading, applied = Reading(), AppliedPositions()
     gathering = Gathering(reading, applied, SystemClock())
     yield reading, applied, gathering
@@ -74,7 +74,7 @@ async def offsets(gathering):
 
 async def test_a_batch_that_frees_the_only_one_who_waits_goes_at_once(parts, monkeypatch):
     reading, applied, gathering = parts
-    monkeypatch.setattr("processors.gathering.MOST_FOR_OTHERS_S", AGES_S)
+    monkeypatch.setattr("processors.frame.gathering.MOST_FOR_OTHERS_S", AGES_S)
     gathering.took_s = AGES_S
     await waits(applied, 0)
     reading.put(0)
@@ -83,7 +83,7 @@ async def test_a_batch_that_frees_the_only_one_who_waits_goes_at_once(parts, mon
 
 async def test_while_others_wait_their_records_come_with_the_same_transaction(parts, monkeypatch):
     reading, applied, gathering = parts
-    monkeypatch.setattr("processors.gathering.MOST_FOR_OTHERS_S", AGES_S)
+    monkeypatch.setattr("processors.frame.gathering.MOST_FOR_OTHERS_S", AGES_S)
     gathering.took_s = AGES_S
     await waits(applied, 0)
     await waits(applied, 1)
@@ -103,7 +103,7 @@ async def test_nobody_is_waited_for_twice(parts, monkeypatch):
     reading.put(0)
     assert await offsets(gathering) == [0]  # after the bound, without the other
     applied.advance({AT: 1}, {})
-    monkeypatch.setattr("processors.gathering.MOST_FOR_OTHERS_S", AGES_S)
+    monkeypatch.setattr("processors.frame.gathering.MOST_FOR_OTHERS_S", AGES_S)
     await waits(applied, 1)
     reading.put(1)
     assert await offsets(gathering) == [1]
@@ -111,7 +111,7 @@ async def test_nobody_is_waited_for_twice(parts, monkeypatch):
 
 
 async def test_what_nobody_waits_for_gathers(monkeypatch):
-    monkeypatch.setattr("processors.gathering.GATHER_S", 0.01)
+    monkeypatch.setattr("processors.frame.gathering.GATHER_S", 0.01)
     now = [0.0]
     reading = Reading()
     gathering = Gathering(reading, AppliedPositions(), SimpleNamespace(monotonic=lambda: now[0]))

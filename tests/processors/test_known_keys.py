@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.known_keys import MANY, KnownKeys
+from storage.key_filter import MANY, KnownKeys
 from storage.tables import read_tables
 from streams.ids import event_key
 from tests.schema import fresh_database

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Encoded
-from processors.reembedding import (
+from processors.frame.stage import ENVELOPE_BYTES, Stage, StageRunner
+from processors.memory.reembedding import (
     Missing,
     fact_of_failure,
     facts_of_passages,
@@ -24,11 +25,10 @@ from processors.reembedding import (
     read_texts,
     slices,
 )
-from processors.stages.embed import Embed, encode_passages
-from processors.stages.extract import Extract
-from processors.stages.stage import ENVELOPE_BYTES, Stage, StageRunner
-from storage.search.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, split_passages
-from storage.search.tokens import Tokens, unit
+from processors.memory.stages.embed import Embed, encode_passages
+from processors.talos.stages.extract import Extract
+from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, split_passages
+from storage.search.vectors.token_vectors import Tokens, unit
 from streams.clock import SystemClock
 from streams.codec import decode, encode
 from streams.dlq import read_letter
@@ -221,7 +221,7 @@ async def test_a_text_on_which_the_model_fails_is_no_text_that_a_start_tries_aga
                 raise ValueError("no such word")
             return super().encode(texts)
 
-    monkeypatch.setattr("processors.stages.stage.RETRY_DELAY_S", 0.0)
+    monkeypatch.setattr("processors.frame.stage.RETRY_DELAY_S", 0.0)
     log, store = LimitedLog(), Store()
     records = [store.record(journal("unspeakable", "e0")), store.record(journal("fine", "e1"))]
     store.apply(*records)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from processors.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
-from processors.mirror import TelemetryMirror
-from processors.reducers.frame import reducers
+from processors.frame.materialiser import CONSECUTIVE_FAILURES, Materialiser, TooManyFailures
+from processors.frame.reducer import reducers
+from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import FILE_NAME, Database
 from storage.search.engine import SearchIndexes

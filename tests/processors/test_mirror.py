@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from processors.mirror import TelemetryMirror
+from processors.telemetry.mirror import TelemetryMirror
 from tests.processors.harness import Store, event
 from tests.talos.node import SetClock
 

@@ -10,17 +10,17 @@ from typing import Any
 import orjson
 import pytest
 
-from processors import otlp_records
+from processors.telemetry import otlp_records
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
 from streams.topics import OTLP_TOPICS, Topic
 from tests.patience import SOON_S
 from tests.schema import migrated_home
-from thalweg import node as program
-from thalweg.control import handle
-from thalweg.node import Node
+from thalweg.control.requests import handle
+from thalweg.process import node as program
+from thalweg.process.node import Node
 from thalweg.settings import Settings
-from thalweg.topics_command import create_topics
+from thalweg.terminal.topics import create_topics
 
 LOGS = Topic("otlp_logs", "the Collector's logs", partitions=2)
 BROKEN = b"\x0a\xff\xff broken"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from processors.session_state import read_state
-from processors.talos.session_signals import SessionState, signals
+from processors.talos.read.session_state import read_state
+from processors.talos.rules.session_signals import SessionState, signals
 from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import NOW, Store, event, opened
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from processors.reducers import frame
+from processors.frame import reducer as frame
 from streams.codec import encode
 from streams.log.base import Outgoing
 from streams.positions import Freshness
@@ -18,8 +18,8 @@ from streams.topics import MEMORY, TELEMETRY
 from tests.patience import SOON_S
 from tests.processors.harness import batch_of, event, opened
 from tests.schema import migrated_home
-from thalweg.control import handle
-from thalweg.node import Node
+from thalweg.control.requests import handle
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 WRITTEN = "thalweg.talos.journal.written.v1"
@@ -69,7 +69,7 @@ def defect(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError("a defect")
         return real[WRITTEN].apply(logged, rows)
 
-    monkeypatch.setattr("processors.batch.reducers", lambda: {**real, WRITTEN: frame.Reducer(fail, real[WRITTEN].reads)})
+    monkeypatch.setattr("processors.frame.batch.reducers", lambda: {**real, WRITTEN: frame.Reducer(fail, real[WRITTEN].reads)})
 
 
 async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its_facts_and_outcome(node: Node) -> None:
@@ -175,10 +175,10 @@ async def test_one_bad_observation_is_buried_alone_and_the_others_are_applied(no
 
 
 async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.dead_letters.LETTERS", 4)
+    monkeypatch.setattr("thalweg.control.dead_letters.LETTERS", 4)
     poison = [Outgoing(MEMORY.name, b"default", b"{", encode(MEMORY.name, written(number)).headers) for number in range(2)]
     with pytest.MonkeyPatch.context() as broken:
-        broken.setattr("processors.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})  # type: ignore[arg-type,return-value]
+        broken.setattr("processors.frame.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})  # type: ignore[arg-type,return-value]
         await publish(node, *(encode(MEMORY.name, written(number)) for number in range(10)), *poison)
         await letters(node, 12)
     opened_readers = []
@@ -206,7 +206,7 @@ async def test_of_a_record_of_many_observations_only_the_one_that_failed_lands_w
         return real[kind].apply(logged, rows)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("processors.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)})
+        monkeypatch.setattr("processors.frame.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)})
         await publish(node, batch_of(seen, topic=TELEMETRY.name))
         [letter] = await letters(node, 1)
     await replay(node, letter["dead_letter_id"])
@@ -222,7 +222,7 @@ async def test_after_a_stage_is_mended_the_letter_that_it_buried_gives_its_facts
             raise RuntimeError("a defect")
         return await real(events)
 
-    monkeypatch.setattr("processors.stages.stage.RETRY_DELAY_S", 0.0)
+    monkeypatch.setattr("processors.frame.stage.RETRY_DELAY_S", 0.0)
     with pytest.MonkeyPatch.context() as defective:
         defective.setattr(extract, "facts", fail)
         await publish(node, *(encode(MEMORY.name, written(number)) for number in (1, 2)))
@@ -242,7 +242,7 @@ async def test_a_session_that_was_opened_again_meanwhile_refuses_the_replayed_re
         raise KeyError("a defect")
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("processors.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)})
+        monkeypatch.setattr("processors.frame.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)})
         await publish(node, encode(MEMORY.name, opened("2026-01-05-a", goal="first", id="first")))
         [letter] = await letters(node, 1)
     await publish(node, encode(MEMORY.name, opened("2026-01-05-a", goal="second", id="second")))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.stages import stage as frame
-from processors.stages.embed import Embed
-from processors.stages.extract import Extract
-from processors.stages.stage import Stage, StageRunner, StageStopped
+from processors.frame import stage as frame
+from processors.frame.stage import Stage, StageRunner, StageStopped
+from processors.memory.stages.embed import Embed
+from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import decode, encode
 from streams.errors import EmbedderUnavailable
@@ -164,7 +164,7 @@ class Away(HashingEmbedder):
 
 
 async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_batch_can_hold(monkeypatch):
-    monkeypatch.setattr("processors.stages.embed.REMEMBERED", 3)
+    monkeypatch.setattr("processors.memory.stages.embed.REMEMBERED", 3)
     stage = Embed(Away())
     for number in range(9):
         with pytest.raises(EmbedderUnavailable):

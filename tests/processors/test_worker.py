@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from faust.types import TP
 
-from processors import worker
-from processors.stages.extract import Extract
-from processors.stages.stage import StageRunner, StageStopped
+from processors.frame import faust_app as worker
+from processors.frame.stage import StageRunner, StageStopped
+from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.errors import LogUnavailable

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from processors.cognitive.identifiers import event_number, item_number
-from processors.valence.beliefs import belief_id_of
-from processors.valence.tensions import tension_id
-from processors.valence_kb.identifiers import PATTERN, SESSION, object_id
+from processors.cognitive.rules.identifiers import event_number, item_number
+from processors.valence.rules.beliefs import belief_id_of
+from processors.valence.rules.identifiers import PATTERN, SESSION, object_id
+from processors.valence.rules.tensions import tension_id
 from streams.codec import encode
 from streams.events import Event, event_types, wire_type
 from streams.log.base import Outgoing

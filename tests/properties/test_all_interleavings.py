@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from processors.batch import reduce_batch
-from processors.reducers.frame import reducers
+from processors.frame.batch import reduce_batch
+from processors.frame.reducer import reducers
 from streams.events import event_types, wire_type
 from streams.log.base import Record
 from tests.processors.harness import NOW, Store

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.batch import reduce_batch
-from processors.stages.extract import Extract
-from processors.stages.stage import StageRunner
+from processors.frame.batch import reduce_batch
+from processors.frame.stage import StageRunner
+from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.dlq import bury

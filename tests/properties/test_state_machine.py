@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from processors.batch import reduce_batch
+from processors.frame.batch import reduce_batch
 from streams.codec import encode
 from streams.dlq import bury
 from streams.log.base import Outgoing, Record

@@ -12,7 +12,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from storage.search.engine import SearchIndexes
 from storage.search.entries import VectorEntry
-from storage.vectors import stored_vector
+from storage.vector_codec import stored_vector
 from streams.ids import record_label
 from tests.schema import copy_into
 

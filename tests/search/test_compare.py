@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from storage.search import compare
+from storage.search.vectors import exact_scan as compare
 from tests.search.store import unit_rows
 
 

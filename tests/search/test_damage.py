@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search import held as held_module
-from storage.search import table as table_module
-from storage.search import vector as vector_module
+from storage.search import backfill as table_module
+from storage.search import index_set as held_module
 from storage.search.engine import SearchIndexes
-from storage.search.keyword import KeywordIndex
-from storage.search.planner import Filter
-from storage.search.sealed import MANIFEST, open_sealed, seal
+from storage.search.files.sealed import MANIFEST, open_sealed, seal
+from storage.search.records.filter import Filter
+from storage.search.vectors import vector_index as vector_module
+from storage.search.words.keyword_index import KeywordIndex
 from tests.search.store import EMBEDDER, MODEL, Store
 
 ROWS = 300
@@ -207,7 +207,9 @@ def test_what_is_written_during_a_rebuild_is_in_the_index_afterwards(store: Stor
 CRASHING = """
 import sys
 from pathlib import Path
-from storage.search import table, vector, engine
+from storage.search import backfill as table
+from storage.search.vectors import vector_index as vector
+from storage.search import engine
 from tests.search.store import Store
 store = Store()
 for number in range(30):
@@ -255,7 +257,7 @@ def test_a_failed_save_leaves_the_former_content(tmp_path: Path) -> None:
 
 
 def test_a_format_of_another_version_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.search.sealed.FORMAT", 999)
+    monkeypatch.setattr("storage.search.files.sealed.FORMAT", 999)
     seal(tmp_path, {}, {})
     monkeypatch.undo()
     assert open_sealed(tmp_path) is None

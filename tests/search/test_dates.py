@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from storage.search.dates import NamedDate, named_dates, nearness
+from storage.search.ranking.dates import NamedDate, named_dates, nearness
 
 
 @pytest.mark.parametrize(

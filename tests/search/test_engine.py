@@ -9,8 +9,8 @@ import pytest
 
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import VectorEntry
-from storage.search.members import Members
-from storage.search.planner import Filter
+from storage.search.records.filter import Filter
+from storage.search.records.selection import Members
 from tests.search.store import EMBEDDER, MODEL, START, Store, label_of, unit_rows
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.search.engine import SearchIndexes
-from storage.search.planner import Filter, leaves, resolve
+from storage.search.records.filter import Filter, leaves, resolve
 from tests.search.store import DERIVED, START, Store
 
 MOMENT = START.replace(tzinfo=UTC)

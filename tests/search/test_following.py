@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search.allowed import AllowedLabels
-from storage.search.grown import TableCounts
-from storage.search.label_map import ABSENT, LabelMap
-from storage.search.planner import Filter, resolve
-from storage.search.relations import Relations
+from storage.search.records.append_only import TableCounts
+from storage.search.records.filter import Filter, resolve
+from storage.search.records.filter_cache import AllowedLabels
+from storage.search.records.label_map import ABSENT, LabelMap
+from storage.search.records.relations import Relations
 from tests.search.store import START, Store, label_of
 
 TABLES = ("documents", "merges", "prunes", "relations", "entities")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.search.fusion import fuse, ordered
+from storage.search.ranking.fusion import fuse, ordered
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 rankings = st.lists(st.integers(0, 30), unique=True, max_size=20)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
-from processors.reducers.derived import decode_vector
-from processors.stages.embed import encode_texts
+from processors.memory.stages.embed import encode_texts
+from processors.talos.reducers.derived import decode_vector
 from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, VectorEntry
-from storage.search.fusion import imputed_order
-from storage.search.planner import Filter
-from storage.search.ranking import Evidence, imputed_scores, keyword_scores, score_parts, totals
-from storage.search.timeline import Neighbours
+from storage.search.ranking.fusion import imputed_order
+from storage.search.ranking.weights import Evidence, imputed_scores, keyword_scores, score_parts, totals
+from storage.search.records.filter import Filter
+from storage.search.records.timeline import Neighbours
 from tests.search.store import EMBEDDER, START, Store, label_of
 
 shares = st.integers(0, 6).map(lambda tenths: tenths / 10)

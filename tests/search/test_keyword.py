@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search import holders, keyword
-from storage.search.keyword import KeywordIndex
-from storage.search.members import Members
-from storage.search.tantivy_parts import WORDS
-from storage.search.terms import document_terms, query_terms
+from storage.search.records.selection import Members
+from storage.search.words import keyword_index as keyword
+from storage.search.words import posting_lists as holders
+from storage.search.words.analyzer import document_terms, query_terms
+from storage.search.words.keyword_index import KeywordIndex
+from storage.search.words.tantivy_schema import WORDS
 from tests.examples import examples
 
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60).filter(str.strip)

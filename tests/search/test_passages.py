@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.reducers.derived import decode_vector
-from processors.stages.embed import encode_texts
+from processors.memory.stages.embed import encode_texts
+from processors.talos.reducers.derived import decode_vector
 from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
-from storage.search.passages import EMBEDDED_PASSAGES, REST_CHARS, WINDOW, PassageIndex, passage_label, split_passages
-from storage.search.planner import Filter
-from storage.vectors import stored_vector
+from storage.search.records.filter import Filter
+from storage.search.vectors.passages import EMBEDDED_PASSAGES, REST_CHARS, WINDOW, PassageIndex, passage_label, split_passages
+from storage.vector_codec import stored_vector
 from tests.search.store import EMBEDDER, MODEL, Store, label_of
 
 WORDS = st.sampled_from(["river", "bends", "a", "Donaudampfschifffahrt", "naïve", "東京都", "x_y", "—", "!", "42"])

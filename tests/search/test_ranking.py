@@ -9,18 +9,18 @@ import pytest
 
 from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
-from processors.reducers.derived import decode_vector
-from processors.stages.embed import encode_texts
-from storage.search.asking import asking_share
-from storage.search.background import background
+from processors.memory.stages.embed import encode_texts
+from processors.talos.reducers.derived import decode_vector
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import DocumentEntry, VectorEntry
-from storage.search.planner import Filter
-from storage.search.ranking import Evidence, late_scores, score_parts, totals
+from storage.search.ranking.background import background
+from storage.search.ranking.question_share import asking_share
+from storage.search.ranking.weights import Evidence, late_scores, score_parts, totals
+from storage.search.records.filter import Filter
+from storage.search.records.timeline import Neighbours, Timelines
 from storage.search.sessions import search_sessions
-from storage.search.timeline import Neighbours, Timelines
-from storage.search.token_store import TokenStore
-from storage.search.tokens import WIDTH, Tokens, pack, reduce_tokens, unpack
+from storage.search.vectors.token_store import TokenStore
+from storage.search.vectors.token_vectors import WIDTH, Tokens, pack, reduce_tokens, unpack
 from tests.search.store import START, Store, label_of, unit_rows
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search.token_store import TokenStore
-from storage.search.tokens import WIDTH, Tokens, pack
+from storage.search.vectors.token_store import TokenStore
+from storage.search.vectors.token_vectors import WIDTH, Tokens, pack
 from tests.search.store import unit_rows
 
 QUERY = Tokens(np.arange(4, dtype=np.uint16), unit_rows(4, WIDTH, seed=9), np.ones(4, bool))

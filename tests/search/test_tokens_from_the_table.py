@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from processors.embedding.load import MINILM
-from storage.search import table as table_module
+from storage.search import backfill as table_module
 from storage.search.engine import SearchIndexes
-from storage.search.planner import Filter
-from storage.search.token_store import TokenStore
-from storage.search.tokens import WIDTH, Tokens, pack
+from storage.search.records.filter import Filter
+from storage.search.vectors.token_store import TokenStore
+from storage.search.vectors.token_vectors import WIDTH, Tokens, pack
 from tests.search.store import Store, label_of, unit_rows
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search import compare, looked
-from storage.search import vector as vector_module
-from storage.search.vector import VectorIndex
+from storage.search.vectors import exact_scan as compare
+from storage.search.vectors import neighbour_cache as looked
+from storage.search.vectors import vector_index as vector_module
+from storage.search.vectors.vector_index import VectorIndex
 from tests.search.store import MODEL, exact, unit_rows
 
 LABELS = np.random.default_rng(1).choice(2**62, 3000, replace=False).astype(np.int64)

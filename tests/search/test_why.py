@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.search.planner import Filter
+from storage.search.records.filter import Filter
 from storage.search.why import explain
 from tests.examples import examples
 from tests.search.store import EMBEDDER, START, Store

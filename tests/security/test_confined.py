@@ -9,7 +9,7 @@ import sys
 import pytest
 
 MEMORY_MB, CPU_S = 64, 1
-CONFINED = f"from storage.confined import limit; limit({MEMORY_MB}, {CPU_S})\n"
+CONFINED = f"from storage.sandbox import limit; limit({MEMORY_MB}, {CPU_S})\n"
 TWO_GB = 2 * 2**30
 
 

@@ -24,8 +24,8 @@ from storage.sql.run import run_sql
 from streams.event_types.cognitive import WM_ARCHIVED
 from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Question, Side, fill, settle, strings
 from thalweg.cli import cli
-from thalweg.control import HANDLERS
-from thalweg.node import Node
+from thalweg.control.requests import HANDLERS
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 NOT_FED = {

@@ -15,12 +15,12 @@ from mcp_ingress.toolsets.cognitive_memory.retrieval import insights
 from mcp_ingress.toolsets.talos.queries import read_about, session_exists
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity
 from mcp_ingress.toolsets.valence.kb_queries import find_pattern, find_session, last_exchanges, list_exchanges, list_patterns
-from processors.graph_source import read_graph
-from storage.held_beliefs import HeldBeliefs
+from processors.talos.read.graph_source import read_graph
 from storage.reader import find_outcome
-from storage.search.allowed import Allowed
-from storage.search.hits import Asked, read_best
-from storage.search.planner import Filter
+from storage.search.records.filter import Filter
+from storage.search.records.filter_cache import Allowed
+from storage.search.records.hits import Asked, read_best
+from storage.valence.belief_follower import HeldBeliefs
 from streams.ids import document_label
 from tests.processors.harness import Store
 from tests.sql.rows import insert

@@ -29,9 +29,9 @@ from tests.examples import examples
 from tests.patience import SOON_S
 from tests.processors.harness import event
 from tests.schema import migrated_home
-from thalweg.importing import import_files
-from thalweg.node import Node
-from thalweg.serve import WithoutSecrets
+from thalweg.importing.importer import import_files
+from thalweg.process.node import Node
+from thalweg.process.serve import WithoutSecrets
 from thalweg.settings import Settings
 
 # Put together here so that no scanner takes them for real ones. Each ends in its CORE, of which nothing may be left.

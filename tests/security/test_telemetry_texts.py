@@ -18,7 +18,7 @@ from streams.log.sqlite import SqliteLog
 from streams.positions import Partition
 from streams.topics import TELEMETRY
 from tests.patience import SOON_S
-from thalweg.node import Node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 WORD = "quokka"

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
-from processors.stages.age_patterns import tell_steps
-from processors.stages.stage import Stage
+from processors.frame.stage import Stage
+from processors.valence.timers.age_patterns import tell_steps
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
-from thalweg.control import handle
+from thalweg.control.requests import handle
 from thalweg.example import session_path
-from thalweg.importing import import_files
-from thalweg.node import STAGES, Node
+from thalweg.importing.importer import import_files
+from thalweg.process.node import STAGES, Node
 
 WORDS = "gearbox whines in winter"
 ROOM = "!workshop:example.org"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from processors.batch import Reduced
 from processors.embedding.hashing import HashingEmbedder
-from processors.reducers.derived import embedded_by, encode_vector
-from processors.reembedding import facts_of, missing_labels, read_texts
-from processors.stages.embed import encode_texts
+from processors.frame.batch import Reduced
+from processors.memory.reembedding import facts_of, missing_labels, read_texts
+from processors.memory.stages.embed import encode_texts
+from processors.talos.reducers.derived import embedded_by, encode_vector
 from streams.codec import encode, encode_batch
 from streams.event_types.derived import EMBEDDED
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM

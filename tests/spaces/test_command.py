@@ -12,7 +12,7 @@ import pytest
 from storage.database import Database
 from tests.e2e.program import Program
 from tests.node_process import Client, NodeProcess
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 pytestmark = pytest.mark.process
 

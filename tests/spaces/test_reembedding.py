@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from processors.reembedding import facts_of, missing_labels, read_texts
-from processors.stages.embed import encode_texts
-from storage.vectors import read_vector
+from processors.memory.reembedding import facts_of, missing_labels, read_texts
+from processors.memory.stages.embed import encode_texts
+from storage.vector_codec import read_vector
 from streams.log.base import RECORD_BYTES
 from tests.spaces.making import FIRST, ONE, SECOND, TWO, Spaces
 

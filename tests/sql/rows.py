@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from storage.tables import read_tables
-from storage.vectors import stored_vector
+from storage.vector_codec import stored_vector
 
 MONDAY = datetime(2026, 3, 1, 10, 0)
 TUESDAY = datetime(2026, 3, 2, 9, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from storage.database import Database
 from storage.migrate import migrate
-from storage.vectors import read_vector, stored_vector
+from storage.vector_codec import read_vector, stored_vector
 from storage.writer import Changes, Writer
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from processors.valence.beliefs import belief_id_of
-from processors.valence.tensions import tension_id
-from processors.valence_kb.identifiers import PATTERN, SESSION, object_id
+from processors.valence.rules.beliefs import belief_id_of
+from processors.valence.rules.identifiers import PATTERN, SESSION, object_id
+from processors.valence.rules.tensions import tension_id
 from storage.database import Database
 from streams.events import Event
 from streams.topics import DERIVED, INVOCATIONS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from processors.reducers.frame import Indexed, Key, Outcome, Row, Rows
-from processors.reducers.talos import REDUCERS
+from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows
+from processors.talos.reducers.requests import REDUCERS
 from streams.events import Event, LoggedEvent, wire_type
 from streams.positions import Position
 from streams.topics import MEMORY

@@ -14,13 +14,13 @@ from mcp_ingress.gateway import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
-from processors.graph_source import read_graph
-from processors.session_state import read_state
-from processors.stages.embed import Embed
-from processors.stages.patterns import Patterns
-from processors.talos.extraction import Entity, extract
-from processors.talos.similarity import Record as Statement
-from processors.talos.similarity import similar_records
+from processors.memory.stages.embed import Embed
+from processors.talos.read.graph_source import read_graph
+from processors.talos.read.session_state import read_state
+from processors.talos.rules.extraction import Entity, extract
+from processors.talos.rules.similarity import Record as Statement
+from processors.talos.rules.similarity import similar_records
+from processors.talos.stages.patterns import Patterns
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.talos.canonical import canonical_form, is_negated
+from processors.talos.rules.canonical import canonical_form, is_negated
 
 
 @pytest.mark.parametrize(

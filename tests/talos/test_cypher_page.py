@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from processors.talos.ontology import LABELS, PRELOADED, RELATIONS, STATES
+from processors.talos.rules.ontology import LABELS, PRELOADED, RELATIONS, STATES
 from storage.graph.run import checked_parameters, run_cypher
 from streams.codec import encode
 from streams.topics import MEMORY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from processors.talos.session_signals import LONG_SESSION_S, SessionState, indicators_now
+from processors.talos.rules.session_signals import LONG_SESSION_S, SessionState, indicators_now
 from streams.topics import DERIVED
 from tests.processors.harness import NOW, Store, event
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
+from processors.frame.stage import Stage, StageRunner
 from processors.inner_voice.config import InnerVoiceConfig
-from processors.stages.consolidate import Consolidate
-from processors.stages.patterns import Patterns
-from processors.stages.stage import Stage, StageRunner
-from processors.talos.identifiers import wordless_id
+from processors.talos.rules.identifiers import wordless_id
+from processors.talos.stages.consolidate import Consolidate
+from processors.talos.stages.patterns import Patterns
 from streams.codec import encode
 from streams.events import Event
 from streams.log.base import Log

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.talos.extraction import MAX_ENTITIES, Entity, Extraction, extract, texts_to_embed
-from processors.talos.identifiers import entry_id, named_id
-from processors.talos.ontology import CATEGORY_LABELS, PRELOADED, is_legal
+from processors.talos.rules.extraction import MAX_ENTITIES, Entity, Extraction, extract, texts_to_embed
+from processors.talos.rules.identifiers import entry_id, named_id
+from processors.talos.rules.ontology import CATEGORY_LABELS, PRELOADED, is_legal
 from streams.event_types.talos import CATEGORIES
 from tests.talos.making import SEED_ENTRY, entry, friction, make_event
 

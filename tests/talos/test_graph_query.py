@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from processors.graph_source import read_graph
+from processors.talos.read.graph_source import read_graph
 from storage.graph.extent import may_meet
 from storage.graph.projection import Projections
 from storage.graph.run import run_cypher

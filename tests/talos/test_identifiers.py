@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.talos.identifiers import dated_id, first_suggestions, free_session_id, is_session_id, named_id
+from processors.talos.rules.identifiers import dated_id, first_suggestions, free_session_id, is_session_id, named_id
 from streams.events import Event
 from tests.talos.making import entry
 

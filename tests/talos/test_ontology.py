@@ -1,6 +1,6 @@
 """The ontology has what the specification counts."""
 
-from processors.talos.ontology import CATEGORY_LABELS, DOMAINS, LABELS, PRELOADED, RELATIONS, STATES, TOOLS, is_known_domain, is_legal
+from processors.talos.rules.ontology import CATEGORY_LABELS, DOMAINS, LABELS, PRELOADED, RELATIONS, STATES, TOOLS, is_known_domain, is_legal
 from streams.event_types.talos import CATEGORIES
 
 

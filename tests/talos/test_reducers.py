@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from processors.reducers.frame import Outcome
-from processors.talos.extraction import extract
-from processors.talos.identifiers import entry_id, goal_id
+from processors.frame.reducer import Outcome
+from processors.talos.rules.extraction import extract
+from processors.talos.rules.identifiers import entry_id, goal_id
 from streams.events import Event
 from tests.talos.making import NOON, Reduction, entry, friction, make_event
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.talos.significance import Counts, rate, relevance
+from processors.talos.rules.significance import Counts, rate, relevance
 
 
 def test_the_example_is_urgent_with_61_points() -> None:

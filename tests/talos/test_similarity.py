@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from processors.talos.similarity import Record, Similar, similar_records
+from processors.talos.rules.similarity import Record, Similar, similar_records
 
 NEW = Record("new", "Friction", "The read tool truncates files", "tooling")
 NEAR = Record("near", "Friction", "Reading a file cuts it off", "tooling", cosine=0.85)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ingress.toolsets.talos.session_close import REFLECTION_PROMPT
-from processors.talos.identifiers import goal_id, named_id, wordless_id
+from processors.talos.rules.identifiers import goal_id, named_id, wordless_id
 from streams.errors import Refused
 from tests.talos.making import SEED_ENTRY
 from tests.talos.node import SmallNode

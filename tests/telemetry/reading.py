@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from processors.telemetry.formats import format_of
-from processors.telemetry.lines import Mapped, Unreadable
+from processors.telemetry.formats.catalogue import format_of
+from processors.telemetry.formats.lines import Mapped, Unreadable
 from streams.codec import decode, encode, validate
 from streams.events import Event, event_types
 from streams.log.base import Record

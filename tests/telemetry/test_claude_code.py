@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from processors.telemetry.claude_code import SOURCE
+from processors.telemetry.formats.claude_code import SOURCE
 from tests.telemetry.reading import MODIFIED, events_of, parts, read, unreadable_of
 from thalweg.example import session_path
 

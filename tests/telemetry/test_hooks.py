@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from processors.telemetry.claude_code import Mapper
-from processors.telemetry.hooks import hook_event
+from processors.telemetry.formats.claude_code import Mapper
+from processors.telemetry.formats.hooks import hook_event
 from streams.errors import Refused
 from streams.events import Event
 from streams.topics import TELEMETRY

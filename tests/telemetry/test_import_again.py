@@ -12,11 +12,11 @@ import pytest
 from streams.clock import SystemClock
 from tests.patience import SOON_S
 from tests.schema import migrated_home
-from thalweg.control import handle
-from thalweg.importing import ImportReport, import_files
-from thalweg.node import Node
+from thalweg.control.requests import handle
+from thalweg.importing.importer import ImportReport, import_files
+from thalweg.importing.stored import Stored
+from thalweg.process.node import Node
 from thalweg.settings import Settings
-from thalweg.stored import Stored
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def rows(node: Node, query: str) -> list[Any]:
 
 
 async def test_what_the_store_holds_is_not_put_on_the_log_again(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.importing.BATCH_EVENTS", 3)
+    monkeypatch.setattr("thalweg.importing.importer.BATCH_EVENTS", 3)
     path = tmp_path / "session.jsonl"
     path.write_bytes(b"".join(map(line, range(8))) + b'{"type": "user", "cut o')
     first = await imported(node, path)

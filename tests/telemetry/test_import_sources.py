@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from processors.telemetry.formats import format_of
+from processors.telemetry.formats.catalogue import format_of
 from streams.clock import SystemClock
 from streams.errors import Refused
 from tests.ingress.parts import opened_log
-from thalweg import importing
-from thalweg.import_sources import find_files, open_regular
+from thalweg.importing import importer as importing
+from thalweg.importing.sources import find_files, open_regular
 
 FORM = format_of("claude-code")
 LINE = '{"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"content": "Mend it."}}\n'

@@ -20,8 +20,8 @@ from streams.positions import Partition, Position
 from streams.topics import MEMORY, TELEMETRY, TOPICS
 from tests.telemetry.reading import FIXTURES
 from thalweg.example import session_path
-from thalweg.import_sources import MAX_LINE_BYTES
-from thalweg.importing import ImportProgress, ImportReport, import_files, reread
+from thalweg.importing.importer import ImportProgress, ImportReport, import_files, reread
+from thalweg.importing.sources import MAX_LINE_BYTES
 
 
 def imported(
@@ -77,7 +77,7 @@ def test_new_lines_are_the_same_however_the_events_are_cut_into_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_events: int
 ) -> None:
     """A summary whose line never comes is sent at the end of the file, as a further event of the last line."""
-    monkeypatch.setattr("thalweg.importing.BATCH_EVENTS", batch_events)
+    monkeypatch.setattr("thalweg.importing.importer.BATCH_EVENTS", batch_events)
     summary = {"type": "summary", "summary": "Trucks", "leafUuid": "of another file"}
     report, _ = imported(tmp_path, "claude-code", lines(tmp_path / "a.jsonl", summary, entry(1), entry(2)))
     assert (report.lines, report.events, report.new_lines) == (3, 3, 2)

@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from processors.telemetry.otlp import read_protobuf
+from processors.telemetry.formats.otlp import read_protobuf
 from streams.events import Event
 from tests.telemetry.reading import MODIFIED, NAMESPACE, events_of, read, unreadable_of
 

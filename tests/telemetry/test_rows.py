@@ -12,7 +12,7 @@ from streams.log.sqlite import SqliteLog
 from streams.positions import Position
 from tests.processors.harness import Store
 from thalweg.example import session_path
-from thalweg.importing import import_files
+from thalweg.importing.importer import import_files
 
 SESSION = "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905"
 

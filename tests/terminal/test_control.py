@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streams.errors import Unavailable
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 from thalweg.paths import control_path
 
 

@@ -19,8 +19,8 @@ from streams.log import open_log
 from streams.topics import with_partitions
 from tests.node_process import NodeProcess
 from thalweg.cli import cli
-from thalweg.doctor import Check, examine
 from thalweg.settings import Settings
+from thalweg.status.doctor import Check, examine
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_an_extension_package_of_duckdb_is_named(settings: Settings, tmp_path: P
 
 def test_another_version_of_a_pinned_requirement_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "thalweg.doctor.metadata.requires", lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"']
+        "thalweg.status.doctor.metadata.requires", lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"']
     )
     pins = found(settings, "pinned versions")
     assert not pins.ok and "works with 0.0.1 only" in pins.detail
@@ -127,7 +127,7 @@ def test_a_data_directory_that_is_a_file_is_found(settings: Settings) -> None:
 
 
 def test_too_little_room_is_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.doctor.MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr("thalweg.status.doctor.MIN_FREE_BYTES", 10**18)
     assert "GB left" in found(settings, "data directory").detail
 
 
@@ -204,5 +204,5 @@ def test_a_data_directory_that_others_may_open_or_own_is_found(settings: Setting
     check = found(settings, "data directory")
     assert check.detail == f"{settings.home} is open to other users (750); the next start of a node narrows it."
     settings.home.chmod(0o700)
-    monkeypatch.setattr("thalweg.doctor.os.geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr("thalweg.status.doctor.os.geteuid", lambda: os.getuid() + 1)
     assert found(settings, "data directory").detail.startswith(f"{settings.home} belongs to another user")

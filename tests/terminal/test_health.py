@@ -12,17 +12,17 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from processors.stages.dedup import Dedup
-from processors.stages.embed import Embed
-from processors.stages.extract import Extract
-from processors.stages.patterns import Patterns
+from processors.memory.stages.embed import Embed
+from processors.talos.stages.dedup import Dedup
+from processors.talos.stages.extract import Extract
+from processors.talos.stages.patterns import Patterns
 from storage.applied import AppliedPositions
 from streams.backlog import Backlog
 from streams.log import Log, Outgoing, open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, Topic
 from tests.kafka.rig.shared import require_rig, shared_broker
-from thalweg.health import Health, Watch
+from thalweg.status.health import Health, Watch
 
 BEHIND_S = 10.0
 

@@ -11,8 +11,8 @@ import pytest
 
 from storage.atomic_file import SUFFIX
 from streams.errors import SettingsError
-from thalweg import housekeeping
 from thalweg.paths import make_home
+from thalweg.process import housekeeping
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 from mcp_ingress.http import LOOPBACK
 from streams.errors import SettingsError
-from thalweg.http_door import TOKEN_FILE, describe, http_token
+from thalweg.process.http_door import TOKEN_FILE, describe, http_token
 from thalweg.settings import Settings
 
 

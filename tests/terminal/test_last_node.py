@@ -11,11 +11,11 @@ from click.testing import CliRunner
 
 from storage.database import LOCK_NAME, own_directory
 from streams.errors import LogUnavailable
-from thalweg import last_node
 from thalweg.cli import cli
-from thalweg.last_known import last_known
-from thalweg.serve import keep_failure
+from thalweg.process.serve import keep_failure
 from thalweg.settings import Settings, load
+from thalweg.status import last_node
+from thalweg.status.last_known import last_known
 
 KAFKA, OTHER = "kafka://127.0.0.1:1", "kafka://127.0.0.1:2"
 
@@ -66,7 +66,7 @@ def test_the_last_sentence_of_a_node_that_failed_is_kept_until_the_next_one_runs
 
 def test_a_start_that_is_refused_because_another_node_runs_leaves_what_that_one_keeps(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = last_node.read(home)
-    monkeypatch.setattr("thalweg.serve.lock_holder", lambda lock: "4711" if lock == home / LOCK_NAME else None)
+    monkeypatch.setattr("thalweg.process.serve.lock_holder", lambda lock: "4711" if lock == home / LOCK_NAME else None)
     keep_failure(LogUnavailable("The data directory is in use.", retry_after_ms=0), Settings(home=home))
     assert last_node.read(home) == before
 

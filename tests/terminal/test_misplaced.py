@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from processors import materialiser
-from processors.batch import Reduced
+from processors.frame import materialiser
+from processors.frame.batch import Reduced
 from streams.codec import encode
 from streams.events import Event, wire_type
 from streams.partitioning import partition_for
@@ -16,10 +16,10 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 from tests.patience import SOON_S
 from tests.schema import NOW, migrated_home
-from thalweg import health
-from thalweg.doctor import Unsound, _producers
-from thalweg.node import Node
+from thalweg.process.node import Node
 from thalweg.settings import Settings
+from thalweg.status import health
+from thalweg.status.doctor import Unsound, _producers
 
 
 async def started(home: Path) -> Node:

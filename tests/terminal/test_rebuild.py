@@ -15,7 +15,7 @@ from streams.log.sqlite import SqliteLog
 from streams.positions import Partition
 from streams.topics import INVOCATIONS, with_partitions
 from tests.schema import migrated_home
-from thalweg.rebuild import rebuild_store
+from thalweg.process.rebuild import rebuild_store
 from thalweg.settings import Settings
 
 APPLIED = 2

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.program import Program, Said
 from tests.node_process import Client, NodeProcess
 from tests.patience import SOON_S
-from thalweg.show_search import highlighted
+from thalweg.terminal.show_search import highlighted
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 

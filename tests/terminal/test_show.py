@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from thalweg.doctor import Check
-from thalweg.show import MAX_CELL, bar, cell, number, plain, show_checks, show_rows, show_status, sparkline
+from thalweg.status.doctor import Check
+from thalweg.terminal.show import MAX_CELL, bar, cell, number, plain, show_checks, show_rows, show_status, sparkline
 
 
 @pytest.fixture(autouse=True)

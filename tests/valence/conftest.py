@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.texts import TEXTS, texts_to_embed
-from processors.reducers.derived import encode_vector
-from processors.stages.tensions import Tensions
+from processors.memory.texts import TEXTS, texts_to_embed
+from processors.talos.reducers.derived import encode_vector
+from processors.valence.stages.tensions import Tensions
 from streams.codec import encode
 from streams.event_types.derived import EMBEDDED
 from streams.events import Event, LoggedEvent

@@ -2,8 +2,8 @@
 
 import pytest
 
-from processors import tension_candidates
-from processors.tension_candidates import ActiveBeliefs, find_tensions, read_stated
+from processors.valence.read import tension_candidates
+from processors.valence.read.tension_candidates import ActiveBeliefs, find_tensions, read_stated
 from tests.valence.conftest import BeliefNode, Believer
 
 ENOUGH, MANY = 4, 10

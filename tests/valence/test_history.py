@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from processors.valence.confidence import WEIGHTS, read_confidence, under_tension
-from processors.valence.tensions import tension_id
+from processors.valence.rules.confidence import WEIGHTS, read_confidence, under_tension
+from processors.valence.rules.tensions import tension_id
 from streams.event_types.valence import BELIEF_REINFORCED, TENSION_CLOSED
 from tests.examples import examples
 from tests.processors.harness import Store, event

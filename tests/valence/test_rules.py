@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ingress.toolsets.valence.belief_search import WEIGHTS as RANK
-from processors.valence.confidence import (
+from processors.valence.rules.confidence import (
     WEIGHTS,
     Confidence,
     ConfidenceError,
@@ -25,10 +25,10 @@ from processors.valence.confidence import (
     temporal_freshness,
     under_tension,
 )
-from processors.valence.entities import name_key, same_form
-from processors.valence.sources import read_source
-from processors.valence.tensions import Held, consistency, is_duplicate, judge, score_of, severity_of, signal_of, signals, tension_id
-from processors.valence.wording import Wording
+from processors.valence.rules.entities import name_key, same_form
+from processors.valence.rules.sources import read_source
+from processors.valence.rules.tensions import Held, consistency, is_duplicate, judge, score_of, severity_of, signal_of, signals, tension_id
+from processors.valence.rules.wording import Wording
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 units = st.floats(0, 1)

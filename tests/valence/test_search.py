@@ -7,9 +7,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from processors import tension_candidates
-from processors.tension_candidates import ActiveBeliefs, Placed, nearest_held, nearest_records
-from storage.held_beliefs import HeldBeliefs
+from processors.valence.read import tension_candidates
+from processors.valence.read.tension_candidates import ActiveBeliefs, Placed, nearest_held, nearest_records
+from storage.valence.belief_follower import HeldBeliefs
 from tests.processors.harness import event
 from tests.valence.conftest import BeliefNode, Believer
 

@@ -6,8 +6,8 @@ import random
 from datetime import timedelta
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.valence.wording import without_grammar
-from storage.search.terms import document_terms, query_terms
+from processors.valence.rules.wording import without_grammar
+from storage.search.words.analyzer import document_terms, query_terms
 from tests.prefixed import Prefixed
 from tests.processors.harness import event
 from tests.valence.conftest import BeliefNode, Believer

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_ingress.toolsets.valence.kb_queries import list_patterns
-from processors.stages.age_patterns import tell_steps
-from processors.valence_kb.patterns import EMERGING, ESTABLISHED, ageing_steps, status_at
+from processors.valence.rules.patterns import EMERGING, ESTABLISHED, ageing_steps, status_at
+from processors.valence.timers.age_patterns import tell_steps
 from streams.log.base import Log
 from tests.processors.harness import NOW, Store, event
 from tests.talos.node import SmallNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from processors.valence_kb.capture import LEAST, capture, signal_of
+from processors.valence.rules.capture import LEAST, capture, signal_of
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 

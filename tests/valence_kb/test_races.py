@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from processors.valence_kb.identifiers import EXCHANGE, PATTERN, SESSION, object_id
+from processors.valence.rules.identifiers import EXCHANGE, PATTERN, SESSION, object_id
 from streams.events import Event
 from tests.examples import examples
 from tests.processors.harness import Store, event

@@ -12,7 +12,7 @@ from streams.positions import Position
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 from thalweg.example import session_path
-from thalweg.importing import import_files
+from thalweg.importing.importer import import_files
 
 TRANSCRIPT = "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905"
 

@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 
 from processors.embedding.model import Embedder, ModelInfo
-from processors.reducers.derived import decode_vector, encode_vector
-from storage.search.vector import VectorIndex
+from processors.talos.reducers.derived import decode_vector, encode_vector
+from storage.search.vectors.vector_index import VectorIndex
 from streams.log import open_log
 from streams.log.base import Log, LogReader, Outgoing, Record
 from streams.positions import Partition

@@ -23,9 +23,9 @@ from thalweg.bench.own_broker import refuse_used, wait_applied
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import environment, running_node, scratch_directory, texts
 from thalweg.bench.transcript import write_transcript
-from thalweg.control import ask
-from thalweg.importing import ImportReport, import_files
-from thalweg.rebuild import rebuild_store
+from thalweg.control.requests import ask
+from thalweg.importing.importer import ImportReport, import_files
+from thalweg.process.rebuild import rebuild_store
 from thalweg.settings import Settings, load
 
 PRODUCERS = 8

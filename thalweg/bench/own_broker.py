@@ -9,7 +9,7 @@ from pathlib import Path
 from streams.errors import Refused, Unavailable
 from streams.log import open_log
 from streams.topics import TOPICS
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 SETTLE_S = 120.0
 POLL_S = 0.05

@@ -18,15 +18,15 @@ import numpy as np
 
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, encode_query
-from processors.reducers.derived import decode_vector
-from processors.stages.embed import encode_passages, encode_texts
+from processors.memory.stages.embed import encode_passages, encode_texts
+from processors.talos.reducers.derived import decode_vector
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
-from storage.search.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
-from storage.search.planner import Filter
+from storage.search.records.filter import Filter
 from storage.search.sessions import search_sessions
+from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
 from streams.errors import Refused

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from rich.table import Table
 
-from thalweg.show import console, plain
+from thalweg.terminal.show import console, plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from streams.errors import Unavailable
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 from thalweg.paths import control_path, socket_path
 
 START_S = 60.0

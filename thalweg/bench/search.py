@@ -17,8 +17,8 @@ from processors.embedding.model import Embedder, encode_query
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.engine import SearchIndexes
-from storage.search.planner import Filter
-from storage.search.vector import EF_CONSTRUCTION, EF_SEARCH, M
+from storage.search.records.filter import Filter
+from storage.search.vectors.vector_index import EF_CONSTRUCTION, EF_SEARCH, M
 from storage.writer import Writer
 from streams.clock import SystemClock
 from thalweg.bench.recall import load_for_recall
@@ -26,7 +26,7 @@ from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
 from thalweg.bench.search_node import measure_node
 from thalweg.bench.search_store import NAMESPACE, fill_store
-from thalweg.collector import calm, settle
+from thalweg.process.gc_tuning import calm, settle
 
 SEARCH_P95 = Target(30.0)
 RECALL = Target(0.95, at_least=True)

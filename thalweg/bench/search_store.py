@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from processors.embedding.model import Embedder, TokenEmbedder, encode_documents
-from storage.search.tokens import pack_codes, quantise, unit
+from storage.search.vectors.token_vectors import pack_codes, quantise, unit
 from storage.writer import Changes, Writer
 from streams.ids import document_label
 from streams.topics import MEMORY

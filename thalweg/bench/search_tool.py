@@ -20,7 +20,7 @@ from thalweg.bench.own_broker import wait_applied
 from thalweg.bench.report import Report
 from thalweg.bench.scratch import Connection, environment, resident_mb, running_node, scratch_directory, texts
 from thalweg.bench.search import SEARCH_P95, measure_bare
-from thalweg.control import ask
+from thalweg.control.requests import ask
 from thalweg.settings import Settings
 from thalweg.settings import load as load_settings
 

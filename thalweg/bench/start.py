@@ -14,7 +14,7 @@ from streams.errors import Unavailable
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import POLL_S, STOP_S, environment, resident_mb, scratch_directory
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 
 WARM = Target(300.0)
 COLD = Target(1500.0)

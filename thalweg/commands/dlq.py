@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 STATE = click.option(
     "--state",
@@ -63,9 +63,9 @@ def dlq_list(home: Path | None, limit: int, as_json: bool, **chosen: Any) -> Non
     \b
     Example: thalweg dlq list --state new --reason category
     """
-    from thalweg.dead_letters import OPEN
-    from thalweg.show import show_letters
-    from thalweg.store_access import letters_of
+    from thalweg.control.dead_letters import OPEN
+    from thalweg.process.store_access import letters_of
+    from thalweg.terminal.show import show_letters
 
     answer = letters_of(settings_of(home=home).home, limit=limit, **{"states": list(OPEN), **_request(chosen)})
     print_json(answer) if as_json else show_letters(answer)

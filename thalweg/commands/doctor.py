@@ -19,8 +19,8 @@ def doctor(home: Path | None, as_json: bool) -> None:
     \b
     Example: thalweg doctor
     """
-    from thalweg.doctor import examine
-    from thalweg.show import show_checks
+    from thalweg.status.doctor import examine
+    from thalweg.terminal.show import show_checks
 
     checks = examine(settings_of(home=home))
     print_json([vars(check) for check in checks]) if as_json else show_checks(checks)

@@ -24,8 +24,8 @@ def parquet(directory: Path, home: Path | None, as_json: bool) -> None:
     \b
     Example: thalweg export parquet ./out
     """
-    from thalweg.show import show_rows
-    from thalweg.store_access import export_to
+    from thalweg.process.store_access import export_to
+    from thalweg.terminal.show import show_rows
 
     rows = export_to(settings_of(home=home).home, directory.absolute())
     print_json(rows) if as_json else show_rows(

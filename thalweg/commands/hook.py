@@ -22,7 +22,7 @@ def hook(event: str, home: Path | None, namespace: str | None) -> None:
     \b
     Example: echo '{"session_id": "s1", "hook_event_name": "Stop"}' | thalweg hook Stop
     """
-    from thalweg.hook_command import run
+    from thalweg.client.hook import run
 
     options = [("--home", home), ("--namespace", namespace)]
     sys.exit(run([event, *(f"{name}={value}" for name, value in options if value is not None)]))

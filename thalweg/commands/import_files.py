@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from processors.telemetry.formats import FORMATS
+from processors.telemetry.formats.catalogue import FORMATS
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
 
 
@@ -23,8 +23,8 @@ def import_(kind: str, paths: tuple[Path, ...], as_json: bool, **flags: Any) -> 
     \b
     Example: thalweg import claude-code ~/.claude/projects
     """
-    from thalweg.import_command import run_import
-    from thalweg.show import show_import
+    from thalweg.importing.command import run_import
+    from thalweg.terminal.show import show_import
 
     report = run_import(settings_of(**flags), kind, list(paths), quiet=as_json)
     print_json(report) if as_json else show_import(report)

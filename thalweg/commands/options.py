@@ -12,8 +12,8 @@ import click
 import orjson
 
 from streams.positions import NOW
-from thalweg.last_node import disagreement
 from thalweg.settings import Settings, load
+from thalweg.status.last_node import disagreement
 
 
 class _Token(click.ParamType):

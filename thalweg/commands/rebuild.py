@@ -19,8 +19,8 @@ def rebuild(from_log: bool, home: Path | None, as_json: bool) -> None:
     \b
     Example: thalweg rebuild --from-log
     """
-    from thalweg.rebuild import rebuild_store
-    from thalweg.show import show_rows
+    from thalweg.process.rebuild import rebuild_store
+    from thalweg.terminal.show import show_rows
 
     report = rebuild_store(settings_of(home=home), from_log=from_log)
     print_json(report) if as_json else show_rows(

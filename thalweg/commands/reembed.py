@@ -10,7 +10,7 @@ import click
 
 from streams.errors import Unavailable
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 
 LOAD_S = 1800.0
 POLL_S = 0.2
@@ -53,7 +53,7 @@ def reembed(home: Path | None, model: str | None, no_wait: bool, drop_old: bool,
 
 def _wait(home: Path, target: str, *, quiet: bool) -> None:
     """Until the space answers, with a bar on a terminal. Raises Unavailable with what stopped it."""
-    from thalweg.show import progress_bar
+    from thalweg.terminal.show import progress_bar
 
     with progress_bar(f"{target}", quiet=quiet) as show:
         gone_since: float | None = None
@@ -80,7 +80,7 @@ def _wait(home: Path, target: str, *, quiet: bool) -> None:
 
 
 def _show(report: dict[str, Any]) -> None:
-    from thalweg.show import show_rows
+    from thalweg.terminal.show import show_rows
 
     columns = ["space", "state", "vectors", "dim", "dtype", "pooling", "provider", "is_trained", "revision"]
     show_rows(columns, [[row[name] for name in columns] for row in report["spaces"]], "spaces of vectors")

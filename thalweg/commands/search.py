@@ -9,7 +9,7 @@ import click
 
 from thalweg.commands.options import HOME, JSON, print_json, say_what_lacks, settings_of
 from thalweg.commands.search_options import search_options
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 
 @click.command()
@@ -26,7 +26,7 @@ def search(query: str, sessions: bool, home: Path | None, as_json: bool, **asked
     Example: thalweg search "sign of an offset" --kind Insight --as-of 2026-01-05
              thalweg search "when did we decide on the parser" --sessions
     """
-    from thalweg.show_search import show_hits, show_sessions
+    from thalweg.terminal.show_search import show_hits, show_sessions
 
     answer = ask(settings_of(home=home).home, "search", query=query, sessions=sessions, **asked)
     say_what_lacks(answer)

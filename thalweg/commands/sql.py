@@ -33,8 +33,8 @@ def sql(query: str, home: Path | None, max_age: float, freshness: Any, timeout_s
     Example: thalweg sql "SELECT tool_name, calls, p95_ms FROM tool_call_latencies"
     """
     from storage.sql.run import run_sql
-    from thalweg.show import show_rows
-    from thalweg.store_access import snapshot_of
+    from thalweg.process.store_access import snapshot_of
+    from thalweg.terminal.show import show_rows
 
     snapshot = snapshot_of(settings_of(home=home), max_age, freshness)
     answer = run_sql(snapshot.path, query, timeout_s=timeout_s, max_rows=max_rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control import NotRunning, ask
+from thalweg.control.requests import NotRunning, ask
 
 
 @click.command()
@@ -20,13 +20,13 @@ def status(home: Path | None, as_json: bool) -> None:
     \b
     Example: thalweg status --json
     """
-    from thalweg.show import show_status
+    from thalweg.terminal.show import show_status
 
     settings = settings_of(home=home)
     try:
         report = ask(settings.home, "status")
     except NotRunning:
-        from thalweg.last_known import last_known
+        from thalweg.status.last_known import last_known
 
         report = last_known(settings.home, settings.broker_url)
     print_json(report) if as_json else show_status(report)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from thalweg.commands.options import HOME, settings_of
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 
 @click.command()

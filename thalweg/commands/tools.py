@@ -17,7 +17,7 @@ def tools(toolsets: str | None, as_json: bool) -> None:
     Example: thalweg tools --json
     """
     from mcp_ingress.inventory import find_tools
-    from thalweg.show import show_rows
+    from thalweg.terminal.show import show_rows
 
     found = find_tools().select(toolsets.split(",") if toolsets else None)
     if as_json:

@@ -25,7 +25,7 @@ def create(as_json: bool, otlp: bool, **flags: Any) -> None:
     \b
     Example: thalweg topics create --broker kafka://localhost:9092
     """
-    from thalweg.topics_command import create_topics
+    from thalweg.terminal.topics import create_topics
 
     settings = settings_of(**flags)
     created = create_topics(settings, otlp=otlp)
@@ -55,7 +55,7 @@ def describe(as_json: bool, asyncapi: bool) -> None:
     """
     from streams.asyncapi import asyncapi_document
     from streams.topics import TOPICS
-    from thalweg.show import show_rows
+    from thalweg.terminal.show import show_rows
 
     if asyncapi:
         print_json(asyncapi_document())

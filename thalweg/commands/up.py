@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from thalweg.collector import calm
 from thalweg.commands.options import HOME, settings_of
+from thalweg.process.gc_tuning import calm
 
 
 @click.command()
@@ -29,7 +29,7 @@ def up(**flags: Any) -> None:
     Example: thalweg up --http 7733
     """
     calm()  # before the imports
-    from thalweg.serve import serve
+    from thalweg.process.serve import serve
 
     code = serve(settings_of(**flags))
     # All parts are closed. The thread of a Kafka consumer whose broker is gone never ends, and Python would wait for it.

@@ -9,7 +9,7 @@ import click
 
 from thalweg.commands.options import HOME, JSON, print_json, say_what_lacks, settings_of
 from thalweg.commands.search_options import search_options
-from thalweg.control import ask
+from thalweg.control.requests import ask
 
 
 @click.command()
@@ -26,7 +26,7 @@ def why(record_id: str, query: str, home: Path | None, as_json: bool, **asked: A
     Example: thalweg why 0b7c… --query "sign of an offset"
              thalweg why 2026-01-05-parser --query "sign of an offset"
     """
-    from thalweg.show_search import show_why
+    from thalweg.terminal.show_search import show_why
 
     answer = ask(settings_of(home=home).home, "why", record_id=record_id, query=query, **asked)
     say_what_lacks(answer)

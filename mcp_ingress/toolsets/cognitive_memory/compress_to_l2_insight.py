@@ -11,7 +11,7 @@ import duckdb
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.identifiers import L2, event_number, record_id
+from processors.cognitive.rules.identifiers import L2, event_number, record_id
 from streams.clock import format_time
 from streams.errors import EmbedderUnavailable
 

@@ -13,8 +13,8 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights, retrieve
-from processors.cognitive.golden import TOP, breakdown, precision_at_5
-from processors.cognitive.ranking import WEIGHTS
+from processors.cognitive.rules.golden import TOP, breakdown, precision_at_5
+from processors.cognitive.rules.ranking import WEIGHTS
 from streams.errors import Refused
 
 

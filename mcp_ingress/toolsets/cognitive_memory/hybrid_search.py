@@ -11,7 +11,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import Found, insights, retrieve
-from processors.cognitive.ranking import WeightsError, checked_weights
+from processors.cognitive.rules.ranking import WeightsError, checked_weights
 from streams.errors import Refused
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import duckdb
 
 from mcp_ingress.gateway import Call
-from processors.cognitive.judging import Corpus, Document, Judge, Judged, words
-from processors.cognitive.staging import DUAL, SINGLE, WINDOW, Run, next_mode
+from processors.cognitive.rules.judging import Corpus, Document, Judge, Judged, words
+from processors.cognitive.rules.staging import DUAL, SINGLE, WINDOW, Run, next_mode
 from streams.errors import Unavailable
 
 MAX_COUNTED = 20_000

@@ -13,10 +13,10 @@ import numpy as np
 import orjson
 
 from mcp_ingress.gateway import Call
-from processors.cognitive.identifiers import L2, TOOLSET, normalised, number_in
-from processors.cognitive.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
-from storage.search.fusion import imputed_order
-from storage.search.planner import Filter, predicate
+from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
+from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
+from storage.search.ranking.fusion import imputed_order
+from storage.search.records.filter import Filter, predicate
 
 COSINE_DIGITS = 5
 MAX_TRIGRAMS = 24

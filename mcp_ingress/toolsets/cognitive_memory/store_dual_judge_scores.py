@@ -11,7 +11,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.judgement import judged_by, judges_of
-from processors.cognitive.judging import Document
+from processors.cognitive.rules.judging import Document
 from streams.errors import Refused
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.episodes import reflection_warnings
-from processors.cognitive.identifiers import EPISODE, event_number, record_id
+from processors.cognitive.rules.episodes import reflection_warnings
+from processors.cognitive.rules.identifiers import EPISODE, event_number, record_id
 from streams.clock import format_time
 
 

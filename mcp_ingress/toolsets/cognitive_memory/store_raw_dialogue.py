@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.identifiers import event_number
+from processors.cognitive.rules.identifiers import event_number
 from streams.clock import format_time
 from streams.topics import MEMORY
 

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.identifiers import item_number
+from processors.cognitive.rules.identifiers import item_number
 
 
 async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

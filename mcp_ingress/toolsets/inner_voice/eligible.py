@@ -14,8 +14,8 @@ import numpy as np
 from mcp_ingress.toolsets.inner_voice import facets
 from processors.inner_voice.kinds import ID_PREFIXES, TableName, place_of
 from storage.search.engine import SearchIndexes
-from storage.search.grown import Mark, mark, new_rows
-from storage.search.vector import VectorModel
+from storage.search.records.append_only import Mark, mark, new_rows
+from storage.search.vectors.vector_index import VectorModel
 from streams.ids import document_label
 
 TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)

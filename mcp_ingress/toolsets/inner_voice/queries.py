@@ -15,9 +15,9 @@ import numpy as np
 from mcp_ingress.toolsets.inner_voice import facets
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
 from processors.inner_voice.kinds import TableName, origin_of, place_of
-from processors.inner_voice.selection import Candidate
+from processors.inner_voice.rules.selection import Candidate
 from storage.search.engine import SearchIndexes
-from storage.search.vector import VectorModel
+from storage.search.vectors.vector_index import VectorModel
 
 
 @dataclass(frozen=True, slots=True)

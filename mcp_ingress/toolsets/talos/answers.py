@@ -11,7 +11,7 @@ from typing import Any
 from mcp_ingress.gateway import ANSWER_MARGIN_S, Call, Published
 from mcp_ingress.spool import SPOOLED
 from mcp_ingress.toolsets.talos.queries import session_exists
-from processors.talos.identifiers import SESSION_ID_FORMAT, is_session_id
+from processors.talos.rules.identifiers import SESSION_ID_FORMAT, is_session_id
 from streams.errors import LogUnavailable, Refused, Unavailable
 from streams.events import Event, wire_type
 from streams.ids import derived_id

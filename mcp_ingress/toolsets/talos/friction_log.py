@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence
-from processors.talos.extraction import extract
+from processors.talos.rules.extraction import extract
 from streams.errors import Unavailable
 from streams.event_types.talos import FRICTION_CATEGORIES
 from streams.topics import MEMORY

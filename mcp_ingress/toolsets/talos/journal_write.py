@@ -7,9 +7,9 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from processors.talos.extraction import extract
-from processors.talos.identifiers import entry_id
-from processors.talos.ontology import PRELOADED, domain_id, is_known_domain
+from processors.talos.rules.extraction import extract
+from processors.talos.rules.identifiers import entry_id
+from processors.talos.rules.ontology import PRELOADED, domain_id, is_known_domain
 from streams.errors import Refused
 from streams.event_types.talos import CATEGORIES
 from streams.topics import MEMORY

@@ -10,7 +10,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Seen, read_about, read_seen
-from processors.talos.significance import rate, relevance
+from processors.talos.rules.significance import rate, relevance
 from streams.errors import Refused
 
 THRESHOLD_FOR_PATTERN = 3

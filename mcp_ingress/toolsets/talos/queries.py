@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 import orjson
 
-from processors.session_state import read_state
-from processors.significance_counts import count_significance
-from processors.talos.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRELOADED
-from processors.talos.session_signals import indicators_now
-from processors.talos.significance import Counts
+from processors.talos.read.session_state import read_state
+from processors.talos.read.significance_counts import count_significance
+from processors.talos.rules.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRELOADED
+from processors.talos.rules.session_signals import indicators_now
+from processors.talos.rules.significance import Counts
 from storage.search.engine import Hit, SearchIndexes
 
 MAX_RELATED = 10

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from processors.talos.extraction import extract
+from processors.talos.rules.extraction import extract
 from streams.topics import MEMORY
 
 TRIGGER_TYPES = frozenset({"query_result", "pattern_notice", "session_close"})

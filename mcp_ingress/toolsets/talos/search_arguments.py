@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from processors.talos.ontology import JOURNAL_ENTRY, LABELS
-from storage.search.planner import Filter
+from processors.talos.rules.ontology import JOURNAL_ENTRY, LABELS
+from storage.search.records.filter import Filter
 from streams.errors import Refused
 
 MAX_LIMIT = 100

@@ -11,7 +11,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import SessionCounters, count_session
-from processors.talos.identifiers import wordless_id
+from processors.talos.rules.identifiers import wordless_id
 from streams.errors import Unavailable
 from streams.topics import MEMORY, TELEMETRY
 

@@ -10,8 +10,8 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import count_inherited
-from processors.talos.identifiers import goal_id, named_id, wordless_id
-from processors.talos.ontology import INHERITED_LABELS
+from processors.talos.rules.identifiers import goal_id, named_id, wordless_id
+from processors.talos.rules.ontology import INHERITED_LABELS
 from streams.errors import Unavailable
 from streams.topics import MEMORY
 

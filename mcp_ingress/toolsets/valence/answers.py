@@ -17,11 +17,11 @@ from mcp_ingress.toolsets.valence.kb_answers import invalid as invalid
 from mcp_ingress.toolsets.valence.kb_answers import output_schema as output_schema
 from mcp_ingress.toolsets.valence.kb_answers import publish as publish
 from mcp_ingress.toolsets.valence.kb_answers import shown as shown
-from processors.valence.beliefs import Draft, DraftError, read_draft
-from processors.valence.confidence import label_of
-from processors.valence.entities import ROLES, TYPES
-from processors.valence.tensions import SEVERITIES, STATUSES
-from processors.valence.tensions import TYPES as TENSION_TYPES
+from processors.valence.rules.beliefs import Draft, DraftError, read_draft
+from processors.valence.rules.confidence import label_of
+from processors.valence.rules.entities import ROLES, TYPES
+from processors.valence.rules.tensions import SEVERITIES, STATUSES
+from processors.valence.rules.tensions import TYPES as TENSION_TYPES
 from streams.clock import format_time
 from streams.errors import Refused
 from streams.events import Event

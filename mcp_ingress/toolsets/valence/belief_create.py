@@ -8,8 +8,8 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
-from processors.valence.beliefs import belief_id_of
-from processors.valence.entities import ROLES
+from processors.valence.rules.beliefs import belief_id_of
+from processors.valence.rules.entities import ROLES
 
 _FIELDS = ("content", "confidence", "domain_path", "source_type", "source_ref", "entities", "valid_from")
 

@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import find_belief, find_line, list_tensions
-from processors.valence.confidence import age_days, temporal_freshness
+from processors.valence.rules.confidence import age_days, temporal_freshness
 from streams.clock import parse_time
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import duckdb
 import orjson
 
-from processors.belief_rows import read_beliefs, read_labelled
-from processors.belief_standing import Standing, read_standing, stands
-from processors.valence.confidence import WEIGHTS, Confidence, label_of
-from processors.valence.entities import name_key
-from processors.valence.tensions import SEVERITIES
+from processors.valence.read.belief_rows import read_beliefs, read_labelled
+from processors.valence.read.belief_standing import Standing, read_standing, stands
+from processors.valence.rules.confidence import WEIGHTS, Confidence, label_of
+from processors.valence.rules.entities import name_key
+from processors.valence.rules.tensions import SEVERITIES
 from storage.statements import execute, marks
 from streams.clock import format_time
 from streams.ids import document_label

@@ -11,12 +11,12 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
-from processors.tension_candidates import linked_to
-from processors.valence.confidence import age_days, recency
-from processors.valence.wording import without_grammar
-from storage.held_beliefs import Beliefs, HeldBeliefs
+from processors.valence.read.tension_candidates import linked_to
+from processors.valence.rules.confidence import age_days, recency
+from processors.valence.rules.wording import without_grammar
 from storage.search.engine import SearchIndexes
-from storage.search.vector import Matches
+from storage.search.vectors.vector_index import Matches
+from storage.valence.belief_follower import Beliefs, HeldBeliefs
 from streams.ids import document_label
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}

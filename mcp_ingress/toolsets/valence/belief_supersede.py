@@ -8,7 +8,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
-from processors.valence.beliefs import belief_id_of
+from processors.valence.rules.beliefs import belief_id_of
 
 
 async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

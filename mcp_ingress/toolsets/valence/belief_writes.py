@@ -11,8 +11,8 @@ import duckdb
 from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
-from processors.tension_candidates import ActiveBeliefs, Placed, Stated, find_tensions, nearest_held, nearest_records
-from processors.valence.tensions import DUPLICATE_COSINE, Finding
+from processors.valence.read.tension_candidates import ActiveBeliefs, Placed, Stated, find_tensions, nearest_held, nearest_records
+from processors.valence.rules.tensions import DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
 

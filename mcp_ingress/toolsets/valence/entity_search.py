@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import search_entities as find_entities
-from processors.valence.entities import TYPES
+from processors.valence.rules.entities import TYPES
 
 
 async def search_entities(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.belief_writes import near_to
-from processors.valence_kb.capture import capture
-from processors.valence_kb.exchanges import tokens_approx
-from processors.valence_kb.identifiers import EXCHANGE, object_id
+from processors.valence.rules.capture import capture
+from processors.valence.rules.exchanges import tokens_approx
+from processors.valence.rules.identifiers import EXCHANGE, object_id
 from streams.event_types.valence_kb import ROLES
 from streams.events import Event
 from streams.topics import MEMORY

@@ -9,9 +9,9 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
-from processors.valence.beliefs import belief_id_of
-from processors.valence_kb.identifiers import INSIGHT, object_id
-from processors.valence_kb.insights import DEFAULT_CONFIDENCE, EXTRACTION
+from processors.valence.rules.beliefs import belief_id_of
+from processors.valence.rules.identifiers import INSIGHT, object_id
+from processors.valence.rules.insights import DEFAULT_CONFIDENCE, EXTRACTION
 
 
 async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.toolsets.talos.answers import MAX_TEXT, output_schema, request, written
-from processors.valence_kb.identifiers import as_uuid
+from processors.valence.rules.identifiers import as_uuid
 from streams.clock import format_time
 from streams.errors import Refused, Unavailable
 from streams.event_types.valence_kb import END_STATUSES

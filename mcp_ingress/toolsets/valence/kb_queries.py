@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from processors.valence_kb.patterns import ARCHIVED, ARCHIVED_AFTER, EMERGING, ESTABLISHED, FADING, FADING_AFTER
+from processors.valence.rules.patterns import ARCHIVED, ARCHIVED_AFTER, EMERGING, ESTABLISHED, FADING, FADING_AFTER
 from streams.clock import format_time
 
 _SESSION = """session_id, platform, project_context, status, summary, themes, started_at, ended_at, claude_session_id, external_room_id,

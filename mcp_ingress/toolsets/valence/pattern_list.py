@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import list_patterns as list_rows
-from processors.valence_kb.patterns import EMERGING, ESTABLISHED, FADING
+from processors.valence.rules.patterns import EMERGING, ESTABLISHED, FADING
 
 
 async def list_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

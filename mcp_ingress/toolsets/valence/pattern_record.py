@@ -10,8 +10,8 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import unknown_sessions
-from processors.valence_kb import patterns
-from processors.valence_kb.identifiers import PATTERN, object_id
+from processors.valence.rules import patterns
+from processors.valence.rules.identifiers import PATTERN, object_id
 from streams.clock import format_time
 from streams.errors import Unavailable
 

@@ -11,7 +11,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import find_pattern
-from processors.valence_kb.patterns import status_at
+from processors.valence.rules.patterns import status_at
 from streams.clock import parse_time
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
-from processors.valence_kb.identifiers import SESSION, object_id
-from processors.valence_kb.opening import opened
+from processors.valence.rules.identifiers import SESSION, object_id
+from processors.valence.rules.opening import opened
 from streams.clock import format_time
 from streams.event_types.valence_kb import PLATFORMS
 from streams.events import Event

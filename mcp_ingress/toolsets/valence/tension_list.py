@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, list_tensions
-from processors.valence.tensions import SEVERITIES, STATUSES
+from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
 async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension, without_action
-from processors.valence.tensions import ACTIONS
+from processors.valence.rules.tensions import ACTIONS
 from streams.errors import Refused
 
 

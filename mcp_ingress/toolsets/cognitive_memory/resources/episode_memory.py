@@ -10,7 +10,7 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
-from storage.vectors import read_vectors
+from storage.vector_codec import read_vectors
 from streams.errors import Refused
 
 _EMBEDDED = """

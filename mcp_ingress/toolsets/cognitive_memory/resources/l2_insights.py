@@ -10,7 +10,7 @@ from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAY, Conditions, after, day, plain, select, start
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights, retrieve
-from processors.cognitive.ranking import POOL, WEIGHTS
+from processors.cognitive.rules.ranking import POOL, WEIGHTS
 
 WIDER = 8
 _COLUMNS = "id, content, fidelity_score, created_at, source_ids, fidelity_warning, warning_message, source_coverage"

@@ -1,0 +1,1 @@
+"""Cognitive Memory decides: its memories, and their evaluation."""

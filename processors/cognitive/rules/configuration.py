@@ -1,0 +1,19 @@
+"""What a node is told of Cognitive Memory: when an insight counts as thin, and who judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from processors.cognitive.rules.fidelity import THRESHOLD
+from processors.cognitive.rules.judging import Judge
+
+
+@dataclass(frozen=True)
+class Cognitive:
+    """`judges`: two of them; None while the node has not been given any. `is_staged`: one is enough while both agree.
+    `missing_key`: what is missing to the configured model of a provider."""
+
+    fidelity_threshold: float = THRESHOLD
+    judges: tuple[Judge, Judge] | None = field(default=None)
+    is_staged: bool = False
+    missing_key: str | None = None

@@ -1,0 +1,1 @@
+"""What operators did about dead letters."""

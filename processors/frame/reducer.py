@@ -1,0 +1,174 @@
+"""The frame of every reducer: `(rows it names, event) -> (row changes, outcome)`.
+
+A reducer sees the state as of its event: what is stored, overlaid with what earlier events of the same batch
+changed. It reads only tables that its own topic feeds, so that the result does not depend on how topics interleave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, Protocol
+
+from processors.frame.domains import modules_of
+from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
+from streams.events import LoggedEvent
+from streams.ids import document_label
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request; `result` is what its tool answers from."""
+
+    status: Literal["applied", "refused", "duplicate"] = "applied"
+    code: str | None = None
+    message: str | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+class State(Protocol):
+    """Where the frame's rows live: the overlay of a batch over the store."""
+
+    def get(self, table: str, key: Key) -> Row | None: ...
+
+    def insert(self, table: str, row: Row) -> None: ...
+
+    def put(self, table: str, row: Row) -> None: ...
+
+    def remove_all(self, table: str, column: str, value: Any) -> None: ...
+
+
+@dataclass
+class Indexed:
+    """What a batch adds to the indexes."""
+
+    documents: list[DocumentEntry] = field(default_factory=list)
+    vectors: list[VectorEntry] = field(default_factory=list)
+
+
+class Rows:
+    """What one event may read and change."""
+
+    def __init__(self, state: State, logged: LoggedEvent, indexed: Indexed) -> None:
+        self._state = state
+        self._logged = logged
+        self._indexed = indexed
+        self._origin = {
+            "namespace": logged.event.namespace,
+            "topic": logged.position.topic,
+            "partition": logged.position.partition,
+            "offset": logged.position.offset,
+            "idx": logged.index,
+        }
+
+    def get(self, table: str, *key: Any) -> Row | None:
+        """The row with this primary key (after the namespace). Quick when `reads` named it."""
+        return self._state.get(table, (self._logged.event.namespace, *key))
+
+    def shared(self, table: str, *key: Any) -> Row | None:
+        """The row of a table whose primary key has no namespace."""
+        return self._state.get(table, key)
+
+    def remove_all(self, table: str, column: str, value: Any) -> None:
+        """Delete every row of the table with this value, once the batch is stored."""
+        self._state.remove_all(table, column, value)
+
+    def insert(self, table: str, row: Row) -> None:
+        """Append a row; where it comes from is filled in."""
+        self._state.insert(table, self._with_origin(row))
+
+    def put(self, table: str, row: Row) -> None:
+        """Insert, or replace the row with the same primary key."""
+        self._state.put(table, self._with_origin(row))
+
+    def _with_origin(self, row: Row) -> Row:
+        return {"event_id": self._logged.event.id, **row, **self._origin}
+
+    def document(
+        self,
+        record_id: str,
+        toolset: str,
+        kind: str,
+        text: str,
+        *,
+        created_at: datetime,
+        session_id: str | None = None,
+        domain: str | None = None,
+        tags: Iterable[str] | None = None,
+    ) -> None:
+        """Make a text searchable under its record id, and its tags a filter. The first text of a record stays."""
+        label = document_label(self._logged.event.namespace, record_id)
+        if self._state.get("documents", (label,)) is not None:
+            return
+        self._state.put(
+            "documents",
+            self._with_origin(
+                {
+                    "label": label,
+                    "record_id": record_id,
+                    "toolset": toolset,
+                    "kind": kind,
+                    "session_id": session_id,
+                    "domain": domain,
+                    "text": text,
+                    "created_at": created_at,
+                }
+            ),
+        )
+        self._indexed.documents.append(DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at))
+        for tag in dict.fromkeys(tags or ()):
+            self.put("document_tags", {"record_id": record_id, "tag": tag})
+
+    def embed(self, row: Row) -> None:
+        """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays.
+
+        A space that was dropped takes none: facts that were still on their way do not bring it back.
+        """
+        space = self.shared("spaces", row["space"])
+        if space is not None and space["state"] == "dropped":
+            return
+        if self._state.get("embeddings", (row["label"], row["space"])) is None:
+            self._state.put("embeddings", self._with_origin(row))
+            made = row["vector"], row["space"], row["model_id"], row.get("tokens")
+            self._indexed.vectors.append(VectorEntry(row["label"], *made, passages=row.get("passages")))
+
+    def embed_passage(self, row: Row) -> None:
+        """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays; a dropped one takes none."""
+        space = self.shared("spaces", row["space"])
+        if space is not None and space["state"] == "dropped":
+            return
+        if self._state.get("passages", (row["label"], row["space"])) is None:
+            self._state.put("passages", self._with_origin(row))
+            place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])
+            self._indexed.vectors.append(VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place))
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """`reads` names the rows that `apply` gets, so that they are fetched a batch at a time: (table, primary key),
+    the key without its namespace where it has one."""
+
+    apply: Callable[[LoggedEvent, Rows], Outcome | None]
+    reads: Callable[[LoggedEvent], Iterable[tuple[str, Key]]] = lambda logged: ()
+
+
+@cache
+def reducers() -> Mapping[str, Reducer]:
+    """Every reducer by event type, found in the `reducers` of each domain."""
+    found: dict[str, Reducer] = {}
+    for module in modules_of("reducers"):
+        for event_type, reducer in getattr(module, "REDUCERS", {}).items():
+            if event_type in found:
+                raise AssertionError(f"two reducers for {event_type}")
+            found[event_type] = reducer
+    return found
+
+
+def at(moment: datetime) -> datetime:
+    """The UTC time of an event as the tables keep it."""
+    return moment.replace(tzinfo=None)

@@ -1,0 +1,1 @@
+"""The rules of snippets: floors, slots, texts and hashes. Pure."""

@@ -1,0 +1,1 @@
+"""What every memory has: texts that become vectors, and the spaces in which they lie."""

@@ -1,0 +1,135 @@
+"""What a space of vectors lacks, and the facts that fill it. The texts are the log's, as the tables keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from processors.embedding.model import ModelInfo
+from processors.memory.vector_facts import in_facts, items_of, passages_of
+from processors.talos.reducers.derived import embedded_by
+from storage.search.vectors.passages import EMBEDDED_PASSAGES, Passage
+from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.events import Event
+from streams.ids import derived_id, document_label
+
+SOURCE = "thalweg:reembed"
+_NOT_EMBEDDED = "Domain"
+_WANTED = """
+SELECT DISTINCT d.label FROM documents d JOIN embeddings e ON e.label = d.label WHERE e.space <> ?"""
+_WANTED_OF_ALL = "SELECT label FROM documents WHERE kind <> ? AND NOT EXISTS (FROM embeddings WHERE space <> ?)"
+
+_FAILED = """
+SELECT f.namespace, f.record_id FROM embedding_failures f WHERE f.space = ? AND NOT EXISTS (
+    FROM embeddings e WHERE e.namespace = f.namespace AND e.record_id = f.record_id AND e.space = f.space
+    AND e.partition = f.partition AND e."offset" > f."offset")"""
+"""A vector that came later (a dead letter that was replayed) puts an end to a failure."""
+_PARTIAL = """
+SELECT label FROM embeddings e WHERE space = ?
+AND passages > (SELECT count(*) FROM passages p WHERE p.owner_label = e.label AND p.space = e.space)
+ORDER BY "offset" DESC, label"""
+SLICE_TEXTS, SLICE_CHARS = 64, 256 * 1024
+_TEXTS = """
+SELECT d.namespace, d.record_id, coalesce(e.query, d.text), d.created_at
+FROM documents d LEFT JOIN episode_memory e ON d.kind = 'episode' AND e.namespace = d.namespace AND d.record_id = 'episode-' || e.id
+WHERE d.label IN (SELECT unnest(?::BIGINT[])) ORDER BY d."offset", d.label"""
+"""Of an episode its query alone, as when it came; its keywords are those of the reflection too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A text that has no vector in the space yet."""
+
+    namespace: str
+    record_id: str
+    text: str
+    created_at: datetime
+
+
+def missing_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> tuple[np.ndarray, int]:
+    """Labels that should have a vector in this space and have none, sorted, and the number of those that have one.
+
+    Those should that have one in any other space; where there is no other, every document but names of domains. Those on which
+    the model or the log has failed are left out.
+    """
+    wanted = _labels(cursor, f"{_WANTED} UNION {_WANTED_OF_ALL}", [space, _NOT_EMBEDDED, space])
+    held = _labels(cursor, "SELECT label FROM embeddings WHERE space = ?", [space])
+    return np.setdiff1d(np.setdiff1d(wanted, held), failed_labels(cursor, space)), len(held)
+
+
+def partial_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> list[int]:
+    """Labels of long texts of which passages that should have a vector in this space have none yet, the newest first."""
+    failed = set(failed_labels(cursor, space).tolist())
+    return [label for (label,) in cursor.execute(_PARTIAL, [space]).fetchall() if label not in failed]
+
+
+def failed_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> np.ndarray:
+    """Labels of the texts that get no vector in this space, or not for all of their passages, because model or log refused them."""
+    rows = cursor.execute(_FAILED, [space]).fetchall()
+    return np.array([document_label(namespace, record_id) for namespace, record_id in rows], np.int64)
+
+
+def missing_passages(cursor: duckdb.DuckDBPyConnection, label: int, space: str, passages: Sequence[Passage]) -> list[Passage]:
+    """Those of a text's passages that should have a vector in this space and have none."""
+    rows = cursor.execute("SELECT number FROM passages WHERE owner_label = ? AND space = ?", [label, space]).fetchall()
+    held = {number for (number,) in rows}
+    return [passage for passage in passages[:EMBEDDED_PASSAGES] if passage.number not in held]
+
+
+def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.ndarray]:
+    """The labels in slices that fit into memory: so many texts, or so many characters; a longer text stands alone."""
+    rows = cursor.execute("SELECT label, length(text) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()])
+    cut: list[list[int]] = []
+    chars = SLICE_CHARS
+    for label, length in rows.fetchall():
+        if chars + length > SLICE_CHARS or len(cut[-1]) == SLICE_TEXTS:
+            cut.append([])
+            chars = 0
+        cut[-1].append(label)
+        chars += length
+    return [np.array(some, np.int64) for some in cut]
+
+
+def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: list[str]) -> np.ndarray:
+    return np.asarray(cursor.execute(query, parameters).fetchnumpy()["label"], np.int64)
+
+
+def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Missing]:
+    """The texts of these labels that are embedded, in the order of their records' places on the log: what the stage `embed` embeds."""
+    rows = cursor.execute(_TEXTS, [labels.tolist()]).fetchall()
+    return [Missing(*row) for row in rows]
+
+
+def facts_of(
+    info: ModelInfo, building: str, texts: Sequence[Missing], encoded: Mapping[str, Mapping[str, Any]], largest: int
+) -> list[list[Event]]:
+    """What the model made of the texts (`encode_texts`) as facts of at most `largest` bytes, a list for each namespace. `building` names this
+    building of the space: a space that was dropped and is built again gets new facts; one that goes on after a crash the same."""
+    groups: dict[str, list[Event]] = {}
+    for missing in texts:
+        fact = _fact(info, building, missing, EMBEDDED, embedded_by(info))
+        groups.setdefault(missing.namespace, []).extend(in_facts(fact, items_of(missing.record_id, encoded[missing.text]), largest))
+    return list(groups.values())
+
+
+def facts_of_passages(info: ModelInfo, building: str, missing: Missing, encoded: Sequence[Mapping[str, Any]], largest: int) -> list[Event]:
+    """What the model made of some passages of a text (`encode_passages`) as facts of at most `largest` bytes."""
+    numbers = [str(one["passage"]["number"]) for one in encoded]
+    fact = _fact(info, building, missing, EMBEDDED, embedded_by(info), numbers[0], numbers[-1])
+    return in_facts(fact, passages_of(missing.record_id, encoded), largest)
+
+
+def fact_of_failure(info: ModelInfo, building: str, missing: Missing, reason: str) -> Event:
+    """That the text gets no vector, or no more of them, in this building of the space."""
+    data = {"space": info.space, "record_ids": [missing.record_id], "reason": reason}
+    return _fact(info, building, missing, EMBEDDING_FAILED, data, "failed")
+
+
+def _fact(info: ModelInfo, building: str, missing: Missing, event_type: str, data: Mapping[str, Any], *names: str) -> Event:
+    identity = derived_id(SOURCE, info.space, building, missing.namespace, missing.record_id, *names)
+    return Event(identity, SOURCE, event_type, missing.namespace, missing.created_at.replace(tzinfo=UTC), data)

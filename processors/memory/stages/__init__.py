@@ -1,0 +1,1 @@
+"""The stage that embeds every memory's texts."""

@@ -1,1 +1,0 @@
-"""Reducers: the one place where a decision on state is made, in log order, as a pure function of rows and event."""

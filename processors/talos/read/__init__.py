@@ -1,0 +1,1 @@
+"""What Talos' stages and tools read from the store, as objects."""

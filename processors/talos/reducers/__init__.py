@@ -1,0 +1,1 @@
+"""Talos decides: its requests, and what its stages have found."""

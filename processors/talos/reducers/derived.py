@@ -1,0 +1,272 @@
+"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals and their end, what is hidden, how significant a day was."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from processors.embedding.model import ModelInfo
+from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
+from processors.talos.rules.canonical import canonical_form
+from processors.talos.rules.ontology import searchable_text
+from storage.search.vectors.passages import passage_label
+from storage.search.vectors.token_vectors import unpack
+from streams.clock import parse_time
+from streams.event_types.derived import (
+    EMBEDDED,
+    EMBEDDING_FAILED,
+    ENTITIES_EXTRACTED,
+    ENTITIES_PRUNED,
+    PATTERN_DEPRECATED,
+    PATTERN_DETECTED,
+    PATTERN_SIGNALLED,
+    SIGNIFICANCE_RATED,
+    SIMILAR_FOUND,
+)
+from streams.events import LoggedEvent
+from streams.ids import derived_id, document_label
+
+
+def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    for entity in logged.event.data["entities"]:
+        yield "entities", (entity["id"],)
+        yield "documents", (document_label(logged.event.namespace, entity["id"]),)
+    for relation in logged.event.data["relations"]:
+        yield "relations", (_relation_id(relation),)
+
+
+def _relation_id(relation: dict[str, str]) -> str:
+    return derived_id("relation", relation["type"], relation["from"], relation["to"])
+
+
+def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    data, moment = logged.event.data, at(logged.event.time)
+    source = data["source_event_id"]
+    for entity in data["entities"]:
+        if rows.get("entities", entity["id"]) is not None:
+            continue  # a statement made again is the same entity
+        properties = dict(entity.get("properties") or {})
+        session_id, domain = data.get("session_id"), properties.get("domain")
+        rows.put(
+            "entities",
+            {
+                "entity_id": entity["id"],
+                "label": entity["label"],
+                "text": entity["text"],
+                "canonical_form": canonical_form(entity["text"]),
+                "category": properties.get("category"),
+                "session_id": session_id,
+                "domain": domain,
+                "confidence": entity.get("confidence"),
+                "is_blocking": properties.get("blocking"),
+                "properties": properties,
+                "created_at": moment,
+                "source_event_id": source,
+            },
+        )
+        text = searchable_text(entity["label"], entity["text"], properties)
+        rows.document(entity["id"], "talos", entity["label"], text, created_at=moment, session_id=session_id, domain=domain)
+    for relation in data["relations"]:
+        if rows.get("relations", _relation_id(relation)) is None:
+            row = {"relation_id": _relation_id(relation), "relation_type": relation["type"]}
+            row |= {"from_id": relation["from"], "to_id": relation["to"], "properties": relation.get("properties") or {}}
+            rows.put("relations", row | {"created_at": moment, "source_event_id": source})
+    return None
+
+
+def embedded_by(info: ModelInfo) -> dict[str, object]:
+    """What a fact says of the model that made its vectors."""
+    return {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
+
+
+def encode_vector(vector: np.ndarray) -> str:
+    """A vector as it travels: base64 of little-endian float32."""
+    return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
+
+
+def decode_vector(text: str) -> np.ndarray:
+    """The inverse of `encode_vector`. Raises ValueError."""
+    return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
+
+
+def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    space = logged.event.data["space"]
+    yield "spaces", (space,)
+    for item in logged.event.data["vectors"]:
+        label = document_label(logged.event.namespace, item["record_id"])
+        passage = item.get("passage")
+        yield ("embeddings", (label, space)) if passage is None else ("passages", (passage_label(label, passage["number"]), space))
+
+
+def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """Each vector once, in whichever event it comes: the parts of a long text may come in any order, and again."""
+    data = logged.event.data
+    for item in data["vectors"]:
+        label = document_label(logged.event.namespace, item["record_id"])
+        model = {"space": data["space"], "record_id": item["record_id"], "model_id": data["model_id"], "dim": data["dim"]}
+        numbers = _numbers(item, data["dim"])
+        if (passage := item.get("passage")) is not None:
+            place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
+            number = passage_label(label, passage["number"])
+            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **numbers})
+            continue
+        about = {"dtype": "float32", "is_trained": data["trained"], "passages": item.get("passages")}
+        rows.embed({"label": label, **model, **about, **numbers})
+        if data.get("tries", 1) > 1:
+            rows.put("embedding_retries", {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]})
+    return None
+
+
+def _embedding_failed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield from (("embedding_failures", (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"])
+
+
+def _embedding_failed(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The first reason stays."""
+    data, moment = logged.event.data, at(logged.event.time)
+    for record_id in data["record_ids"]:
+        if rows.get("embedding_failures", record_id, data["space"]) is None:
+            row = {"record_id": record_id, "space": data["space"], "reason": data["reason"], "failed_at": moment}
+            rows.put("embedding_failures", row)
+    return None
+
+
+def _numbers(item: Mapping[str, Any], dim: int) -> dict[str, Any]:
+    """The vector and the token vectors of an item. Raises ValueError when they are not what they should be."""
+    vector = decode_vector(item["vector"])
+    if vector.shape != (dim,) or not np.isfinite(vector).all():
+        raise ValueError(f"a vector is not {dim} finite numbers")
+    tokens = item.get("tokens")
+    if tokens is not None:
+        unpack(tokens)
+    return {"vector": vector, "tokens": tokens}
+
+
+def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "merges", (logged.event.data["record_id"],)
+    for candidate in logged.event.data["similar"]:
+        yield "merges", (candidate["record_id"],)
+        yield "clusters", (candidate["record_id"],)
+
+
+def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """Merge the record into the oldest cluster among those it resembles; each merge counts one occurrence more.
+
+    A head is never merged itself (it was looked at before it had members), so following one link is enough.
+    """
+    data = logged.event.data
+    record_id = data["record_id"]
+    if not data["similar"] or rows.get("merges", record_id) is not None or rows.get("clusters", record_id) is not None:
+        return None
+    best = data["similar"][0]
+    merged = rows.get("merges", best["record_id"])
+    head = merged["into_id"] if merged else best["record_id"]
+    if head == record_id:
+        return None
+    cluster = rows.get("clusters", head)
+    count = (cluster["record_count"] if cluster else 1) + 1
+    moment = at(logged.event.time)
+    rows.put("clusters", {"canonical_id": head, "label": data["label"], "record_count": count, "last_merged_at": moment})
+    rows.put(
+        "merges",
+        {
+            "record_id": record_id,
+            "into_id": head,
+            "label": data["label"],
+            "category": data.get("category"),
+            "how": best["how"],
+            "cosine": best.get("cosine"),
+            "merge_count": count,
+            "merged_at": moment,
+        },
+    )
+    return None
+
+
+def _signal_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    data = logged.event.data
+    yield "pattern_signals", (data["signal_id"], data["session_id"])
+
+
+def _signalled(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The signal counts once a session."""
+    data, moment = logged.event.data, at(logged.event.time)
+    signal_id, session_id = data["signal_id"], data["session_id"]
+    if rows.get("pattern_signals", signal_id, session_id) is not None:
+        return None
+    row = {name: data[name] for name in ("signal_id", "session_id", "description")}
+    rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": moment})
+    for item in data.get("evidence") or ():
+        found = {"signal_id": signal_id, "session_id": session_id, "created_at": moment}
+        rows.insert("signal_evidence", found | {"relation_type": item["relation"], "node_id": item["id"]})
+    return None
+
+
+def _detected_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "documents", (document_label(logged.event.namespace, logged.event.data["pattern_id"]),)
+
+
+def _detected(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """What the pattern is follows from its signals (view `patterns`); here its name becomes searchable."""
+    data = logged.event.data
+    rows.document(data["pattern_id"], "talos", "Pattern", data["name"], created_at=at(logged.event.time))
+    return None
+
+
+def _deprecated_key(logged: LoggedEvent) -> Key:
+    return logged.event.data["pattern_id"], at(parse_time(logged.event.data["last_occurred_at"]))
+
+
+def _deprecated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "pattern_deprecations", _deprecated_key(logged)
+
+
+def _deprecated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """Once for each last occurrence: of a pattern that has occurred since, it says nothing (view `patterns`)."""
+    key = _deprecated_key(logged)
+    if rows.get("pattern_deprecations", *key) is None:
+        row = dict(zip(("pattern_id", "last_occurred_at"), key, strict=True))
+        rows.put("pattern_deprecations", row | {"reason": logged.event.data["reason"], "deprecated_at": at(logged.event.time)})
+    return None
+
+
+def _prune_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield from (("prunes", (record_id,)) for record_id in logged.event.data["record_ids"])
+
+
+def _pruned(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    data = logged.event.data
+    for record_id in data["record_ids"]:
+        if rows.get("prunes", record_id) is None:
+            rows.put("prunes", {"record_id": record_id, "reason": data["reason"], "pruned_at": at(logged.event.time)})
+    return None
+
+
+def _rated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield "significance", (date.fromisoformat(logged.event.data["day"]),)
+
+
+def _rated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
+    """The first rating of a day stays."""
+    data, day = logged.event.data, date.fromisoformat(logged.event.data["day"])
+    if rows.get("significance", day) is None:
+        row = {"day": day, "score": data["score"], "level": data["level"], "counts": data.get("counts") or {}}
+        rows.put("significance", row | {"rated_at": at(logged.event.time)})
+    return None
+
+
+REDUCERS = {
+    ENTITIES_EXTRACTED: Reducer(_extracted, _extracted_reads),
+    EMBEDDED: Reducer(_embedded, _embedded_reads),
+    EMBEDDING_FAILED: Reducer(_embedding_failed, _embedding_failed_reads),
+    SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
+    PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
+    PATTERN_DETECTED: Reducer(_detected, _detected_reads),
+    PATTERN_DEPRECATED: Reducer(_deprecated, _deprecated_reads),
+    ENTITIES_PRUNED: Reducer(_pruned, _prune_reads),
+    SIGNIFICANCE_RATED: Reducer(_rated, _rated_reads),
+}

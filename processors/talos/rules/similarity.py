@@ -1,0 +1,55 @@
+"""Which earlier records say the same as a new one. The stage supplies the candidates, the derived reducer merges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from processors.talos.rules.canonical import canonical_form, is_negated
+
+SIMILAR_COSINE = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is compared: an entity. `cosine` is that to the new record, None when either has no vector of the model."""
+
+    record_id: str
+    label: str
+    text: str
+    category: str | None = None
+    cosine: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """An earlier record that says the same, and how that was seen."""
+
+    record_id: str
+    how: Literal["canonical_form", "cosine"]
+    cosine: float | None = None
+
+
+def similar_records(new: Record, candidates: Iterable[Record]) -> list[Similar]:
+    """The candidates that say the same as `new`, best first: equal canonical form, then by falling cosine, then by id.
+
+    Same label, and for a Friction the same category; equal canonical form, or a cosine of at least .85 unless exactly
+    one of the two is negated. The record itself is never among them.
+    """
+    form, negated = canonical_form(new.text), is_negated(new.text)
+    found = []
+    for candidate in candidates:
+        if candidate.record_id == new.record_id or candidate.label != new.label:
+            continue
+        if new.label == "Friction" and candidate.category != new.category:
+            continue
+        if form and canonical_form(candidate.text) == form:
+            found.append(Similar(candidate.record_id, "canonical_form", candidate.cosine))
+        elif candidate.cosine is not None and candidate.cosine >= SIMILAR_COSINE and is_negated(candidate.text) == negated:
+            found.append(Similar(candidate.record_id, "cosine", candidate.cosine))
+    return sorted(found, key=_rank)
+
+
+def _rank(similar: Similar) -> tuple[bool, float, str]:
+    return similar.how != "canonical_form", -(similar.cosine or 0.0), similar.record_id

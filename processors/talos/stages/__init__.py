@@ -1,0 +1,1 @@
+"""Talos' stages: entities out of entries, repetitions, patterns of closed sessions, insights."""

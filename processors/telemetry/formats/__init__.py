@@ -1,0 +1,1 @@
+"""What agents and collectors write, read into events: one module a format."""

@@ -1,0 +1,1 @@
+"""What Valence's stages and tools read from the store, as objects."""

@@ -1,0 +1,77 @@
+"""What the tensions of a few beliefs leave of them, read from the tables: the view `beliefs` says the same of all, at fifty times the cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from processors.valence.read.belief_rows import read_beliefs
+from processors.valence.rules.confidence import Confidence, under_tension
+from processors.valence.rules.tensions import CONSISTENT
+from storage.statements import execute, marks
+
+if TYPE_CHECKING:
+    import duckdb
+
+GRAVE = ("high", "critical")
+_FINDINGS = "SELECT tension_id, belief_a_id, belief_b_id, severity, consistency_a, consistency_b FROM tension_findings"
+_MANY = 200
+"""For more beliefs all findings are read once."""
+
+
+class Standing(NamedTuple):
+    """A belief that was ever in a tension: what is left of its internal consistency, and whether an open one is grave."""
+
+    consistency: float
+    is_disputed: bool
+
+
+def read_standing(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Standing]:
+    """Those of these beliefs that were ever in a tension, by id."""
+    if not ids:
+        return {}
+    findings = _findings(cursor, namespace, ids)
+    if not findings:
+        return {}
+    known = {belief_id for row in findings for belief_id in row[1:3]}
+    closed = dict(read_beliefs(cursor, "belief_id, closed_at IS NOT NULL", namespace, known))
+    resolved = _resolved(cursor, namespace, [row[0] for row in findings])
+    found: dict[str, Standing] = {}
+    wanted = set(ids)
+    for tension, a, b, severity, consistency_a, consistency_b in findings:
+        if a not in closed or b not in closed:
+            continue  # told of a belief that there is not
+        is_open = not (tension in resolved or closed[a] or closed[b])
+        for belief_id, consistency in ((a, consistency_a), (b, consistency_b)):
+            if belief_id in wanted:
+                found[belief_id] = _worse(found.get(belief_id), is_open, severity, consistency)
+    return {belief_id: Standing(CONSISTENT if left > 1 else left, grave) for belief_id, (left, grave) in found.items()}
+
+
+def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
+    """What was found about these beliefs; twice, where it is about two of them. Each side has an index, which an OR would not use."""
+    if len(ids) > _MANY:
+        either = "(belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"
+        return execute(cursor, f"{_FINDINGS} WHERE namespace = ? AND {either}", [namespace, list(ids), list(ids)]).fetchall()
+    sides = [f"{_FINDINGS} WHERE {side} IN ({marks(ids)}) AND namespace = ?" for side in ("belief_a_id", "belief_b_id")]
+    return execute(cursor, " UNION ALL ".join(sides), [*ids, namespace, *ids, namespace]).fetchall()
+
+
+def _worse(known: Standing | None, is_open: bool, severity: str, consistency: float) -> Standing:
+    """The least of the open ones; more than 1 while there is none."""
+    left, grave = known or Standing(2.0, False)
+    return Standing(min(left, consistency), grave or severity in GRAVE) if is_open else Standing(left, grave)
+
+
+def _resolved(cursor: duckdb.DuckDBPyConnection, namespace: str, tensions: Sequence[str]) -> set[str]:
+    where = f"WHERE namespace = ? AND action IS NOT NULL AND tension_id IN ({marks(tensions)})"
+    rows = execute(cursor, f"SELECT tension_id FROM tension_resolutions {where}", [namespace, *tensions]).fetchall()
+    return {tension for (tension,) in rows}
+
+
+def stands(confidence: Confidence, status: str, count: int, standing: Standing | None) -> tuple[Confidence, str]:
+    """Confidence and status of a belief with its tensions counted in; `count`: its sources."""
+    if standing is None:
+        return confidence, status
+    disputed = status == "active" and standing.is_disputed
+    return under_tension(confidence, standing.consistency, count), "disputed" if disputed else status

@@ -1,0 +1,1 @@
+"""Valence decides: beliefs, tensions, conversations."""

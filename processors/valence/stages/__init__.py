@@ -1,0 +1,1 @@
+"""Valence's stages: what a new belief contradicts."""

@@ -1,0 +1,1 @@
+"""What Valence does by the clock: patterns that are met no more fade."""

@@ -1,0 +1,1 @@
+"""Files of indexes: sealed directories, hard links, files of rows."""

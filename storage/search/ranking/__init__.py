@@ -1,0 +1,1 @@
+"""Ranking: the candidates of every side, and their weights."""

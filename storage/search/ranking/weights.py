@@ -1,0 +1,195 @@
+"""The default ranking: late interaction, BM25, what stands out by its vector, and named dates, as a sum.
+
+    score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
+    then lifted to half of a related record's score
+
+late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1
+keyword  BM25 as a share of the most that the query can score, and 0.6 or 0.45 of the best neighbour's, one or two turns away
+vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
+         long text is the mean of its whole vector's and its best passage's
+brevity  √min(1, content tokens / 45) for what has neighbours: the vector of a few words of a conversation is near to
+         everything that names the same person; a note that stands alone says what it says
+words    whether the query's words are there at all: 0 where no record alone matches its tokens better than 0.35,
+         1 from 0.5 on; where they are not, only the vector can tell
+trust    how often its share the vector counts: 1 where the words are there, 2 where they are nowhere; 2 and 5 where texts lie
+         apart. A query whose mean cosine to all texts is 0.2 is near to all of them, by the persons and the matter that they
+         share: what it is near to above that says little. At 0.1 the texts are of many matters, and the nearest is seldom so by chance
+date     how near a record's day is to a date that the query names (`dates`)
+asking   the share of a record that asks instead of telling (`asking`)
+imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind as many
+         embedded records as by these alone. Where no record is embedded, words and dates alone rank
+
+Absolute numbers, not ranks: a side that has found nothing adds nothing. Only the vector's are relative to the corpus,
+since the cosines of one lie close together, and those of another far apart. docs/adr/0008 has what each part brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from storage.search.records.timeline import Neighbours
+
+SHARES: Mapping[str, float] = {"late": 1.0, "keyword": 0.3, "vector": 0.045, "date": 0.2}
+WHOLE = 2.0
+TOKEN_DECAY = (1.0, 0.85, 0.75)
+KEYWORD_LENT = (0.0, 0.6, 0.45)
+FULL_LENGTH = 45
+WORDS_FROM, WORDS_FULL = 0.35, 0.5
+CROWDED, APART = 0.2, 0.1
+"""The mean cosine from which on texts are all alike to a query, and up to which they lie apart."""
+TRUST_CROWDED, TRUST_APART = (1.0, 2.0), (2.0, 5.0)
+"""So many times its share the vector counts where the query's words are said, and where they are nowhere."""
+MOST_DEVIATIONS = 6.0
+ASKING_SHARE = 0.15
+GRAPH_SHARE = 0.5
+
+Parts = Mapping[str, np.ndarray]
+"""side -> (n,) what it adds to each candidate's score, NaN where it says nothing."""
+ALONE = Neighbours(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def _nothing() -> np.ndarray:
+    return np.empty(0)
+
+
+@dataclass
+class Evidence:
+    """What is known of n candidates, by number. (n,) each where nothing else is said; whatever is left out is nowhere."""
+
+    count: int
+    rows: np.ndarray = field(default_factory=_nothing)
+    """(n, tokens): the best cosine to each token of the query."""
+    is_read: np.ndarray = field(default_factory=_nothing)
+    """Whether the token vectors of a record are held; `rows` says nothing where they are not."""
+    weights: np.ndarray = field(default_factory=_nothing)
+    """(tokens,) what each counts."""
+    keyword: np.ndarray = field(default_factory=_nothing)
+    """Shares of the most that the query can score, 0 where no word is said."""
+    vector: np.ndarray = field(default_factory=_nothing)
+    """Cosines, NaN where there is no vector."""
+    background: tuple[float, float] = (CROWDED, 1.0)
+    """Mean and standard deviation of the cosines of all that might have been found."""
+    lengths: np.ndarray = field(default_factory=_nothing)
+    """Content tokens, 0 where that is not known."""
+    near: Neighbours = ALONE
+    """What stands next to whom, both by number."""
+    dates: np.ndarray = field(default_factory=_nothing)
+    """How near to a date that is named, 0 for nowhere near."""
+    asking: np.ndarray = field(default_factory=_nothing)
+    parents: np.ndarray = field(default_factory=_nothing)
+    """The number of the best of the records that this one is related to, -1 for none."""
+
+    def __post_init__(self) -> None:
+        nowhere = {"is_read": False, "keyword": 0.0, "vector": np.nan, "lengths": 0, "dates": 0.0, "asking": 0.0, "parents": -1}
+        for name, value in nowhere.items():
+            if not len(getattr(self, name)):
+                setattr(self, name, np.full(self.count, value))
+
+
+def late_scores(evidence: Evidence) -> np.ndarray:
+    """(n,) of each record whose token vectors are held, NaN of the others."""
+    if not evidence.is_read.any():
+        return np.full(evidence.count, np.nan)
+    rows, others, far = evidence.near
+    lending = (far > 0) & (far < len(TOKEN_DECAY)) & evidence.is_read[rows] & evidence.is_read[others]
+    rows, others, far = rows[lending], others[lending], far[lending]
+    own = evidence.rows
+    best = own.copy()
+    if len(rows):
+        first = np.flatnonzero(np.diff(rows, prepend=-1))  # a record's neighbours stand together
+        lent = own[others] * np.array(TOKEN_DECAY, own.dtype)[far][:, None]
+        best[rows[first]] = np.maximum(best[rows[first]], np.maximum.reduceat(lent, first, axis=0))
+    return np.where(evidence.is_read, np.maximum(best @ evidence.weights, 0.0), np.nan)
+
+
+def words_found(evidence: Evidence) -> float:
+    """How surely the query's words are said somewhere, 0 to 1: by the record that alone matches them best."""
+    if not evidence.is_read.any():
+        return 1.0
+    best = float(np.max((evidence.rows @ evidence.weights)[evidence.is_read]))
+    return min(1.0, max(0.0, (best - WORDS_FROM) / (WORDS_FULL - WORDS_FROM)))
+
+
+def vector_trust(evidence: Evidence, words: float) -> float:
+    """So many times its share the vector counts, 1 to 5. `words`: from `words_found`."""
+    apart = min(1.0, max(0.0, (CROWDED - evidence.background[0]) / (CROWDED - APART)))
+    said, nowhere = (close + apart * (far - close) for close, far in zip(TRUST_CROWDED, TRUST_APART, strict=True))
+    return nowhere + (said - nowhere) * words
+
+
+def keyword_scores(evidence: Evidence) -> np.ndarray:
+    """(n,) each record's own keywords, and a share of those of its best neighbour; at most 1."""
+    rows, others, far = evidence.near
+    lent = np.zeros(evidence.count)
+    np.maximum.at(lent, rows, np.array(KEYWORD_LENT)[far] * evidence.keyword[others])
+    return np.minimum(evidence.keyword + lent, 1.0)
+
+
+def deviations(evidence: Evidence) -> np.ndarray:
+    """By how many standard deviations a record's cosine exceeds the mean, 0 to MOST_DEVIATIONS."""
+    mean, deviation = evidence.background
+    return np.clip(np.nan_to_num((evidence.vector - mean) / deviation), 0.0, MOST_DEVIATIONS)
+
+
+def brevity(evidence: Evidence) -> np.ndarray:
+    lengths = np.full(evidence.count, FULL_LENGTH)
+    beside = np.unique(evidence.near.rows)
+    lengths[beside] = np.where(evidence.lengths[beside] > 0, evidence.lengths[beside], FULL_LENGTH)
+    return np.sqrt(np.minimum(1.0, lengths / FULL_LENGTH))
+
+
+def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
+    """What each side adds to the scores: the parts' sum is the score, between 0 and 1. `late`: from `late_scores`.
+
+    `asking` takes away, every other part adds.
+    """
+    words, short = words_found(evidence), brevity(evidence)
+    is_embedded = ~(np.isnan(late) & np.isnan(evidence.vector))
+    # without token vectors the whole text's vector stands for them, and words count in full: nothing else can tell
+    instead = short * np.maximum(np.nan_to_num(evidence.vector), 0.0)
+    keyword_share = SHARES["keyword"] * np.where(evidence.is_read, words, 1.0)
+    vector_share = SHARES["vector"] * vector_trust(evidence, words)
+    parts = {
+        "late": SHARES["late"] * np.minimum(1.0, np.where(np.isnan(late), instead, late)) / WHOLE,
+        "keyword": keyword_share * keyword_scores(evidence) / WHOLE,
+        "vector": vector_share * (short * deviations(evidence)) / WHOLE,
+        "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
+    }
+    parts["asking"] = np.where(is_embedded & (evidence.asking > 0), -ASKING_SHARE * evidence.asking * totals(parts), np.nan)
+    said = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + np.nan_to_num(parts["date"])
+    parts["imputed"] = np.where(is_embedded, np.nan, imputed_scores(said, totals(parts), is_embedded) - said)
+    before = totals(parts)
+    is_related = (evidence.parents >= 0) & (evidence.parents != np.arange(evidence.count))
+    parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)
+    return parts
+
+
+def imputed_scores(said: np.ndarray, scores: np.ndarray, is_embedded: np.ndarray) -> np.ndarray:
+    """(n,) scores, those of texts without vectors by their places: behind as many texts with vectors as by words alone.
+
+    `said`: (n,) what words alone say of each. The nearer the last vector comes, the fewer places words decide.
+    """
+    found = np.where(is_embedded, scores, said)
+    waiting = np.flatnonzero(~is_embedded & (said > 0))
+    best = np.sort(scores[is_embedded])[::-1]
+    if not len(waiting) or not len(best):
+        return found
+    waiting = waiting[np.argsort(-said[waiting], kind="stable")]
+    own = said[waiting]
+    ahead = len(best) - np.searchsorted(np.sort(said[is_embedded]), own, side="right")
+    above, below = best[ahead - 1], np.append(best, 0.0)[ahead]
+    # those between the same two share the distance out
+    first, last = np.searchsorted(ahead, ahead, side="left"), np.searchsorted(ahead, ahead, side="right")
+    places = np.searchsorted(-own, -own, side="right") - first
+    between = below + (above - below) * (1 - places / (last - first + 1))
+    found[waiting] = np.maximum(own, np.where(ahead == 0, best[0] + own, between))
+    return found
+
+
+def totals(parts: Parts) -> np.ndarray:
+    """(n,) the parts' sums."""
+    found: np.ndarray = np.sum([np.nan_to_num(values) for values in parts.values()], axis=0)
+    return found

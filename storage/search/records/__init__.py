@@ -1,0 +1,1 @@
+"""Records: filters, selections, relations, neighbours in time, ids by label."""

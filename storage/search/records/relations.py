@@ -1,0 +1,141 @@
+"""Relations between records by label, in memory: what is one relation away from the best hits of the other sides."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from storage.search.records.append_only import NOTHING, Mark, follow_rows
+from storage.search.records.id_table import Names
+from storage.search.records.label_map import ABSENT, LabelMap
+from streams.ids import document_label, record_label
+
+_COLUMNS = {
+    "relations": "namespace, from_id, to_id",
+    "merges": "namespace, record_id, into_id",
+    "entities": "namespace, entity_id, label, source_event_id",
+}
+FOLLOWED = tuple(_COLUMNS)
+
+
+class Relations:
+    """Every relation in both directions, which record stands for which, and what was found in which event. It follows the
+    tables when it is told that they may have changed; any number of threads ask."""
+
+    def __init__(self) -> None:
+        self._following = threading.Lock()
+        self._generation = -1
+        self._clear()
+
+    def _clear(self) -> None:
+        self._edges: Pairs = np.empty(0, np.int64), np.empty(0, np.int64)
+        """Sorted labels of one end, and those of the other, of one record the newest last. Replaced, never changed."""
+        self._found: Pairs = np.empty(0, np.int64), np.empty(0, np.int64)
+        """Sorted labels of events, and those of the entities that were found in them."""
+        self._heads: dict[int, int] = {}
+        self._members: dict[int, list[int]] = defaultdict(list)
+        self._kinds: list[str] = []
+        self._kind_of = LabelMap()
+        self._names = Names()
+        self._read: dict[str, Mark] = dict.fromkeys(FOLLOWED, NOTHING)
+
+    def follow(self, cursor: duckdb.DuckDBPyConnection, generation: int, rows: Mapping[str, int]) -> None:
+        """Take in what has come since another generation, when the tables had so many `rows`: less than a millisecond for a write, a
+        second per 300,000 relations at first."""
+        if generation <= self._generation:
+            return
+        with self._following:
+            if generation > self._generation and not self._grow(cursor, rows):
+                self._clear()
+                if not self._grow(cursor, rows):  # written between two looks: the next search looks again
+                    return
+            self._generation = max(generation, self._generation)
+
+    def _grow(self, cursor: duckdb.DuckDBPyConnection, rows: Mapping[str, int]) -> bool:
+        for table, take in (("relations", self._relate), ("merges", self._merge), ("entities", self._find)):
+            if rows[table] == self._read[table].rows:
+                continue
+            reached = follow_rows(cursor, table, _COLUMNS[table], self._read[table], rows[table], take)
+            if reached is None:
+                return False
+            self._read[table] = reached
+        return True
+
+    def _relate(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        ends = self._names.note([(row[0], end) for row in rows for end in row[1:]])
+        first, second = ends[::2], ends[1::2]
+        self._edges = _inserted(*self._edges, np.concatenate([first, second]), np.concatenate([second, first]))
+
+    def _merge(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        ends = self._names.note([(row[0], end) for row in rows for end in row[1:]]).tolist()
+        for member, head in zip(ends[::2], ends[1::2], strict=True):
+            self._heads[member] = head
+            self._members[head].append(member)
+
+    def _find(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        entities = self._names.note([(namespace, entity_id) for namespace, entity_id, _, _ in rows])
+        events = np.array([_event_label(namespace, event_id) for namespace, _, _, event_id in rows], np.int64)
+        self._found = _inserted(*self._found, events, entities)
+        numbers = {kind: number for number, kind in enumerate(self._kinds)}
+        for row in rows:
+            if row[2] not in numbers:
+                numbers[row[2]] = len(self._kinds)
+                self._kinds.append(row[2])
+        self._kind_of.extend(entities, np.array([numbers[row[2]] for row in rows], np.int64))
+
+    def neighbours(self, parents: Sequence[int]) -> dict[int, int]:
+        """label -> the place (0 = best) of its best parent among `parents`, best first, of one parent the newest relation first.
+
+        Relations count in both directions; a merged record stands for the one that it was merged into.
+        """
+        best: dict[int, int] = {}
+        for place, parent in enumerate(parents):
+            for other in self._ends(parent):
+                head = self._heads.get(other, other)
+                if head != parent:
+                    best.setdefault(head, place)
+        return best
+
+    def _ends(self, parent: int) -> list[int]:
+        """What is one relation away from a record and from those that it stands for."""
+        labels = (parent, *self._members.get(parent, ()))
+        return [other for label in labels for other in _of(self._edges, label)[::-1].tolist()]
+
+    def ends(self, namespace: str, record_id: str, event_id: str | None = None) -> dict[str, str | None]:
+        """id -> kind of what is one relation away from a record, and of what was found in its event; the kind of what is no entity
+        is None. A merged record stands for the one that it was merged into."""
+        parent = document_label(namespace, record_id)
+        found = [] if event_id is None else _of(self._found, _event_label(namespace, event_id)).tolist()
+        heads = dict.fromkeys(self._heads.get(other, other) for other in (*self._ends(parent), *found))
+        heads.pop(parent, None)
+        named = {name: label for label in heads if (name := self._names.get(label)) is not None}
+        return {name: self._kind(label) for name, label in named.items()}
+
+    def _kind(self, label: int) -> str | None:
+        number = self._kind_of.get(label)
+        return None if number == ABSENT else self._kinds[number]
+
+
+Pairs = tuple[np.ndarray, np.ndarray]
+
+
+def _event_label(namespace: str, event_id: str) -> int:
+    return record_label(f"{namespace}\0event\0{event_id}")
+
+
+def _of(pairs: Pairs, label: int) -> np.ndarray:
+    ends, others = pairs
+    start, stop = np.searchsorted(ends, [label, label + 1]).tolist()
+    return others[start:stop]
+
+
+def _inserted(ends: np.ndarray, others: np.ndarray, new_ends: np.ndarray, new_others: np.ndarray) -> Pairs:
+    """Behind what is there of the same label."""
+    order = np.argsort(new_ends, kind="stable")
+    places = np.searchsorted(ends, new_ends[order], side="right")
+    return np.insert(ends, places, new_ends[order]), np.insert(others, places, new_others[order])

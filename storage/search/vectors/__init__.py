@@ -1,0 +1,1 @@
+"""Nearest vectors: exact scan, HNSW, token vectors, passages."""

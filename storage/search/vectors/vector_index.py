@@ -1,0 +1,387 @@
+"""Nearest vectors of one model: exact over all rows, HNSW where that is quicker.
+
+Every row is compared as int8 in memory, and what may be among the nearest is compared again as it is, from a file.
+New vectors become rows at once and are found by exact search; `link` puts them into the HNSW graph later, off any
+path that somebody waits for. A graph that is missing, damaged or foreign is therefore no special case: nothing is
+linked yet. One thread adds, one thread links and saves, any number search.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from storage.search.files.row_file import RowFile
+from storage.search.files.sealed import open_sealed, seal
+from storage.search.records.label_map import ABSENT, REMOVED, LabelMap
+from storage.search.vectors.exact_scan import close_pairs, error_of, largest_found, products, quantise_rows
+from storage.search.vectors.neighbour_cache import Looked, LookedFor
+
+if TYPE_CHECKING:
+    import hnswlib
+
+M = 16
+EF_CONSTRUCTION = 200
+EF_SEARCH = 2000
+"""Recall@10 of at least .98 on vectors that hardly cluster (docs/adr/0003). Asking for more than that is answered exactly."""
+EXACT_LABELS = 20_000
+"""Up to this many allowed rows are gathered and compared: quicker than the graph under such a filter."""
+EXACT_ROWS = 150_000
+"""Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
+GATHERED_SHARE = 8
+"""Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
+LINK_CHUNK = 256
+MIN_CAPACITY = 16_384
+_SAMPLE = 64
+_SOME = 8
+"""Queries of many whose few nearest are put in order in about a millisecond."""
+Matches = list[tuple[int, float]]
+
+
+class VectorModel(Protocol):
+    """What an index must know of the model whose vectors it holds; two models never meet in one index."""
+
+    @property
+    def space(self) -> str: ...
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def dim(self) -> int: ...
+
+
+class VectorIndex:
+    """Labels (63-bit integers) with unit vectors of `model.dim` numbers."""
+
+    def __init__(self, model: VectorModel, *, capacity: int = MIN_CAPACITY, directory: Path | None = None) -> None:
+        """`directory`: where the rows' nameless file lies; by default among the system's temporary files."""
+        self.model = model
+        self._codes = np.empty((capacity, model.dim), np.int8)
+        self._scales = np.empty(capacity, np.float32)
+        self._widest = 0.0
+        self._rows = RowFile(model.dim, directory)
+        self._labels = np.empty(capacity, np.int64)
+        self._count = 0
+        self._at = LabelMap()
+        self._graph: hnswlib.Index | None = None
+        self._linked = 0
+        self._looked = LookedFor()
+        self._adding = threading.Lock()
+        self._linking = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._at)
+
+    @property
+    def unlinked(self) -> int:
+        """Rows that the graph lacks and should have: none while exact search is the better answer."""
+        return self._count - self._linked if self._count > EXACT_ROWS else 0
+
+    def labels(self) -> np.ndarray:
+        """Every label that can be found, sorted, int64."""
+        return self._at.labels()
+
+    def add(self, labels: Sequence[int] | np.ndarray, vectors: np.ndarray) -> None:
+        """Make (n,) labels with (n, dim) unit rows findable at once. A label that is there already keeps its vector."""
+        vectors = np.asarray(vectors, np.float32).reshape(len(labels), -1)
+        if len(labels) and vectors.shape[1] != self.model.dim:
+            raise ValueError(f"vectors of {vectors.shape[1]} numbers do not belong to {self.model.model_id} ({self.model.dim})")
+        with self._adding:
+            new = {label: row for row, label in reversed(list(enumerate(map(int, labels)))) if label not in self._at}
+            if not new:
+                return
+            stop = self._count + len(new)
+            self._reserve(stop)
+            self._put(np.arange(self._count, stop), vectors[list(new.values())])
+            self._labels[self._count : stop] = list(new)
+            for place, label in enumerate(new, self._count):
+                self._at.add(label, place)
+            self._count = stop  # last: searchers look at rows below it only
+
+    def _put(self, places: np.ndarray, vectors: np.ndarray) -> None:
+        codes, scales = quantise_rows(vectors)
+        self._codes[places], self._scales[places] = codes, scales
+        self._widest = max(self._widest, float(scales.max(initial=0.0)))
+        self._rows.put(places, vectors)
+
+    def _reserve(self, count: int) -> None:
+        """Searchers keep the arrays they hold; they are replaced, never resized."""
+        if count > len(self._codes):
+            capacity, have = max(count, 2 * len(self._codes)), self._count
+            codes, scales = np.empty((capacity, self.model.dim), np.int8), np.empty(capacity, np.float32)
+            labels = np.empty(capacity, np.int64)
+            codes[:have], scales[:have], labels[:have] = self._codes[:have], self._scales[:have], self._labels[:have]
+            self._labels, self._scales, self._codes = labels, scales, codes
+
+    def remove(self, labels: Sequence[int]) -> None:
+        """Labels that are not found any more; unknown ones are ignored."""
+        with self._linking, self._adding:
+            for label in map(int, labels):
+                row = self._at.get(label)
+                if row != ABSENT:
+                    self._rows.put(np.array([row]), np.zeros((1, self.model.dim), np.float32))
+                    self._codes[row] = 0
+                    self._labels[row] = REMOVED
+                    if row < self._linked and self._graph is not None:
+                        self._graph.mark_deleted(label)
+            self._at.remove(labels)
+
+    def search(self, vector: np.ndarray, k: int, allowed: np.ndarray | None = None) -> Matches:
+        """The k nearest as (label, cosine), best first. `allowed`: sorted int64 labels, None for no restriction."""
+        count, linked, graph = self._count, self._linked, self._graph  # count before the arrays: see _reserve
+        query = np.asarray(vector, np.float32).reshape(-1)
+        if query.shape != (self.model.dim,):
+            raise ValueError(f"a vector of {query.size} numbers does not belong to {self.model.model_id} ({self.model.dim})")
+        if k < 1 or count == 0 or (allowed is not None and len(allowed) == 0):
+            return []
+        # gathering rows costs more than scanning all of them once a good part of them is allowed
+        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count):
+            found = self._at.find(allowed)
+            return self._nearest(query, k, found[(found != ABSENT) & (found < count)])
+        if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
+            return self._nearest(query, k, slice(0, count), allowed)
+        near = _ask(graph, query, min(k, linked), allowed)
+        if near is None:
+            return self._nearest(query, k, slice(0, count), allowed)
+        fresh = self._nearest(query, k, slice(linked, count), allowed)
+        # a row that was linked meanwhile is in both
+        return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
+
+    def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """`search` under each of these restrictions; a good part of all rows is compared once, not once a group."""
+        count, allowed = self._count, sum(map(len, groups))
+        if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
+            return [self.search(vector, k, group) for group in groups]
+        query = np.asarray(vector, np.float32).reshape(-1)
+        rough = products(self._codes[:count], self._scales[:count], query)
+        return [self._exact(query, k, slice(0, count), rough, group) if len(group) else [] for group in groups]
+
+    def _nearest(self, query: np.ndarray, k: int, rows: slice | np.ndarray, allowed: np.ndarray | None = None) -> Matches:
+        """The k nearest of some rows: by their codes all that may be among them, and these compared exactly."""
+        return self._exact(query, k, rows, products(self._codes[rows], self._scales[rows], query), allowed)
+
+    def _exact(self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None) -> Matches:
+        labels = self._labels[rows]
+        close = largest_found(rough, labels, k, allowed, 2 * error_of(self._widest))
+        places = close + rows.start if isinstance(rows, slice) else rows[close]
+        exact = self._rows.read(places) @ query
+        best = np.argsort(-exact, kind="stable")[:k]
+        return list(zip(labels[close[best]].tolist(), exact[best].tolist(), strict=True))
+
+    def search_many(self, vectors: np.ndarray, k: int, least: float, pause: Callable[[], None] = lambda: None) -> list[Matches]:
+        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all of
+        several, with a `pause` after each millisecond or two; for what was looked for before, only those that came since."""
+        count, queries = self._count, np.asarray(vectors, np.float32)
+        if count > EXACT_ROWS:
+            return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
+        asked = [(query.tobytes(), k, least) for query in queries]
+        before = [self._looked.get(question, self._labels) for question in asked]
+        found: dict[int, Looked] = {}
+        for again in (False, True):
+            some = [number for number, looked in enumerate(before) if (looked is not None) is again]
+            start = min((looked.stop for looked in before if looked is not None), default=0) if again else 0
+            for number, new in zip(some, self._close(queries[some], start, count, k, least, pause), strict=True):
+                looked = before[number]
+                found[number] = new if looked is None else looked.joined(new, k)
+        self._looked.keep((question, found[number]) for number, question in enumerate(asked))
+        return [list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True)) for n in range(len(queries))]
+
+    def _close(self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]) -> Iterator[Looked]:
+        """For each of (n, dim) queries the k nearest of the rows from `start` to `stop` with at least this cosine."""
+        if not len(queries):
+            return
+        error = error_of(self._widest)
+        places, whose, rough = close_pairs(self._codes[start:stop], self._scales[start:stop], queries, k, least - error, 2 * error, pause)
+        places += start
+        for number, query in enumerate(queries):
+            own = whose == number
+            near = places[own]
+            close = largest_found(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
+            exact = self._rows.read(near[close]) @ query
+            best = np.argsort(-exact, kind="stable")[:k]
+            best = best[exact[best] >= least]
+            yield Looked(stop, near[close][best], exact[best])
+            if number % _SOME == _SOME - 1:
+                pause()
+
+    def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
+        """Those of a few labels that have a vector, with it, as it was added."""
+        places = self._at.find(labels)
+        known = places != ABSENT
+        return dict(zip(labels[known].tolist(), self._rows.read(places[known]), strict=True))
+
+    def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The cosine of each of a few labels, NaN where a label has no vector."""
+        places = self._at.find(labels)
+        known = places != ABSENT
+        found = np.full(len(labels), np.nan, np.float32)
+        found[known] = self._rows.read(places[known]) @ np.asarray(vector, np.float32).reshape(-1)
+        return found
+
+    def places(self, labels: np.ndarray) -> np.ndarray:
+        """(n,) labels -> the (n,) rows that they are, ABSENT where a label has no vector."""
+        return self._at.find(labels)
+
+    def within(self, vector: np.ndarray, least: float, rows: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
+        """(n,) whether each of these rows (from `places`) has at least this cosine, and the k nearest of those that have, best first.
+
+        Only where the codes leave it open, or for the order of the nearest, the rows themselves are compared.
+        """
+        count, error = self._count, error_of(self._widest)
+        query = np.asarray(vector, np.float32).reshape(-1)
+        there = np.flatnonzero((rows != ABSENT) & (rows < count))  # a row may have been placed and not counted yet
+        rows, asked = rows[there], len(rows)
+        if GATHERED_SHARE * len(rows) < count:
+            rough = products(self._codes[rows], self._scales[rows], query)
+        else:
+            rough = products(self._codes[:count], self._scales[:count], query)[rows]
+        close = np.flatnonzero(rough >= least - error)
+        rough, rows = rough[close], rows[close]
+        is_near = rough >= least + error
+        left = np.flatnonzero(~is_near)
+        off = rough[left] - least, error_of(1.0) * self._scales[rows[left]]  # a row's own scale leaves fewer open than the widest
+        is_near[left] = off[0] >= off[1]
+        left = left[np.abs(off[0]) < off[1]]
+        is_near[left] = self._rows.read(rows[left]) @ query >= least
+        is_near &= self._labels[rows] != REMOVED
+        marked = np.zeros(asked, bool)
+        marked[there[close[is_near]]] = True
+        return marked, self._exact(query, k, rows[is_near], rough[is_near], None)
+
+    def link(self, limit: int = LINK_CHUNK) -> int:
+        """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.
+
+        One thread only calls it.
+        """
+        with self._linking:
+            stop = min(self._count, self._linked + limit) if self._count > EXACT_ROWS else self._linked
+            if stop > self._linked:
+                self._grow(stop)
+                graph = self._graph
+                assert graph is not None
+                labels = self._labels[self._linked : stop]
+                kept = labels != REMOVED
+                if kept.any():
+                    graph.add_items(self._rows.read(np.arange(self._linked, stop)[kept]), labels[kept].astype(np.uint64), num_threads=1)
+                self._linked = stop
+            return self.unlinked
+
+    def _grow(self, count: int) -> None:
+        """hnswlib must not be resized while somebody searches: a larger copy takes the graph's place."""
+        import hnswlib
+
+        graph = self._graph
+        if graph is None:
+            graph = hnswlib.Index("ip", self.model.dim)
+            graph.init_index(max(MIN_CAPACITY, 2 * count, len(self._codes)), M, EF_CONSTRUCTION)
+        elif graph.get_max_elements() < count:
+            with tempfile.TemporaryDirectory() as folder:
+                path = str(Path(folder) / "graph")
+                graph.save_index(path)
+                graph = hnswlib.Index("ip", self.model.dim)
+                graph.load_index(path, 2 * count)
+        else:
+            return
+        graph.set_ef(EF_SEARCH)
+        self._graph = graph
+
+    def save(self, directory: Path, covered: Mapping[str, int]) -> None:
+        """Seal the graph (the rows are the table's). `covered`: next offset by "topic/partition"."""
+        with self._linking:
+            graph = self._graph
+            if graph is None:
+                return
+            linked = self._labels[: self._linked]
+            facts = {
+                "space": self.model.space,
+                "model_id": self.model.model_id,
+                "dim": self.model.dim,
+                "count": int((linked != REMOVED).sum()),
+                "elements": graph.get_current_count(),
+                "covered": dict(covered),
+            }
+            seal(directory, {"graph": lambda path: graph.save_index(str(path))}, facts)
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path | None,
+        model: VectorModel,
+        labels: np.ndarray,
+        chunks: Iterable[tuple[np.ndarray, np.ndarray]],
+        rows_in: Path | None = None,
+    ) -> VectorIndex:
+        """An index of the table's (n,) labels, whose rows come as chunks (labels, vectors), linked as far as a whole
+        and matching graph is in `directory`. `rows_in`: see `__init__`.
+
+        Rows that the graph lacks wait for `link`. A graph that is damaged, of another model, or that holds what the
+        table does not, is left aside: everything waits. hnswlib never sees a file that is not exactly what was saved.
+        """
+        index = cls(model, capacity=max(MIN_CAPACITY, len(labels) + len(labels) // 4), directory=rows_in)
+        graph, inside = (None, None) if directory is None else _load_graph(directory, model, labels)
+        order = np.arange(len(labels)) if inside is None else np.argsort(~inside, kind="stable")
+        index._labels[: len(labels)] = labels[order]
+        index._at = LabelMap(labels[order], np.arange(len(labels)))
+        for some, vectors in chunks:
+            index._put(index._at.find(some), vectors)
+        index._count = len(labels)
+        if graph is not None and inside is not None and index._agrees(graph, int(inside.sum())):
+            index._graph, index._linked = graph, int(inside.sum())
+        return index
+
+    def _agrees(self, graph: hnswlib.Index, linked: int) -> bool:
+        """Whether a sample of the graph's vectors is the table's: the same ids may come from another log."""
+        sample = np.arange(0, linked, max(1, linked // _SAMPLE))
+        return linked == 0 or np.allclose(graph.get_items(self._labels[sample].astype(np.uint64)), self._rows.read(sample), atol=1e-6)
+
+
+def _load_graph(directory: Path, model: VectorModel, labels: np.ndarray) -> tuple[hnswlib.Index | None, np.ndarray | None]:
+    """The sealed graph, and which of the table's labels are in it; (None, None) unless it can be used."""
+    import hnswlib
+
+    sealed = open_sealed(directory)
+    if sealed is None or not _fits(sealed.facts, model):
+        return None, None
+    graph = hnswlib.Index("ip", model.dim)
+    elements = int(sealed.facts["elements"])
+    graph.load_index(str(sealed.files["graph"]), max(MIN_CAPACITY, 2 * max(elements, len(labels))))
+    known = np.array(graph.get_ids_list(), np.uint64).astype(np.int64)
+    inside = np.isin(labels, known)
+    # fewer in the table than in the graph: removed since, or another table. Both are rare enough to link anew
+    if len(known) != elements or int(inside.sum()) != elements:
+        return None, None
+    graph.set_ef(EF_SEARCH)
+    return graph, inside
+
+
+def _fits(facts: Mapping[str, Any], model: VectorModel) -> bool:
+    return (facts.get("space"), facts.get("model_id"), facts.get("dim")) == (model.space, model.model_id, model.dim)
+
+
+def _ask(graph: hnswlib.Index, query: np.ndarray, k: int, allowed: np.ndarray | None) -> Matches | None:
+    """The graph's answer, or None when it cannot find k (rows are being linked, or the filter leaves too few in reach)."""
+    inside = None if allowed is None else _membership(allowed)
+    for _ in range(2):
+        try:
+            labels, distances = graph.knn_query(query, k, num_threads=1, filter=inside)
+            return list(zip(labels[0].astype(np.int64).tolist(), (1.0 - distances[0]).tolist(), strict=True))
+        except RuntimeError:
+            continue  # "Cannot return the results in a contiguous 2D array"
+    return None
+
+
+def _membership(allowed: np.ndarray) -> Any:
+    """label -> whether it is among the sorted labels; bisecting needs no set of them all."""
+    sorted_labels = np.ascontiguousarray(allowed).data
+    size = len(sorted_labels)
+
+    def inside(label: int) -> bool:
+        at = bisect_left(sorted_labels, label)
+        return at < size and sorted_labels[at] == label
+
+    return inside

@@ -1,0 +1,1 @@
+"""Full-text search: the analyzer, BM25 over tantivy, posting lists."""

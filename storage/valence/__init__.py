@@ -1,0 +1,1 @@
+"""What the store keeps of beliefs beside its tables."""

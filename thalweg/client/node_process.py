@@ -1,0 +1,34 @@
+"""How a node is started by those who need one: the pump, and commands that work through it. Light enough for the pump."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from streams.errors import ThalwegError
+from thalweg.client.launch import Launcher, NodeError
+
+IDLE_EXIT_S = "900"
+"""A node that was started by a client ends so long after its last client has left."""
+
+
+class NodeDown(ThalwegError):
+    """The node is needed, and it does not start."""
+
+    code = "node_down"
+    remedy = "`thalweg doctor` checks the installation; the node's log is node.log in the data directory."
+
+
+def node_command(home: Path) -> list[str]:
+    """The command that starts a node on this data directory; the environment and thalweg.toml say the rest."""
+    idle = os.environ.get("THALWEG_IDLE_EXIT_S", IDLE_EXIT_S)
+    return [sys.executable, "-m", "thalweg", "up", "--home", str(home), "--idle-exit-s", idle]
+
+
+def ensure_node(home: Path, extra: tuple[str, ...] = ()) -> None:
+    """Return once a node answers on this data directory. Raises NodeDown with the end of its log."""
+    try:
+        Launcher(home, [*node_command(home), *extra]).connect().close()
+    except NodeError as error:
+        raise NodeDown(str(error)) from None

@@ -1,0 +1,1 @@
+"""Cognitive Memory for operators: its judges, their agreement, and what is put in by hand."""

@@ -1,0 +1,177 @@
+"""Searches that people ask of a running node: the same engine as the tools', with everything that it knows about each hit.
+
+What does not hold any more (superseded, merged, archived, deprecated) is left out, unless a moment is asked for at which it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from mcp_ingress.gateway import EMBED
+from mcp_ingress.toolsets.inner_voice.facets import ABSENT, union
+from processors.embedding.query import encoded_query
+from storage.search.engine import MIN_POOL, Hit, SearchResult
+from storage.search.records.filter import Filter
+from storage.search.sessions import SessionHit, search_sessions
+from storage.search.why import Explanation, Search, explain
+from storage.search.why_session import explain_session, is_session
+from streams.clock import format_time
+from streams.errors import Refused
+
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
+
+    from thalweg.process.node import Node
+
+LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities")
+MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
+MAX_LIMIT = 1000
+EVERY_HIT = 10_000
+"""More than the pools of all sides hold for what is asked here."""
+ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
+SHOWN_OF_SESSION = 3
+"""So many of a session's best records are shown; `records` says how many were looked at."""
+
+
+async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
+    what is known of it and its best records. Raises Refused for what cannot be asked."""
+    text, filter, limit = _asked(node, request)
+    lacks = await _lacks(node, request, filter.namespace)
+    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
+    if request.get("sessions"):
+        sessions = await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
+        return sessions | lacks
+    search = search_of(node, tokens=tokens, space=space)
+    found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
+    return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
+
+
+async def _lacks(node: Node, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """Wait for what the answer is to hold, vectors included, if that is asked for; then what it lacks: `stale` when that was not in
+    time, `embedding_behind` (records that have no vectors yet), `behind` (what the store lacks of the log)."""
+    freshness = request.get("freshness")
+    is_fresh = freshness is None or await node.has_reached(freshness, (EMBED,) if node.embedder is not None else ())
+    unembedded = await node.gateway.embedding_behind(namespace)
+    stale = {} if is_fresh else {"stale": True}
+    return stale | ({"embedding_behind": unembedded} if unembedded else {}) | node.health.backlog().flag()
+
+
+def search_of(node: Node, **model: Any) -> Search:
+    """The engine's search without what does not hold any more. A filter with a moment says itself what held then."""
+
+    def search(
+        cursor: duckdb.DuckDBPyConnection, text: str, vector: np.ndarray | None, filter: Filter, limit: int, *, pool: int | None = None
+    ) -> SearchResult:
+        size = pool or max(3 * limit, MIN_POOL)
+        if filter.valid_at is not None:
+            return node.indexes.search(cursor, text, vector, filter, limit, pool=size, **model)
+        found = node.indexes.search(cursor, text, vector, filter, EVERY_HIT, pool=size, **model)
+        gone = _gone(cursor, filter.namespace, [hit.record_id for hit in found.hits])
+        hits = [hit for hit in found.hits if hit.record_id not in gone]
+        return replace(found, hits=hits[:limit], total=found.total - len(gone))
+
+    return search
+
+
+def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
+    """Those of the records that do not hold any more."""
+    asked = f"SELECT DISTINCT record_id FROM ({union(ABSENT)}) WHERE record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+    rows = cursor.execute(asked, {"namespace": namespace, "record_ids": record_ids}).fetchall()
+    return {record_id for (record_id,) in rows}
+
+
+def _sessions(
+    cursor: duckdb.DuckDBPyConnection, node: Node, text: str, vector: Any, filter: Filter, limit: int, **model: Any
+) -> dict[str, Any]:
+    found = search_sessions(node.indexes, cursor, text, vector, filter, limit, **model)
+    names = [hit.session_id for hit in found.sessions]
+    rows = cursor.execute(
+        "SELECT session_id, source, project, agent, goal, summary, started_at, ended_at FROM sessions "
+        "WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
+        [filter.namespace, names],
+    ).fetchall()
+    known = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
+    return {
+        "sessions": [_shown_session(hit, known.get(hit.session_id, {})) for hit in found.sessions],
+        "total": found.total,
+        "degraded": found.degraded,
+    }
+
+
+def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: known.get(name) for name in ("started_at", "ended_at")}
+    return {
+        "session_id": hit.session_id,
+        **{name: known.get(name) for name in ABOUT_SESSION},
+        **{name: format_time(moment.replace(tzinfo=UTC)) if moment else None for name, moment in times.items()},
+        "score": round(hit.score, 6),
+        "parts": _parts(hit.parts),
+        "records": len(hit.hits),
+        "hits": [_shown(one) for one in hit.hits[:SHOWN_OF_SESSION]],
+    }
+
+
+async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
+    text, filter, limit = _asked(node, request)
+    lacks = await _lacks(node, request, filter.namespace)
+    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
+    search = search_of(node, tokens=tokens, space=space)
+    identity = str(request["record_id"])
+
+    def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
+        if is_session(cursor, filter.namespace, identity):
+            return explain_session(cursor, node.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space)
+        return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
+
+    found = await node.reader.run(explained)
+    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
+
+
+def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
+    text = str(request.get("query", "")).strip()
+    if not text:
+        raise Refused("The query is blank; say what to look for.")
+    limit = int(request.get("limit", 10))
+    if not 1 <= limit <= MAX_LIMIT:
+        raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
+    chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
+    chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
+    if "known_at" in chosen:  # what was known then is what held then, as far as was known
+        chosen.setdefault("valid_at", chosen["known_at"])
+    filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
+    return text, filter, limit
+
+
+def moment(name: str, text: str) -> datetime:
+    """A date or an ISO-8601 time, UTC unless it says otherwise. Raises Refused."""
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"`{name}` is {text!r}; a date YYYY-MM-DD or a time such as 2026-01-05T12:00:00Z is expected.") from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+
+
+def _shown(hit: Hit) -> dict[str, Any]:
+    names = ("record_id", "kind", "toolset", "session_id", "domain", "text")
+    return {
+        **{name: getattr(hit, name) for name in names},
+        "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
+        "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
+        "score": round(hit.score, 6),
+        "sides": _sides(hit.sides),
+        "parts": _parts(hit.parts),
+    }
+
+
+def _sides(sides: Mapping[str, tuple[int, float]]) -> dict[str, dict[str, float]]:
+    return {side: {"rank": rank, "raw": round(raw, 6)} for side, (rank, raw) in sides.items()}
+
+
+def _parts(parts: Mapping[str, float]) -> dict[str, float]:
+    return {part: round(added, 6) for part, added in parts.items()}

@@ -1,0 +1,1 @@
+"""Imports of files: found, read into events, published."""

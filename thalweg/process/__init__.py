@@ -1,0 +1,1 @@
+"""The process: the node or worker, its parts, its start and its end."""

@@ -1,0 +1,121 @@
+"""`thalweg up`: run a node in the foreground until SIGTERM, SIGINT, `thalweg stop`, idleness, or the death of a part."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+import duckdb
+import uvloop
+
+from storage.database import LOCK_NAME, is_damage, lock_holder
+from storage.disk import full_sentence, is_full, low_sentence
+from streams.clock import SystemClock, format_time
+from streams.errors import ThalwegError
+from streams.redaction import redact
+from thalweg.process.gc_tuning import settle
+from thalweg.process.node import Node
+from thalweg.process.worker import Worker
+from thalweg.settings import Settings
+from thalweg.status import last_node
+
+STOP_S = 15.0
+
+
+class WithoutSecrets(logging.Formatter):
+    """A line of the log, its traceback included, without secrets: an exception of a library may quote what it was given."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redact(super().format(record))
+
+
+def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The last words of a process, likewise."""
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
+
+
+def serve(settings: Settings) -> int:
+    """Run the node; returns the exit code. A part that dies ends the process at once (crash-only)."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+    sys.excepthook = _tell
+    for noisy in ("faust", "mode", "aiokafka", "kafka"):
+        logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # Faust's consumers make loops of their own, each in a thread
+    with asyncio.Runner() as runner:
+        return runner.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    node = Worker(settings) if settings.role == "worker" else Node(settings)
+    loop = asyncio.get_running_loop()
+    try:
+        await node.start()
+    except Exception as error:
+        keep_failure(error, settings)
+        if not isinstance(error, ThalwegError) and not met_full_disk(error, settings) and not is_in_the_way(error, settings):
+            raise
+        print(f"thalweg: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
+        await node.stop()
+        return 2
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, node.ask_to_stop)
+    settle()
+    last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
+    print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
+    if isinstance(node, Node) and node.http:
+        place = node.http["token_file"] or "the setting `token`"
+        print(
+            f"thalweg: HTTP on {node.http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
+            file=sys.stderr,
+            flush=True,
+        )
+    try:
+        await node.wait()
+    except BaseException as error:
+        if isinstance(node, Node) and isinstance(error, duckdb.Error) and is_damage(error):
+            node.database.condemn()  # the next start moves the file aside and replays the log
+        die(error, settings)
+    loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process
+    await node.stop()
+    return 0
+
+
+def met_full_disk(error: BaseException, settings: Settings) -> bool:
+    """Whether the disk took no more. The keyword index says only that its writer is gone: then the room that is left decides."""
+    return is_full(error) or low_sentence(settings.home) is not None
+
+
+def is_in_the_way(error: BaseException, settings: Settings) -> bool:
+    """Whether something of the data directory cannot be used: a file where a folder is needed, no rights to it."""
+    return isinstance(error, OSError) and error.filename is not None and settings.home in Path(os.fsdecode(error.filename)).parents
+
+
+def sentence_of(error: BaseException, settings: Settings) -> str:
+    """Why the node does not go on, for whoever runs it."""
+    if met_full_disk(error, settings):
+        return full_sentence(settings.home)
+    if isinstance(error, OSError) and is_in_the_way(error, settings):
+        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Move it away or mend its rights, then start again."
+    return redact(getattr(error, "message", None) or f"{type(error).__name__}: {error}")
+
+
+def keep_failure(error: BaseException, settings: Settings) -> None:
+    """For `thalweg status`, unless the directory is another process's, which then writes what is kept there."""
+    if lock_holder(settings.home / LOCK_NAME) in (None, str(os.getpid())):
+        last_node.failed(settings.home, sentence_of(error, settings), format_time(SystemClock().now()))
+
+
+def die(error: BaseException, settings: Settings) -> None:
+    """Say in one sentence why, and end at once: nothing is drained, the log has it all."""
+    logging.getLogger("thalweg").debug("the node stopped", exc_info=error)
+    keep_failure(error, settings)
+    print(f"thalweg: the node stopped: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
+    os._exit(1)

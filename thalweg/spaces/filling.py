@@ -1,0 +1,183 @@
+"""Filling a space of vectors: what it lacks is asked of the store, embedded, published as facts, and asked again until nothing is missing.
+
+Texts without a vector get the first passages at once; the other passages of long texts follow in slices, the newest text
+first, each of which lets the stage `embed` go first. What model or log refuses is a fact too, so that nothing is tried for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import duckdb
+import numpy as np
+
+from processors.embedding.model import Embedder
+from processors.frame.stage import ENVELOPE_BYTES
+from processors.memory.reembedding import (
+    Missing,
+    fact_of_failure,
+    facts_of,
+    facts_of_passages,
+    missing_labels,
+    missing_passages,
+    partial_labels,
+    read_texts,
+    slices,
+)
+from processors.memory.stages.embed import encode_passages, encode_texts, or_say
+from storage.search.vectors.passages import Passage, split_passages
+from streams.codec import encode_batches
+from streams.errors import RecordRefused, Unavailable
+from streams.events import Event
+from streams.failpoints import hit
+from streams.log.base import RECORD_BYTES
+from streams.positions import Freshness
+from streams.topics import DERIVED, MEMORY
+
+if TYPE_CHECKING:
+    from thalweg.process.node import Node
+
+SLICE_PASSAGES = 32
+"""About half a second of one core."""
+GIVE_WAY_S = 5.0
+"""How long a slice lets the stage `embed` catch up first: under a load that never ends, it goes on all the same."""
+NOT_APPLIED = "its vectors were published and not applied; `thalweg dlq list` says why"
+Row = dict[str, Any]
+Result = TypeVar("Result")
+
+
+class TextFailed(Exception):
+    """The model fails on this text and on no other."""
+
+
+@dataclass
+class Progress:
+    """How far a space is: texts that have a vector in it, of those that should."""
+
+    space: str
+    done: int
+    total: int
+
+
+class Filling:
+    """One for each node. `publish` puts records on the log and returns when they are applied."""
+
+    def __init__(self, node: Node, publish: Callable[[Sequence[Any]], Awaitable[None]]) -> None:
+        self._node = node
+        self._publish = publish
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reembed")
+        self._long: tuple[int, Missing, list[Passage]] | None = None
+        self.progress: Progress | None = None
+        self.partial = 0
+        """How many long texts lacked passages at the last look."""
+
+    async def fill(self, row: Row, embedder: Embedder, is_wanted: Callable[[], Awaitable[bool]], *, enough: int) -> None:
+        """Embed the texts that the space lacks, until a look finds no more than `enough`; those too. Ends early when it `is_wanted` no more."""
+        before = np.empty(0, np.int64)
+        while True:
+            labels, held = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
+            again = np.intersect1d(labels, before)
+            for some in await self._slices(again):
+                await self._give_up(row, embedder, await self._texts(some), NOT_APPLIED)
+            labels = np.setdiff1d(labels, again)
+            self.progress = progress = Progress(row["space"], held, held + len(labels))
+            for some in await self._slices(labels):
+                if not await is_wanted():
+                    return
+                await self._embed(row, embedder, await self._texts(some))
+                progress.done += len(some)
+                hit("mid_reembed")
+            if len(labels) <= enough:
+                return
+            before = np.union1d(before, labels)
+
+    async def complete(self, row: Row, embedder: Embedder, is_wanted: Callable[[], Awaitable[bool]]) -> bool:
+        """Embed the passages that long texts lack, a slice of the newest text at a time; whether nothing is missing then."""
+        tried: set[tuple[int, int]] = set()
+        while await is_wanted():
+            labels = await self._read(lambda cursor: partial_labels(cursor, row["space"]))
+            self.partial = len(labels)
+            if not labels:
+                self._long = None
+                return True
+            if (known := await self._newest(labels)) is None:
+                return False  # the vectors came before the text: at the next look it is there
+            label, missing, passages = known
+            lacking = await self._read(lambda cursor: missing_passages(cursor, label, row["space"], passages))  # noqa: B023
+            await self._give_way()
+            if not lacking or (label, lacking[0].number) in tried:
+                await self._give_up(row, embedder, [missing], NOT_APPLIED)
+            else:
+                tried.add((label, lacking[0].number))
+                await self._embed_passages(row, embedder, missing, lacking[:SLICE_PASSAGES])
+            hit("mid_reembed")
+        return False
+
+    async def _newest(self, labels: Sequence[int]) -> tuple[int, Missing, list[Passage]] | None:
+        """The first of the texts that is in the store, cut; it is kept, because it is asked for again slice by slice."""
+        for label in labels:
+            if self._long is None or self._long[0] != label:
+                texts = await self._texts(np.array([label], np.int64))
+                self._long = (label, texts[0], await asyncio.to_thread(split_passages, texts[0].text)) if texts else None
+            if self._long is not None:
+                return self._long
+        return None
+
+    async def _give_way(self) -> None:
+        """Let what was written be embedded first."""
+        token = Freshness(await self._node.log.end_offsets([MEMORY.name]))
+        await self._node.applied.wait(token, timeout_s=GIVE_WAY_S, stages=["embed"], patient=True)
+
+    async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing]) -> None:
+        """Embed the texts; one of them that model or log refuses is given up, the others are not."""
+        try:
+            encoded = await self._encoded(encode_texts, embedder, list(dict.fromkeys(missing.text for missing in texts)))
+            await self._publish_groups(facts_of(embedder.info, row["event_id"], texts, encoded, self._largest))
+        except (RecordRefused, TextFailed) as error:
+            if len(texts) == 1:
+                await self._give_up(row, embedder, texts, str(error))
+            else:
+                for missing in texts:
+                    await self._embed(row, embedder, [missing])
+
+    async def _embed_passages(self, row: Row, embedder: Embedder, missing: Missing, passages: Sequence[Passage]) -> None:
+        try:
+            encoded = await self._encoded(encode_passages, embedder, missing.text, passages)
+            await self._publish_groups([facts_of_passages(embedder.info, row["event_id"], missing, encoded, self._largest)])
+        except (RecordRefused, TextFailed) as error:
+            await self._give_up(row, embedder, [missing], str(error))
+
+    async def _give_up(self, row: Row, embedder: Embedder, texts: Sequence[Missing], reason: str) -> None:
+        """Keep on the log that these texts get no more vectors in this space: no start tries them again."""
+        await self._publish_groups([[fact_of_failure(embedder.info, row["event_id"], missing, reason)] for missing in texts])
+
+    async def _encoded(self, encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
+        """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed when it fails on this."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, or_say, encode, embedder, *arguments)
+        except Unavailable:
+            raise
+        except Exception as error:
+            raise TextFailed(f"{embedder.info.model_id} fails on it ({type(error).__name__}: {error})") from error
+
+    @property
+    def _largest(self) -> int:
+        return min(RECORD_BYTES, self._node.log.largest(DERIVED.name)) - ENVELOPE_BYTES
+
+    async def _publish_groups(self, groups: Sequence[Sequence[Event]]) -> None:
+        """Facts, those of one namespace together."""
+        records = [record for group in groups for record in encode_batches(DERIVED.name, lambda some: some[0], group, self._largest)]
+        await self._publish(records)
+
+    async def _slices(self, labels: np.ndarray) -> list[np.ndarray]:
+        return await self._read(lambda cursor: slices(cursor, labels))
+
+    async def _texts(self, labels: np.ndarray) -> list[Missing]:
+        return await self._read(lambda cursor: read_texts(cursor, labels))
+
+    async def _read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
+        return await self._node.reader.run(query)

@@ -1,0 +1,263 @@
+"""The spaces of vectors of a running node: which one answers, and the building of another beside it.
+
+The registry (table `spaces`) says what is to be done, so that a node that was killed goes on where it was: what a space
+lacks is asked of the store, embedded, published as facts, applied, and asked again until nothing is missing. Then one
+event switches. Until then, and while a model does not load, the former space answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from processors.embedding.load import load_embedder
+from processors.embedding.model import Embedder, ModelInfo
+from processors.memory.reembedding import failed_labels
+from streams.codec import encode
+from streams.errors import Refused, ThalwegError, Unavailable
+from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
+from streams.events import Event
+from streams.ids import derived_id
+from streams.log.base import Outgoing
+from streams.positions import Freshness
+from streams.topics import DERIVED, MEMORY
+from thalweg.spaces.filling import Filling
+
+if TYPE_CHECKING:
+    from thalweg.process.node import Node
+
+logger = logging.getLogger(__name__)
+
+SOURCE = "thalweg:spaces"
+LOOK_S = 1.0
+RETRY_S = 15.0
+FEW = 64
+"""A pass that found no more than this many texts was the last before the switch; what comes meanwhile follows after it."""
+WAIT_S = 30.0
+Row = dict[str, Any]
+
+
+class Spaces:
+    """One for each node. `run` until cancelled; `register` and `drop` are what the operator asks for."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._filling = Filling(node, self._publish_records)
+        self._wake = asyncio.Event()
+        self._loaded: dict[str, Embedder] = {}
+        self._repaired: tuple[str, int] | None = None
+        self._completed: tuple[str, int] | None = None
+        self.problem: str | None = None
+
+    async def run(self) -> None:
+        """Look at the registry every second, and do what it asks for. What stands in the way is told and tried again."""
+        is_caught_up = False
+        while True:
+            self._wake.clear()
+            try:
+                if not is_caught_up:
+                    await self._applied(Freshness(await self._node.log.end_offsets([DERIVED.name])))
+                    is_caught_up = True
+                await self._follow()
+                self.problem = None
+            except ThalwegError as error:  # whoever answers goes on answering
+                self._tell(error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RETRY_S if self.problem else LOOK_S):
+                    await self._wake.wait()
+
+    def _tell(self, error: ThalwegError) -> None:
+        if self.problem != error.message:
+            logger.warning("embedding spaces: %s", error.message)
+        self.problem = error.message
+
+    async def status(self) -> dict[str, Any]:
+        """The space that answers, how far a building is, and what stands in its way; how many long texts lack passages still, and how
+        many texts get no vectors, because model or log refused them (`embedding_failures` says why)."""
+        live = await self._node.reader.run(live_space)
+        failed = len(await self._node.reader.run(lambda cursor: failed_labels(cursor, live["space"]))) if live else 0
+        building = asdict(self._filling.progress) if self._filling.progress else None
+        counts = {"partial": self._filling.partial, "failed": failed}
+        return {"live": live["space"] if live else None, "building": building, "problem": self.problem, **counts}
+
+    async def report(self) -> dict[str, Any]:
+        """The status, and every space with what it holds."""
+        rows = await self._node.reader.run(lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space"))
+        return {**await self.status(), "spaces": rows}
+
+    async def register(self, model: str) -> str:
+        """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable when the model does not load."""
+        rows = await self._registry()
+        if self._node.embedder is None or not self._node.with_stages:
+            raise Refused("This node does not embed; start it with an embedder and the role `all`.")
+        building = next((row for row in rows if row["state"] == "building"), None)
+        embedder = await self._load(model)
+        space = embedder.info.space
+        if building is not None and building["space"] != space:
+            raise Refused(f"{building['space']} is being built; wait for it, or `thalweg reembed --drop {building['space']}`.")
+        if any(row["state"] == "live" and row["space"] == space for row in rows):
+            raise Refused(f"{space} answers already.")
+        if building is None:
+            await self._publish([self._registration(model, embedder.info)])
+        self.problem = None
+        self._wake.set()
+        return space
+
+    async def drop(self, space: str | None) -> list[str]:
+        """Give up one space, or all that are kept; the names of those dropped. Raises Refused."""
+        rows = {row["space"]: row["state"] for row in await self._registry()}
+        if space is not None and rows.get(space) not in ("building", "kept"):
+            raise Refused(f"{space} {'answers: switch to another first' if rows.get(space) == 'live' else 'is no space that is held'}.")
+        chosen = [space] if space is not None else [name for name, state in rows.items() if state == "kept"]
+        await self._publish([self._event(SPACE_DROPPED, {"space": name}) for name in chosen])
+        return chosen
+
+    async def _registry(self) -> list[Row]:
+        return await self._node.reader.run(lambda cursor: _rows(cursor, "FROM spaces ORDER BY registered_at, space"))
+
+    async def _follow(self) -> None:
+        node = self._node
+        if node.embedder is None:
+            return
+        rows = await self._registry()
+        live = next((row for row in rows if row["state"] == "live"), None)
+        if live is None:
+            if node.with_stages:
+                name, info = node.settings.embedder, node.embedder.info
+                await self._publish([self._registration(name, info), self._event(SPACE_SWITCHED, {"space": info.space})])
+            return
+        unable: ThalwegError | None = None
+        if live["space"] != node.embedder.info.space:
+            try:
+                await self._answer_from(await self._load_registered(live))
+            except ThalwegError as error:  # another space can be built nevertheless, which is the way out
+                unable = error
+        building = next((row for row in rows if row["state"] == "building"), None)
+        if building is not None and node.with_stages:
+            await self._build(building)
+            return  # another answers now
+        if unable is not None:
+            raise unable
+        if self._repaired != (live["space"], node.indexes.foreign) and node.with_stages:
+            await self._repair(live)
+        if self._completed != (live["space"], node.indexes.partial) and node.with_stages:
+            await self._complete(live)
+        self._forget([row["embedder"] for row in rows if row["state"] == "live"])
+
+    async def _build(self, row: Row) -> None:
+        embedder = await self._load_registered(row)
+        try:
+            await self._filling.fill(row, embedder, lambda: self._is_in(row["space"], "building"), enough=FEW)
+            if not await self._is_in(row["space"], "building"):
+                return
+            await asyncio.to_thread(self._node.indexes.prepare, embedder.info)
+            await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
+        finally:
+            self._filling.progress = None
+        self._wake.set()
+        await self._answer_from(embedder)
+
+    async def _repair(self, row: Row) -> None:
+        """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
+        node = self._node
+        foreign = node.indexes.foreign
+        await self._applied(Freshness(await node.log.end_offsets([MEMORY.name])), ["embed"])
+        await self._applied(
+            Freshness(await node.log.end_offsets([DERIVED.name]))
+        )  # a store that is replayed seems to lack what comes later
+        assert node.embedder is not None
+        try:
+            await self._filling.fill(row, node.embedder, lambda: self._is_in(row["space"], "live"), enough=0)
+        finally:
+            self._filling.progress = None
+        self._repaired = row["space"], foreign
+
+    async def _complete(self, row: Row) -> None:
+        """The passages of long texts that did not come with them follow."""
+        node = self._node
+        partial = node.indexes.partial
+        assert node.embedder is not None
+        if await self._filling.complete(row, node.embedder, lambda: self._is_wanted(row["space"])):
+            self._completed = row["space"], partial
+
+    async def _is_wanted(self, space: str) -> bool:
+        """Whether the space answers and no other is to be built, which goes first."""
+        states = {row["space"]: row["state"] for row in await self._registry()}
+        return states.get(space) == "live" and "building" not in states.values()
+
+    async def _is_in(self, space: str, state: str) -> bool:
+        return any(row["space"] == space and row["state"] == state for row in await self._registry())
+
+    async def _answer_from(self, embedder: Embedder) -> None:
+        """Searches and new memories use this model from now on; its space is live in the store already."""
+        node = self._node
+        await asyncio.to_thread(node.indexes.switch, embedder.info)
+        node.use(embedder)
+        await asyncio.sleep(LOOK_S)  # whoever has encoded a query with the former finds what it is for
+        await asyncio.to_thread(node.indexes.forget)
+
+    async def _load(self, name: str) -> Embedder:
+        if name not in self._loaded:
+            settings = self._node.settings
+            path = Path(settings.model_path) if settings.model_path else None
+            loaded = await asyncio.to_thread(
+                load_embedder, name, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads
+            )
+            if loaded is None:
+                raise Refused("`none` is no model.")
+            self._loaded[name] = loaded
+        return self._loaded[name]
+
+    async def _load_registered(self, row: Row) -> Embedder:
+        embedder = await self._load(row["embedder"])
+        _check_same(row, embedder.info)
+        return embedder
+
+    def _forget(self, names: Sequence[str]) -> None:
+        self._loaded = {name: loaded for name, loaded in self._loaded.items() if name in names}
+
+    def _registration(self, name: str, info: ModelInfo) -> Event:
+        return self._event(SPACE_REGISTERED, {"embedder": name, **asdict(info)})
+
+    def _event(self, event_type: str, data: dict[str, Any]) -> Event:
+        """What is asked for a second time is another request: its time is part of its id."""
+        now = self._node.clock.now()
+        return Event(derived_id(SOURCE, event_type, data["space"], now.isoformat()), SOURCE, event_type, SYSTEM, now, data)
+
+    async def _publish(self, events: Sequence[Event]) -> None:
+        await self._publish_records([encode(DERIVED.name, event) for event in events])
+
+    async def _publish_records(self, records: Sequence[Outgoing]) -> None:
+        """On the log, and applied."""
+        if records:
+            await self._applied(Freshness.after(await self._node.log.publish(records, timeout_s=WAIT_S)))
+
+    async def _applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
+        while not await self._node.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
+            logger.info("embedding spaces: the store is behind")
+
+
+def _check_same(row: Row, info: ModelInfo) -> None:
+    if (info.space, info.revision, info.dim) != (row["space"], row["revision"], row["dim"]):
+        raise Unavailable(
+            f"The model {row['embedder']!r} is not the one that made {row['space']} (revision {row['revision']}, now {info.revision}); "
+            "its vectors would not be comparable."
+        )
+
+
+def live_space(cursor: duckdb.DuckDBPyConnection) -> Row | None:
+    """The registered space that answers, None in a store that has none yet."""
+    return next(iter(_rows(cursor, "FROM spaces WHERE state = 'live'")), None)
+
+
+def _rows(cursor: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
+    result = cursor.execute(query)
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
