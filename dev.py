@@ -23,7 +23,11 @@ MODELS_VENV = ROOT / ".venv-models"
 LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 MODELS_LOCK = ROOT / "requirements-models.lock"
-GROUPS = {LOCK: ("--no-default-groups", "--group", "model"), DEV_LOCK: ("--only-group", "dev"), MODELS_LOCK: ("--extra", "models")}
+GROUPS = {
+    LOCK: ("--no-default-groups", "--group", "model"),
+    DEV_LOCK: ("--only-group", "dev"),
+    MODELS_LOCK: ("--extra", "models"),
+}
 BIN = "Scripts" if os.name == "nt" else "bin"
 QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance and not models")
 MODELS = ("-m", "models", "tests/models")
@@ -43,7 +47,9 @@ def main(arguments: list[str]) -> int:
         case ["test", *rest]:
             return set_up(VENV, LOCK, DEV_LOCK) or call(str(VENV / BIN / "python"), "-m", "pytest", *(rest or QUICK))
         case ["models", *rest]:
-            return set_up(MODELS_VENV, MODELS_LOCK) or call(str(MODELS_VENV / BIN / "python"), "-m", "pytest", *(rest or MODELS))
+            return set_up(MODELS_VENV, MODELS_LOCK) or call(
+                str(MODELS_VENV / BIN / "python"), "-m", "pytest", *(rest or MODELS)
+            )
         case ["run", command, *rest]:
             return set_up(VENV, LOCK, DEV_LOCK) or call(str(VENV / BIN / command), *rest)
         case ["lock"]:
@@ -115,8 +121,19 @@ def lock(*, check: bool) -> int:
             made = Path(directory) / path.name
             if check:
                 shutil.copy(path, made)  # uv keeps the versions that it finds there
-            export = [uv, "export", "--quiet", "--no-emit-project", "--no-header", "--no-annotate", "--format", "requirements-txt"]
-            done = subprocess.run([*export, *groups, "--output-file", str(made)], cwd=directory, stdout=subprocess.DEVNULL)
+            export = [
+                uv,
+                "export",
+                "--quiet",
+                "--no-emit-project",
+                "--no-header",
+                "--no-annotate",
+                "--format",
+                "requirements-txt",
+            ]
+            done = subprocess.run(
+                [*export, *groups, "--output-file", str(made)], cwd=directory, stdout=subprocess.DEVNULL
+            )
             if done.returncode:
                 return done.returncode
             if check and _pins(made.read_text()).keys() != _pins(path.read_text()).keys():

@@ -122,7 +122,8 @@ def _missing(schema: Mapping[str, Any], value: Any, path: Sequence[Any]) -> Refu
     name = _name([*path, missing[0]])
     wanted = schema.get("properties", {}).get(missing[0], {})
     return Refused(
-        f"The argument `{name}` is missing; it is {_wanted(wanted)}.", details={"parameter": name, "allowed": wanted.get("type")}
+        f"The argument `{name}` is missing; it is {_wanted(wanted)}.",
+        details={"parameter": name, "allowed": wanted.get("type")},
     )
 
 
@@ -143,9 +144,15 @@ def _say(keyword: str, schema: Mapping[str, Any], value: Any) -> str:
     if keyword == "type":
         return f"must be {_wanted({'type': limit})}, not {_kind(value)}.{_retyped(limit, value)}"
     if keyword == "pattern":
-        return "is blank; it needs some text." if not str(value).strip() else f"is {_json(value)}; it must match {limit}."
+        return (
+            "is blank; it needs some text." if not str(value).strip() else f"is {_json(value)}; it must match {limit}."
+        )
     if keyword == "minLength":
-        return "is empty; it needs some text." if not value else f"has {len(value)} characters; at least {limit} are needed."
+        return (
+            "is empty; it needs some text."
+            if not value
+            else f"has {len(value)} characters; at least {limit} are needed."
+        )
     sentences: dict[str, Callable[[], str]] = {
         "maxLength": lambda: f"has {len(value)} characters; at most {limit} are accepted.",
         "minimum": lambda: f"is {_json(value)}; at least {limit} is accepted.",
@@ -187,7 +194,11 @@ def _kind_name(value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    return f"{_TYPES[_kind_name(value)]} ({_json(value)})" if not isinstance(value, list | dict) else _TYPES[_kind_name(value)]
+    return (
+        f"{_TYPES[_kind_name(value)]} ({_json(value)})"
+        if not isinstance(value, list | dict)
+        else _TYPES[_kind_name(value)]
+    )
 
 
 def _options(options: Sequence[Any]) -> str:
@@ -224,7 +235,9 @@ def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
     properties = schema.get("properties")
     if not isinstance(value, dict) or not properties:
         return value
-    filled = {name: _with_defaults(properties[name], item) if name in properties else item for name, item in value.items()}
+    filled = {
+        name: _with_defaults(properties[name], item) if name in properties else item for name, item in value.items()
+    }
     for name, wanted in properties.items():
         if name not in filled and "default" in wanted and not wanted.get("x-default-from-state"):
             filled[name] = copy.deepcopy(wanted["default"])

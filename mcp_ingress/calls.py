@@ -152,7 +152,9 @@ class Door:
         """Here secrets end: neither tool, record, refusal nor log sees those of what was given."""
         self.calls += 1
         request = Request(shown(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
-        record = Invocation(request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock)
+        record = Invocation(
+            request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock
+        )
         record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
         try:
             answer = await self._answer(visitor, request, tool, record)
@@ -223,7 +225,9 @@ class Door:
 
     def _unknown(self, name: str) -> str:
         near = self.inventory.nearest(name)
-        return f"There is no tool {name!r}." + (f" Did you mean {near!r}?" if near else " tools/list says which there are.")
+        return f"There is no tool {name!r}." + (
+            f" Did you mean {near!r}?" if near else " tools/list says which there are."
+        )
 
     def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
         """Checked, with defaults."""
@@ -295,7 +299,9 @@ class Door:
             return await tool.handler(call, arguments)
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
-    async def _complete(self, tool: Tool | None, call: Call | None, body: dict[str, Any], text: str, *, is_error: bool) -> Answer:
+    async def _complete(
+        self, tool: Tool | None, call: Call | None, body: dict[str, Any], text: str, *, is_error: bool
+    ) -> Answer:
         """The answer with what goes around it: the freshness of a write, and the toolset's pulse."""
         meta: dict[str, Any] = {}
         if body.get("freshness"):

@@ -159,7 +159,9 @@ class Call:
         content = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
         extensions = {"traceparent": self.traceparent} if self.traceparent else {}
         identity = derived_id(self.namespace, self.request_id, kind, content)
-        return Event(identity, SOURCE, kind, self.namespace, self.asked_at or self.clock.now(), data, subject, extensions)
+        return Event(
+            identity, SOURCE, kind, self.namespace, self.asked_at or self.clock.now(), data, subject, extensions
+        )
 
     async def publish(self, *events: tuple[str, Event]) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
@@ -189,7 +191,9 @@ class Call:
 
     async def outcome(self, published: Published) -> Outcome | None:
         """What was decided about this request; None when that was not known in `write_wait_s` (answer `pending`)."""
-        limit = min(self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S))
+        limit = min(
+            self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S)
+        )
         if published.spooled or not await self.applied(published.freshness, timeout_s=limit):
             return None
         self.is_stale = False  # it is decided, in the order of the log
@@ -254,7 +258,9 @@ class Call:
             return await self.read(lambda cursor: indexes.search(cursor, text, None, chosen, limit))
         listening = self.read(lambda cursor: indexes.listen(cursor, text, chosen))  # on one core, the model on another
         heard, (vector, tokens, space) = await asyncio.gather(listening, encoded_query(embedder, text))
-        return await self.read(lambda cursor: indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space, heard=heard))
+        return await self.read(
+            lambda cursor: indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space, heard=heard)
+        )
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable.
@@ -266,7 +272,9 @@ class Call:
             raise Unavailable("This node has no graph.")
         reached = self.gateway.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
-        found = await self.read(functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole))
+        found = await self.read(
+            functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole)
+        )
         if isinstance(found, Path):
             return found
         return await asyncio.get_running_loop().run_in_executor(None, projections.build, found)

@@ -61,7 +61,9 @@ class HttpServer:
             json_response=True,
             stateless_http=True,
             max_request_body_size=MAX_BODY,
-            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # its `:*` is a prefix: see _Guard
+            transport_security=TransportSecuritySettings(
+                enable_dns_rebinding_protection=False
+            ),  # its `:*` is a prefix: see _Guard
             custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route() if analysts else DISABLED],
         )
         self._task: asyncio.Task[None] | None = None
@@ -113,7 +115,15 @@ class _Guard:
     Host and Origin are compared whole, so that no page reaches the node by a name of its own (DNS rebinding).
     """
 
-    def __init__(self, app: ASGIApp, principal: Principal, token: str, token_place: str, hosts: frozenset[str], limits: RateLimits) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        principal: Principal,
+        token: str,
+        token_place: str,
+        hosts: frozenset[str],
+        limits: RateLimits,
+    ) -> None:
         self._app = app
         self._principal = principal
         self._expected = f"Bearer {token}".encode()
@@ -135,11 +145,19 @@ class _Guard:
     def _refusal(self, headers: Headers, path: str) -> Response | None:
         if [host.lower() for host in headers.getlist("host")] not in [[host] for host in self._hosts]:
             return _refuse(
-                421, "foreign_host", "The Host of the request is not a name of this node; the setting `allowed_hosts` adds names."
+                421,
+                "foreign_host",
+                "The Host of the request is not a name of this node; the setting `allowed_hosts` adds names.",
             )
         if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
-            return _refuse(403, "foreign_origin", "The Origin of the request is not this node; the setting `allowed_hosts` adds names.")
-        if path != HEALTH_PATH and not hmac.compare_digest(headers.get("authorization", "").encode("latin-1", "replace"), self._expected):
+            return _refuse(
+                403,
+                "foreign_origin",
+                "The Origin of the request is not this node; the setting `allowed_hosts` adds names.",
+            )
+        if path != HEALTH_PATH and not hmac.compare_digest(
+            headers.get("authorization", "").encode("latin-1", "replace"), self._expected
+        ):
             sentence = f"A bearer token is needed, `Authorization: Bearer <token>`: it is {self._token_place}."
             return _refuse(401, "unauthorized", sentence, {"www-authenticate": "Bearer"})
         return None
@@ -176,12 +194,15 @@ def _hosts(host: str, port: int, allowed: Sequence[str]) -> frozenset[str]:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio sets TCP_NODELAY only where TCP is named
+    # asyncio sets TCP_NODELAY only where TCP is named
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise SettingsError(f"HTTP cannot listen on {host}:{port}: {error.strerror or error}. Choose another port with `http`.") from None
+        raise SettingsError(
+            f"HTTP cannot listen on {host}:{port}: {error.strerror or error}. Choose another port with `http`."
+        ) from None
     return listener

@@ -61,7 +61,13 @@ class Inventory:
             if tool.name in exact:
                 raise ToolDefect(f"Two tools are called {tool.name}.")
             exact[tool.name] = checked(tool)
-        return cls(exact, pulses or {}, {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()}, codes or {}, groups or {})
+        return cls(
+            exact,
+            pulses or {},
+            {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()},
+            codes or {},
+            groups or {},
+        )
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -82,7 +88,8 @@ class Inventory:
         chosen = (
             tool
             for tool in self
-            if (not toolsets or any(self._belongs(tool, name) for name in toolsets)) and (tool.kind == "read" or not read_only)
+            if (not toolsets or any(self._belongs(tool, name) for name in toolsets))
+            and (tool.kind == "read" or not read_only)
         )
         return Inventory.of(chosen, self.pulses, self.codes, self.groups)
 
@@ -146,11 +153,19 @@ def checked(tool: Tool) -> Tool:
         if not condition:
             raise ToolDefect(f"The tool {tool.name}: {what}.")
 
-    require(bool(_NAME.fullmatch(tool.name)) and len(tool.name) <= MAX_NAME, f"the name is a-z, 0-9, _ and ., at most {MAX_NAME} long")
+    require(
+        bool(_NAME.fullmatch(tool.name)) and len(tool.name) <= MAX_NAME,
+        f"the name is a-z, 0-9, _ and ., at most {MAX_NAME} long",
+    )
     require(bool(tool.title.strip()) and bool(tool.description.strip()), "title and description are needed")
-    require(len(tool.description) < MAX_DESCRIPTION, f"the description is cut by clients at {MAX_DESCRIPTION} characters")
+    require(
+        len(tool.description) < MAX_DESCRIPTION, f"the description is cut by clients at {MAX_DESCRIPTION} characters"
+    )
     require(tool.kind in ("read", "write", "long"), f"the kind is {tool.kind!r}; it is read, write or long")
-    require(all(isinstance(hint, bool) for hint in (tool.idempotent, tool.destructive, tool.open_world)), "annotations are True or False")
+    require(
+        all(isinstance(hint, bool) for hint in (tool.idempotent, tool.destructive, tool.open_world)),
+        "annotations are True or False",
+    )
     require(not (tool.kind == "read" and tool.destructive), "what only reads is not destructive")
     require(0 < tool.timeout_s <= 600, "timeout_s is above 0 and at most 600")
     for which, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
@@ -170,7 +185,10 @@ def _closed(schema: Any) -> Any:
         return [_closed(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
-    closed = {name: value if name in ("default", "enum", "const", "examples") else _closed(value) for name, value in schema.items()}
+    closed = {
+        name: value if name in ("default", "enum", "const", "examples") else _closed(value)
+        for name, value in schema.items()
+    }
     if schema.get("type") == "object" and "properties" in schema:
         closed.setdefault("additionalProperties", False)
     return closed

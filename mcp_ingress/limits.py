@@ -96,7 +96,9 @@ class RateLimits:
             return caller.own.wait_s()
         totals = (total.bucket, self._node)
         has_share = caller.share.tokens >= 1
-        if not all(bucket.tokens >= 1 for bucket in totals) and not (has_share and all(b.tokens > -b.capacity for b in totals)):
+        if not all(bucket.tokens >= 1 for bucket in totals) and not (
+            has_share and all(b.tokens > -b.capacity for b in totals)
+        ):
             return min(caller.share.wait_s() or math.inf, max(bucket.wait_s() for bucket in totals))
         for bucket in (caller.own, *totals, *([caller.share] if has_share else [])):
             bucket.tokens -= 1

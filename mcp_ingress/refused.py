@@ -31,7 +31,9 @@ async def publish_or_bury(log: Log, records: Sequence[Outgoing], kept: Path) -> 
 
 async def _bury(log: Log, record: Outgoing, error: RecordRefused, kept: Path) -> list[Position]:
     body = record.value or b""
-    identity = hashlib.blake2b(b"\0".join((record.key or b"", body, repr(record.headers).encode())), digest_size=16).hexdigest()
+    identity = hashlib.blake2b(
+        b"\0".join((record.key or b"", body, repr(record.headers).encode())), digest_size=16
+    ).hexdigest()
     place = Position(record.topic, 0, 0)  # it never had one
     letter = DeadLetter(place, STAGE, "thalweg", 1, type(error).__name__, error.message, SystemClock().now(), identity)
     lying = Record(record.topic, 0, 0, 0, record.key, body, record.headers)
@@ -42,7 +44,9 @@ async def _bury(log: Log, record: Outgoing, error: RecordRefused, kept: Path) ->
         path = kept / f"{identity}.json"
         _write_synced(path, body)
         sync(kept)  # the spool is emptied next, and this is all that is left of the write
-        letter = replace(letter, error_message=f"{error.message} Its data is kept in {path.name} of the folder {kept.name}.")
+        letter = replace(
+            letter, error_message=f"{error.message} Its data is kept in {path.name} of the folder {kept.name}."
+        )
         return await log.publish([replace(bury(replace(lying, value=None), letter), partition=None)])
 
 

@@ -56,5 +56,7 @@ class RequestTimes:
 
 def _decided_at(cursor: duckdb.DuckDBPyConnection, request: RequestKey) -> datetime | None:
     """The time of the event that decided the request, or None while there is none."""
-    row = cursor.execute("SELECT decided_at FROM outcomes WHERE namespace = ? AND request_id = ?", list(request)).fetchone()
+    row = cursor.execute(
+        "SELECT decided_at FROM outcomes WHERE namespace = ? AND request_id = ?", list(request)
+    ).fetchone()
     return None if row is None else row[0].replace(tzinfo=UTC)

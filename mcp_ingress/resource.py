@@ -107,7 +107,9 @@ def find_resources() -> Resources:
         if not any(entry.name == "resources" for entry in pkgutil.iter_modules(toolset.__path__)):
             continue
         place = importlib.import_module(f"{package.name}.resources")
-        modules = (importlib.import_module(entry.name) for entry in pkgutil.iter_modules(place.__path__, place.__name__ + "."))
+        modules = (
+            importlib.import_module(entry.name) for entry in pkgutil.iter_modules(place.__path__, place.__name__ + ".")
+        )
         found += [module.RESOURCE for module in modules if hasattr(module, "RESOURCE")]
     return Resources.of(found)
 

@@ -92,7 +92,8 @@ class MalformedParams(ServerMiddleware[Any]):
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise MCPError(
-                code=INVALID_PARAMS, message=f"Invalid parameters of {shown(ctx.method)}: {shown(where)}: {shown(first['msg'])}"
+                code=INVALID_PARAMS,
+                message=f"Invalid parameters of {shown(ctx.method)}: {shown(where)}: {shown(first['msg'])}",
             ) from None
 
 
@@ -122,14 +123,24 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
             written[visitor.principal] = _written(visitor.principal, written).merged(visitor.connection.last_writes)
         return wire_answer(answer)
 
-    async def list_resources(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListResourcesResult:
-        return ListResourcesResult(resources=[wire_resource(resource) for resource in door.resources.resources.values()])
+    async def list_resources(
+        ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        return ListResourcesResult(
+            resources=[wire_resource(resource) for resource in door.resources.resources.values()]
+        )
 
-    async def list_templates(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+    async def list_templates(
+        ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
         resources = door.resources.resources.values()
-        return ListResourceTemplatesResult(resource_templates=[wire_template(each) for each in resources if each.template])
+        return ListResourceTemplatesResult(
+            resource_templates=[wire_template(each) for each in resources if each.template]
+        )
 
-    async def read_resource(ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
         try:
             answer = await door.read(_visitor(ctx, written), params.uri, dict(ctx.meta or {}))
         except UnknownTool:
@@ -177,7 +188,13 @@ def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM) -> WireTool:
 
 def wire_resource(resource: Resource) -> WireResource:
     """The resource as resources/list shows it."""
-    return WireResource(name=resource.name, title=resource.title, uri=resource.uri, description=resource.description, mime_type=MIME_TYPE)
+    return WireResource(
+        name=resource.name,
+        title=resource.title,
+        uri=resource.uri,
+        description=resource.description,
+        mime_type=MIME_TYPE,
+    )
 
 
 def wire_template(resource: Resource) -> ResourceTemplate:
@@ -193,7 +210,11 @@ def wire_template(resource: Resource) -> ResourceTemplate:
 
 def _unknown_resource(door: Door, uri: str) -> dict[str, Any]:
     known = ", ".join(door.resources.resources)
-    return {"error": NOT_FOUND, "details": f"There is no resource {shown(uri)!r}; there are {known}.", "tool": shown(base_of(uri))}
+    return {
+        "error": NOT_FOUND,
+        "details": f"There is no resource {shown(uri)!r}; there are {known}.",
+        "tool": shown(base_of(uri)),
+    }
 
 
 def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any]) -> MCPError:
@@ -223,7 +244,10 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
     if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
         principal: Principal = ctx.request.state.principal
         visitor = Visitor(
-            principal, Connection(last_writes=_written(principal, written)), ctx.request.client, is_paced=ctx.request.state.is_paced
+            principal,
+            Connection(last_writes=_written(principal, written)),
+            ctx.request.client,
+            is_paced=ctx.request.state.is_paced,
         )
     if visitor.connection.client is None:
         visitor.connection.client = _client(ctx)

@@ -75,5 +75,7 @@ def describe_failure(error_code: str) -> None:
 
 def _parent(meta: Mapping[str, Any] | None) -> Context | None:
     """The caller's trace from `_meta`; None (the ambient one) when it names none."""
-    carrier = {name: value for name in ("traceparent", "tracestate") if isinstance(value := (meta or {}).get(name), str)}
+    carrier = {
+        name: value for name in ("traceparent", "tracestate") if isinstance(value := (meta or {}).get(name), str)
+    }
     return propagate.extract(carrier) if carrier else None

@@ -87,7 +87,8 @@ class Spool:
         with self._lock:
             if self._size + len(frame) > self._max_bytes:
                 raise LogUnavailable(
-                    f"The log does not answer and its local spool is full ({self._max_bytes // 1024 // 1024} MiB).", retry_after_ms=5000
+                    f"The log does not answer and its local spool is full ({self._max_bytes // 1024 // 1024} MiB).",
+                    retry_after_ms=5000,
                 )
             try:
                 _write_synced(self.path, self._size, frame)
@@ -95,7 +96,9 @@ class Spool:
                     sync(self.path.parent)
                     self._is_named = True
             except OSError as error:
-                raise LogUnavailable(f"The log does not answer and its local spool cannot be written: {error.strerror}.") from error
+                raise LogUnavailable(
+                    f"The log does not answer and its local spool cannot be written: {error.strerror}."
+                ) from error
             self._size += len(frame)
 
     def _read(self, offset: int) -> tuple[list[Outgoing], int]:

@@ -18,7 +18,10 @@ ErrorShape = Callable[[str, str, str, Mapping[str, Any]], dict[str, Any]]
 
 _COUNT = {"type": "integer", "minimum": 1}
 LACKS: Mapping[str, Any] = {
-    "embedding_behind": {**_COUNT, "description": "So many of your writes are not found by meaning yet, by their words only."},
+    "embedding_behind": {
+        **_COUNT,
+        "description": "So many of your writes are not found by meaning yet, by their words only.",
+    },
     "behind": {
         "type": "object",
         "description": "What the node has not applied of the log yet: records, and the age of the oldest in seconds.",

@@ -89,7 +89,10 @@ class AppliedPositions:
         """
         return all(
             max(self.next_offset(at), applied.get(at, 0)) >= offset
-            and (at.topic != MEMORY.name or all(max(self.next_offset(at, stage), marks.get((stage, at), 0)) >= offset for stage in stages))
+            and (
+                at.topic != MEMORY.name
+                or all(max(self.next_offset(at, stage), marks.get((stage, at), 0)) >= offset for stage in stages)
+            )
             for at, offset in freshness
         )
 
@@ -100,7 +103,11 @@ class AppliedPositions:
     def lagging(self, stage: str, topic: str) -> dict[Partition, int]:
         """The partitions of a topic of which more is applied than the stage has processed, with the next offset of the stage."""
         applied = self._applied.items()
-        return {at: self.next_offset(at, stage) for at, offset in applied if at.topic == topic and self.next_offset(at, stage) < offset}
+        return {
+            at: self.next_offset(at, stage)
+            for at, offset in applied
+            if at.topic == topic and self.next_offset(at, stage) < offset
+        }
 
     def all(self) -> dict[Partition, int]:
         return dict(self._applied)
@@ -108,7 +115,9 @@ class AppliedPositions:
     def stages(self) -> dict[tuple[str, Partition], int]:
         return dict(self._stages)
 
-    async def wait(self, freshness: Freshness, *, timeout_s: float, stages: Collection[str] = (), patient: bool = False) -> bool:
+    async def wait(
+        self, freshness: Freshness, *, timeout_s: float, stages: Collection[str] = (), patient: bool = False
+    ) -> bool:
         """True once the token is covered, by these stages too; False when that took longer than `timeout_s`."""
         if self.covers(freshness, stages):
             return True

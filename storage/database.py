@@ -91,7 +91,9 @@ class Database:
                 if not is_damage(error):
                     raise StoreError(f"The store {path.name} cannot be opened: {_first_line(error)}") from error
         if guest:
-            raise StoreError(f"The store {path.name} is damaged: `thalweg up` moves it aside and builds it again from the log.")
+            raise StoreError(
+                f"The store {path.name} is damaged: `thalweg up` moves it aside and builds it again from the log."
+            )
         self.recovered = self._move_aside(path)
         return _connect(path, verify=False)
 

@@ -51,7 +51,9 @@ class KnownKeys:
         self._bytes = memoryview(bits)  # type: ignore[arg-type]  # a single byte of an array is read and set faster through it
 
     def _fill_from(self, table: Table, bits: np.ndarray) -> None:
-        key = "concat_ws(chr(31), " + ", ".join([f"'{table.name}'", *(f'"{name}"::VARCHAR' for name in table.key)]) + ")"
+        key = (
+            "concat_ws(chr(31), " + ", ".join([f"'{table.name}'", *(f'"{name}"::VARCHAR' for name in table.key)]) + ")"
+        )
         result = self._cursor.execute(f"SELECT md5_number_lower({key}), md5_number_upper({key}) FROM {table.name}")
         while rows := result.fetchmany(FETCH_ROWS):
             low, high = np.array(rows, np.uint64).T
@@ -68,7 +70,9 @@ class KnownKeys:
         if len(self._asked) >= REMEMBERED:
             self._asked.clear()
         # what is not there is likely to be added next
-        self._asked.update(((table, key), digest) for key, digest, held in zip(keys, digests, there, strict=True) if not held)
+        self._asked.update(
+            ((table, key), digest) for key, digest, held in zip(keys, digests, there, strict=True) if not held
+        )
         return [key for key, held in zip(keys, there, strict=True) if held]
 
     def may_hold_now(self, table: str, key: tuple[Any, ...]) -> bool:
@@ -97,7 +101,13 @@ def _digest(table: str, key: tuple[Any, ...]) -> bytes:
 def _places(digest: bytes, bits: int) -> tuple[int, int, int, int]:
     high, low = _HALVES.unpack(digest)
     mask = bits - 1
-    return low & mask, (low + high) & mask, (low + 2 * high) & mask, (low + 3 * high) & mask  # PROBES, written out: it is asked most
+    # PROBES, written out: it is asked most
+    return (
+        low & mask,
+        (low + high) & mask,
+        (low + 2 * high) & mask,
+        (low + 3 * high) & mask,
+    )
 
 
 def _holds(held: memoryview, places: tuple[int, int, int, int]) -> bool:

@@ -54,7 +54,10 @@ def migrate(cursor: duckdb.DuckDBPyConnection, now: datetime, migrations: list[M
     for migration in fresh:
         try:
             _apply(cursor, migration, now)
-        except (duckdb.CatalogException, duckdb.BinderException) as error:  # something that an earlier one makes is not there
+        except (
+            duckdb.CatalogException,
+            duckdb.BinderException,
+        ) as error:  # something that an earlier one makes is not there
             if not applied:
                 raise
             raise StoreError(

@@ -46,9 +46,13 @@ class Table:
     def insert(self, *, replace: bool = False) -> str:
         """An INSERT of rows that come as one parameter, a JSON array (see `as_json`). What does not fit its column is an error."""
         as_text = ("JSON", "BLOB")
-        structure = orjson.dumps([{name: "VARCHAR" if kind in as_text else kind for name, kind in self.columns.items()}]).decode()
+        structure = orjson.dumps(
+            [{name: "VARCHAR" if kind in as_text else kind for name, kind in self.columns.items()}]
+        ).decode()
         rows = f"SELECT unnest(from_json_strict($1::VARCHAR, '{structure}')) AS r"
-        values = ", ".join(f'from_base64(r."{name}")' if kind == "BLOB" else f'r."{name}"' for name, kind in self.columns.items())
+        values = ", ".join(
+            f'from_base64(r."{name}")' if kind == "BLOB" else f'r."{name}"' for name, kind in self.columns.items()
+        )
         return f"INSERT {'OR REPLACE ' if replace else ''}INTO {self.name} SELECT {values} FROM ({rows})"
 
     def as_json(self, rows: Iterable[Mapping[str, Any]]) -> str:

@@ -142,7 +142,9 @@ class Writer:
             body = table.as_json(rows).replace("'", "''")  # EXECUTE takes no parameters of Python's, only literals
             self._cursor.execute(f"EXECUTE {name}('{body}')")
         elif rows:
-            with self._cursor.appender(table.name, action="upsert" if replace else "insert") as appender:  # by the primary key
+            with self._cursor.appender(
+                table.name, action="upsert" if replace else "insert"
+            ) as appender:  # by the primary key
                 appender.append_rows(map(table.parameters, rows))
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
@@ -161,13 +163,17 @@ class Writer:
         new = [key for key in moved if key not in self._places]
         if new:
             self._places |= {key: place for place, key in enumerate(new, len(self._places))}
-            rows = [value for stage, at in new for value in (self._places[stage, at], stage, *at, moved.pop((stage, at)))]
+            rows = [
+                value for stage, at in new for value in (self._places[stage, at], stage, *at, moved.pop((stage, at)))
+            ]
             self._execute("INSERT INTO progress VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * len(new)), rows)
         if moved:
             cases, marks = " ".join(["WHEN ? THEN ?::BIGINT"] * len(moved)), ", ".join("?" * len(moved))
             places = [self._places[key] for key in moved]
             parameters = [value for pair in zip(places, moved.values(), strict=True) for value in pair] + places
-            self._execute(f"UPDATE progress SET next_offset = CASE place {cases} END WHERE place IN ({marks})", parameters)
+            self._execute(
+                f"UPDATE progress SET next_offset = CASE place {cases} END WHERE place IN ({marks})", parameters
+            )
 
     def _remember(self, changes: Changes) -> None:
         for name, rows in changes.appended.items():

@@ -21,10 +21,17 @@ WRITABLE = (MEMORY, TELEMETRY)
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 512}
 _KEY = {"type": "string", "minLength": 1, "maxLength": 128, "description": "The namespace. It chooses the partition."}
 _OPTIONAL_HEADERS = {
-    "ce_time": {"type": "string", "format": "date-time", "description": "When it happened; without it, when it was appended."},
+    "ce_time": {
+        "type": "string",
+        "format": "date-time",
+        "description": "When it happened; without it, when it was appended.",
+    },
     "ce_subject": {"type": "string", "maxLength": 512},
     "ce_traceparent": {"type": "string", "description": "W3C trace context of the origin; `events.traceparent`."},
-    "traceparent": {"type": "string", "description": "W3C trace context of the hop; that of the origin where there is no other."},
+    "traceparent": {
+        "type": "string",
+        "description": "W3C trace context of the hop; that of the origin where there is no other.",
+    },
 }
 _DLQ_HEADERS = {
     "dlq.topic": "topic of the record",
@@ -55,7 +62,8 @@ def asyncapi_document() -> dict[str, Any]:
         "channels": {channel.name: _channel(channel) for topic in SOURCES for channel in (topic, topic.dlq)},
         "operations": dict(_operations()),
         "components": {
-            "messages": {kind.type: _message(kind) for kind in event_types().values()} | {"dead_letter": _dead_letter()},
+            "messages": {kind.type: _message(kind) for kind in event_types().values()}
+            | {"dead_letter": _dead_letter()},
             "schemas": {kind.type: dict(kind.schema) for kind in event_types().values()},
         },
     }
@@ -81,7 +89,10 @@ def _operations() -> Iterator[tuple[str, dict[str, Any]]]:
         for channel in (topic, topic.dlq):
             for action in ("receive", "send"):
                 summary = f"{'Reads' if action == 'receive' else 'Writes'} {channel.name}."
-                yield f"{action}:{channel.name}", {"action": action, "channel": {"$ref": f"#/channels/{channel.name}"}, "summary": summary}
+                yield (
+                    f"{action}:{channel.name}",
+                    {"action": action, "channel": {"$ref": f"#/channels/{channel.name}"}, "summary": summary},
+                )
 
 
 def _message(kind: EventType) -> dict[str, Any]:
@@ -95,14 +106,22 @@ def _message(kind: EventType) -> dict[str, Any]:
     if kind.topic == DERIVED.name:
         ours |= {
             "ce_thalwegstage": {**_TEXT, "description": "On a record that carries a progress mark: the stage."},
-            "ce_thalwegsource": {**_TEXT, "description": "topic/partition/next offset, comma-separated: everything below is processed."},
+            "ce_thalwegsource": {
+                **_TEXT,
+                "description": "topic/partition/next offset, comma-separated: everything below is processed.",
+            },
         }
     required = ["ce_id", "ce_source", "ce_type"]
     return {
         "name": kind.type,
         "summary": kind.summary,
         "contentType": "application/json",
-        "headers": {"type": "object", "properties": ours | _OPTIONAL_HEADERS, "required": required, "additionalProperties": True},
+        "headers": {
+            "type": "object",
+            "properties": ours | _OPTIONAL_HEADERS,
+            "required": required,
+            "additionalProperties": True,
+        },
         "payload": {"anyOf": [{"$ref": f"#/components/schemas/{kind.type}"}, _observations(kind)]},
         "bindings": {"kafka": {"key": _KEY, "bindingVersion": "0.5.0"}},
     }
@@ -114,7 +133,10 @@ def _observations(kind: EventType) -> dict[str, Any]:
         "id": {**_TEXT, "description": "Without it: the record's id, a slash and the place in the array."},
         "time": {"type": "string", "format": "date-time"},
         "subject": {"type": "string", "maxLength": 512},
-        "type": {"const": kind.type, "description": "May be another type of the same topic; `data` is then of that type."},
+        "type": {
+            "const": kind.type,
+            "description": "May be another type of the same topic; `data` is then of that type.",
+        },
         "data": {"$ref": f"#/components/schemas/{kind.type}"},
     }
     return {"type": "array", "items": {"type": "object", "properties": properties, "required": ["data"]}}
@@ -150,7 +172,9 @@ def topics_page() -> str:
     ]
     for topic in SOURCES:
         by = "the program and other producers" if topic in WRITABLE else "the program"
-        lines.append(f"| `{topic.name}` | {topic.carries} | {topic.key} | {topic.partitions} | {topic.retention} | {by} |")
+        lines.append(
+            f"| `{topic.name}` | {topic.carries} | {topic.key} | {topic.partitions} | {topic.retention} | {by} |"
+        )
     lines.append(
         f"| `<topic>.dlq` | {MEMORY.dlq.carries.replace(MEMORY.name, 'the topic')} | {MEMORY.dlq.key} | as the topic | {MEMORY.dlq.retention} | the program |"
     )

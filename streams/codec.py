@@ -37,7 +37,9 @@ def encode(topic: str, event: Event, *, partition: int | None = None) -> Outgoin
     return Outgoing(topic, event.namespace.encode(), orjson.dumps(event.data), _headers(event), partition)
 
 
-def encode_batch(topic: str, envelope: Event, observations: Sequence[Event], *, partition: int | None = None) -> Outgoing:
+def encode_batch(
+    topic: str, envelope: Event, observations: Sequence[Event], *, partition: int | None = None
+) -> Outgoing:
     """Many observations as one record; `envelope` gives the record's own id and what they have in common."""
     items = []
     for event in observations:
@@ -51,7 +53,12 @@ def encode_batch(topic: str, envelope: Event, observations: Sequence[Event], *, 
 
 
 def encode_batches(
-    topic: str, envelope: Callable[[Sequence[Event]], Event], observations: Sequence[Event], largest: int, *, partition: int | None = None
+    topic: str,
+    envelope: Callable[[Sequence[Event]], Event],
+    observations: Sequence[Event],
+    largest: int,
+    *,
+    partition: int | None = None,
 ) -> list[Outgoing]:
     """Many observations as one record, or as two halves as often as its data would have more than `largest` bytes. `envelope` makes
     each record's from its observations."""
@@ -75,7 +82,9 @@ def _headers(event: Event) -> Headers:
     if event.subject is not None:
         headers.append(("ce_subject", event.subject.encode()))
     headers.extend((f"ce_{name}", value.encode()) for name, value in event.extensions.items())
-    if "traceparent" in event.extensions:  # `ce_` is that of the origin and stays; who passes the record on replaces the other by its own
+    if (
+        "traceparent" in event.extensions
+    ):  # `ce_` is that of the origin and stays; who passes the record on replaces the other by its own
         headers.append(("traceparent", event.extensions["traceparent"].encode()))
     return tuple(headers)
 

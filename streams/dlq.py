@@ -108,5 +108,6 @@ def exhume(record: Record) -> Outgoing:
     headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
     if first_letter(record) is None:
         headers = (*headers, (REPLAY_OF, letter.id.encode()))
-    partition = letter.position.partition if letter.identity is None else None  # what never lay there goes where its key says
+    # what never lay there goes where its key says
+    partition = letter.position.partition if letter.identity is None else None
     return Outgoing(letter.position.topic, record.key, record.value, headers, partition)

@@ -9,7 +9,8 @@ import time
 import uuid
 
 NAMESPACE = uuid.UUID("6f1c9a52-0d3e-5b7a-9f0e-7468616c7765")
-_chance = random.Random()  # seeded by the system; asking the system each time gives up the interpreter, which others then hold
+# seeded by the system; asking the system each time gives up the interpreter, which others then hold
+_chance = random.Random()
 os.register_at_fork(after_in_child=_chance.seed)
 
 

@@ -59,7 +59,10 @@ class Freshness:
     def merged(self, other: Freshness) -> Freshness:
         """Covers whatever either covers."""
         return Freshness(
-            {at: max(self.next_offsets.get(at, 0), other.next_offsets.get(at, 0)) for at in {**self.next_offsets, **other.next_offsets}}
+            {
+                at: max(self.next_offsets.get(at, 0), other.next_offsets.get(at, 0))
+                for at in {**self.next_offsets, **other.next_offsets}
+            }
         )
 
     def __iter__(self) -> Iterator[tuple[Partition, int]]:
@@ -84,9 +87,15 @@ class Freshness:
         try:
             if partitions is not None:
                 _check_topics(token, partitions)
-            read = {Partition(topic, int(number)): _offset(offset) for topic, named in token.items() for number, offset in named.items()}
+            read = {
+                Partition(topic, int(number)): _offset(offset)
+                for topic, named in token.items()
+                for number, offset in named.items()
+            }
         except (AttributeError, TypeError, ValueError):
-            raise Refused(f'The freshness token is not of the form {{"<topic>": {{"<partition>": <next offset>}}}}; {UNCHANGED}') from None
+            raise Refused(
+                f'The freshness token is not of the form {{"<topic>": {{"<partition>": <next offset>}}}}; {UNCHANGED}'
+            ) from None
         if partitions is not None:
             _check_numbers(read, partitions)
         return cls(read)
@@ -95,15 +104,21 @@ class Freshness:
 def _check_topics(token: Any, partitions: Mapping[str, int]) -> None:
     for topic, named in token.items():  # the first that is unknown ends it
         if topic not in partitions:
-            raise Refused(f"The freshness token names the topic {str(topic)[:80]!r}, which this node does not follow; {UNCHANGED}")
+            raise Refused(
+                f"The freshness token names the topic {str(topic)[:80]!r}, which this node does not follow; {UNCHANGED}"
+            )
         if len(named) > partitions[topic]:
-            raise Refused(f"The freshness token names {len(named)} partitions of {topic}, which has {partitions[topic]}; {UNCHANGED}")
+            raise Refused(
+                f"The freshness token names {len(named)} partitions of {topic}, which has {partitions[topic]}; {UNCHANGED}"
+            )
 
 
 def _check_numbers(named: Iterable[Partition], partitions: Mapping[str, int]) -> None:
     for topic, number in named:
         if not 0 <= number < partitions[topic]:
-            raise Refused(f"The freshness token names the partition {number} of {topic}, which has {partitions[topic]}; {UNCHANGED}")
+            raise Refused(
+                f"The freshness token names the partition {number} of {topic}, which has {partitions[topic]}; {UNCHANGED}"
+            )
 
 
 def _offset(value: Any) -> int:

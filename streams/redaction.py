@@ -54,16 +54,22 @@ _RULES = (
     _rule(
         "api-key",
         r"gsk_|xai-|r8_|pplx-|lin_api_|ntn_",
-        _START + rb"(?:gsk_[A-Za-z0-9]{40,}|xai-[A-Za-z0-9]{60,}|r8_[A-Za-z0-9]{36,}|pplx-[A-Za-z0-9]{40,}|lin_api_[A-Za-z0-9]{36,}|"
+        _START
+        + rb"(?:gsk_[A-Za-z0-9]{40,}|xai-[A-Za-z0-9]{60,}|r8_[A-Za-z0-9]{36,}|pplx-[A-Za-z0-9]{40,}|lin_api_[A-Za-z0-9]{36,}|"
         rb"ntn_[A-Za-z0-9]{40,})",
     ),
     _rule("payment-key", r"[sr]k_(?:live|test)_", _START + rb"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
-    _rule("payment-key", r"whsec_|sq0(?:atp|csp)-", _START + rb"(?:whsec_[A-Za-z0-9+/]{24,}={0,2}|sq0(?:atp|csp)-[A-Za-z0-9_-]{22,43})"),
+    _rule(
+        "payment-key",
+        r"whsec_|sq0(?:atp|csp)-",
+        _START + rb"(?:whsec_[A-Za-z0-9+/]{24,}={0,2}|sq0(?:atp|csp)-[A-Za-z0-9_-]{22,43})",
+    ),
     _rule("payment-key", r"shp(?:at|ca|pa|ss)_", _START + rb"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
     _rule(
         "git-token",
         r"gh[pousr]_|github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-|GR1348941|ATBB",
-        _START + rb"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_-]{20,}|"
+        _START
+        + rb"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_-]{20,}|"
         rb"GR1348941[A-Za-z0-9_-]{20,}|ATBB[A-Za-z0-9]{32})",
     ),
     _rule("cloud-key", r"A(?:KIA|SIA|Iza)", _START + rb"(?:A[KS]IA[0-9A-Z]{16}(?![0-9A-Za-z])|AIza[0-9A-Za-z_-]{35})"),
@@ -82,11 +88,16 @@ _RULES = (
     _rule(
         "cloud-key",
         r"do[opr]_v1_|dapi|hvs\.|glsa_|NRAK-|PMAK-|sntrys_|ATATT3|AGE-SECRET-KEY-",
-        _START + rb"(?:do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|hvs\.[A-Za-z0-9_-]{24,}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}|"
+        _START
+        + rb"(?:do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|hvs\.[A-Za-z0-9_-]{24,}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}|"
         rb"PMAK-[a-f0-9]{24}-[a-f0-9]{34}|sntrys_[A-Za-z0-9+/=_]{40,}|ATATT3[A-Za-z0-9_=-]{50,}|AGE-SECRET-KEY-1[0-9A-Z]{58})",
     ),
     _rule("mail-key", r"SG\.", _START + rb"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
-    _rule("mail-key", r"key-[0-9a-f]{8}|-us[0-9]", _START + rb"(?:key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2})(?![0-9a-zA-Z])"),
+    _rule(
+        "mail-key",
+        r"key-[0-9a-f]{8}|-us[0-9]",
+        _START + rb"(?:key-[0-9a-f]{32}|[0-9a-f]{32}-us[0-9]{1,2})(?![0-9a-zA-Z])",
+    ),
     _rule("slack-token", r"xox|xapp-", _START + rb"(?:xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[0-9]-[A-Za-z0-9-]{10,})"),
     _rule(
         "webhook",
@@ -98,7 +109,8 @@ _RULES = (
     _rule(
         "registry-token",
         r"hf_|npm_|pypi-|dckr_pat_|rubygems_|_authToken",
-        _START + rb"(?:hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|dckr_pat_[A-Za-z0-9_-]{20,}|rubygems_[a-f0-9]{48})"
+        _START
+        + rb"(?:hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|dckr_pat_[A-Za-z0-9_-]{20,}|rubygems_[a-f0-9]{48})"
         rb"|(?P<keep>_authToken=)[A-Za-z0-9_+/=-]{16,}",
     ),
     _rule("bearer", r"[Bb]earer |BEARER ", rb"(?P<keep>(?:[Bb]earer|BEARER) {1,4})[A-Za-z0-9._~+/-]{16,}={0,2}"),
@@ -124,7 +136,9 @@ _RULES = (
         + rb"))",
     ),
 )
-_ESCAPE = re.compile(rb"\\+(?:(?:u00|x)(?:([2-7][0-9A-Fa-f])|(0[9AaDd]))|(/))|%(?:25){0,3}(?:([2-7][0-9A-Fa-f])|(0[9AaDd]))")
+_ESCAPE = re.compile(
+    rb"\\+(?:(?:u00|x)(?:([2-7][0-9A-Fa-f])|(0[9AaDd]))|(/))|%(?:25){0,3}(?:([2-7][0-9A-Fa-f])|(0[9AaDd]))"
+)
 """A printable ASCII character, or white space, as JSON, programs and URLs escape it, however often it was escaped again."""
 _ESCAPES = r"\\(?:u00|x)(?:[2-7][0-9A-Fa-f]|0[9AaDd])|\\/|%(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
 _SUSPECT = _scanner("|".join([_ESCAPES, *(rule.hint for rule in _RULES)]))
@@ -137,7 +151,11 @@ def redact_json(raw: bytes) -> bytes:
     plain, places = _unescaped(raw)
     text = plain.decode("latin-1")
     found = [
-        (next((match.end(name) for name, kept in match.groupdict().items() if kept is not None), match.start()), match.end(), rule.mark)
+        (
+            next((match.end(name) for name, kept in match.groupdict().items() if kept is not None), match.start()),
+            match.end(),
+            rule.mark,
+        )
         for rule in _RULES
         if rule.scan.is_valid(text)
         for match in rule.pattern.finditer(plain)

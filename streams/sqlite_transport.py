@@ -49,7 +49,9 @@ class Consumer(base.Consumer):
         if frozenset(topics) == self._topics:
             return
         self._topics = frozenset(topics)
-        assigned = {TP(topic, number) for topic in self._topics for number in range(self.log_file.partition_count(topic))}
+        assigned = {
+            TP(topic, number) for topic in self._topics for number in range(self.log_file.partition_count(topic))
+        }
         self._rebalance = asyncio.ensure_future(self._assign(assigned))  # Faust waits for it elsewhere: not in here
 
     async def _assign(self, assigned: set[TP]) -> None:
@@ -112,7 +114,9 @@ class Consumer(base.Consumer):
         started again without them reads those records again, and their facts are applied once."""
         self._uncommitted |= offsets
         try:
-            await self.log_file.commit(self.app.conf.id, {Partition(*tp): offset for tp, offset in self._uncommitted.items()})
+            await self.log_file.commit(
+                self.app.conf.id, {Partition(*tp): offset for tp, offset in self._uncommitted.items()}
+            )
         except LogUnavailable as error:
             logger.warning("how far the stages have come is not written down yet: %s", error.message)
             return False

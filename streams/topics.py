@@ -35,7 +35,9 @@ class Topic:
 
 MEMORY = Topic("thalweg.memory.v1", "requests that change memory; the truth")
 TELEMETRY = Topic("thalweg.telemetry.v1", "session, tool, model and state events; imports and OTLP end here")
-INVOCATIONS = Topic("thalweg.invocations.v1", "one record for each MCP call: tool, duration, outcome, sizes; no bodies", awaited=False)
+INVOCATIONS = Topic(
+    "thalweg.invocations.v1", "one record for each MCP call: tool, duration, outcome, sizes; no bodies", awaited=False
+)
 DERIVED = Topic("thalweg.derived.v1", "facts from processors, and how far each stage has come")
 
 SOURCES = (MEMORY, TELEMETRY, INVOCATIONS, DERIVED)

@@ -22,7 +22,9 @@ gc.disable()  # while the tests are collected, which throws nothing away
 @pytest.fixture(scope="session")
 def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the default model's graph is made once for all test processes: copy it before you damage it."""
-    shared = tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else tmp_path_factory.getbasetemp()
+    shared = (
+        tmp_path_factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else tmp_path_factory.getbasetemp()
+    )
     cache = shared / "models"
     cache.mkdir(exist_ok=True)
     with (shared / "models.lock").open("w") as lock:

@@ -46,7 +46,9 @@ class NodeProcess:
         self.home.mkdir(parents=True, exist_ok=True)
         with open(self.home / "node.log", "ab") as log:
             command = [sys.executable, "-m", "thalweg", "up"]
-            self.process = subprocess.Popen(command, env={**self.env, **env}, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                command, env={**self.env, **env}, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
 
     def wait_ready(self) -> None:
         assert self.process is not None
@@ -103,7 +105,9 @@ class NodeProcess:
             if is_settled and was_settled:
                 return status
             parts, unpublished = [status["topics"], status["stages"]], status["door"]["records_waiting"]
-            assert time.monotonic() < deadline, f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
+            assert time.monotonic() < deadline, (
+                f"still behind after {timeout_s} s: {status['problems']} {parts} {unpublished}"
+            )
             was_settled = is_settled
             if not is_settled:
                 time.sleep(0.05)
@@ -112,7 +116,9 @@ class NodeProcess:
         """Until what a write's token covers is applied, and processed by these stages."""
         deadline = time.monotonic() + timeout_s
         while not ask(self.home, "wait", freshness=freshness, stages=stages, timeout_s=PATIENCE_S)["applied"]:
-            assert time.monotonic() < deadline, f"not processed by {stages} after {timeout_s} s: {ask(self.home, 'status')}"
+            assert time.monotonic() < deadline, (
+                f"not processed by {stages} after {timeout_s} s: {ask(self.home, 'status')}"
+            )
 
     @contextmanager
     def store(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -131,7 +137,8 @@ class NodeProcess:
 
 def _is_settled(status: dict[str, Any]) -> bool:
     parts = [*status["topics"].values(), *status["stages"].values()]
-    has_space = status["embedder"] is None or status["spaces"]["live"] is not None  # that of a new store is registered by the way
+    # that of a new store is registered by the way
+    has_space = status["embedder"] is None or status["spaces"]["live"] is not None
     is_still = status["door"]["records_waiting"] == 0 and status["spaces"]["building"] is None
     return is_still and has_space and status["status"] == "green" and all(part.get("lag", 0) == 0 for part in parts)
 
@@ -145,7 +152,10 @@ class Client:
         self._socket.connect(str(socket_path(home)))
         self._lines = self._socket.makefile("rb")
         self._next = 0
-        self.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})
+        self.request(
+            "initialize",
+            {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+        )
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -177,7 +187,9 @@ class Client:
         """The answer to a write once the log has taken it, or with `spooled` once the spool has: a node that was too slow for
         that says so (spooled, or a time-out), and the same request is made again."""
         deadline = time.monotonic() + PATIENCE_S
-        while bool((answer := self.call(tool, arguments, request_id)).get("spooled")) != spooled or "error_code" in answer:
+        while (
+            bool((answer := self.call(tool, arguments, request_id)).get("spooled")) != spooled or "error_code" in answer
+        ):
             assert time.monotonic() < deadline, answer
             time.sleep(0.1)
         return answer

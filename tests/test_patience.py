@@ -13,7 +13,9 @@ def outcome(*took: float, enough: int = 4) -> tuple[bool, int]:
     try:
         within(1.0, lambda: left.pop(0), enough=enough)
     except AssertionError as failure:
-        assert all(f"{seconds:.3f} s" in str(failure) for seconds in took[: len(took) - len(left)]), "every try is reported"
+        assert all(f"{seconds:.3f} s" in str(failure) for seconds in took[: len(took) - len(left)]), (
+            "every try is reported"
+        )
         return False, len(took) - len(left)
     return True, len(took) - len(left)
 

@@ -23,7 +23,9 @@ class Program(click.Group):
         except Exception as error:
             if not is_full(error):
                 raise
-            click.echo(f"thalweg: The disk is full ({str(error).splitlines()[0]}). Make room, then try again.", err=True)
+            click.echo(
+                f"thalweg: The disk is full ({str(error).splitlines()[0]}). Make room, then try again.", err=True
+            )
             sys.exit(1)
 
 

@@ -132,7 +132,9 @@ class _Demo:
         self.steps: list[Step] = []
         self._settings = settings
         self._environ = environment(settings.home, embedder=settings.embedder, broker=settings.broker)
-        self._node = running_node(settings.home, embedder=settings.embedder, broker=settings.broker, write_wait_s=WRITE_WAIT_S)
+        self._node = running_node(
+            settings.home, embedder=settings.embedder, broker=settings.broker, write_wait_s=WRITE_WAIT_S
+        )
         self._tell = tell
         self._started = time.perf_counter()
         self._found: dict[str, Any] = {"broker": settings.broker_url, "query": QUERY}
@@ -147,7 +149,12 @@ class _Demo:
 
     def report(self) -> dict[str, Any]:
         ok = bool(self.steps) and all(step.ok for step in self.steps)
-        return {"ok": ok, "seconds": time.perf_counter() - self._started, **self._found, "steps": [asdict(step) for step in self.steps]}
+        return {
+            "ok": ok,
+            "seconds": time.perf_counter() - self._started,
+            **self._found,
+            "steps": [asdict(step) for step in self.steps],
+        }
 
     @contextmanager
     def _step(self, name: str, kind: str = "step") -> Iterator[Step]:
@@ -201,15 +208,23 @@ class _Demo:
                 client = await stack.enter_async_context(Client(server, mode="legacy", read_timeout_seconds=CALL_S))
                 tools = (await client.list_tools()).tools
                 step.detail = f"{len(tools)} tools"
-            opened = await self._call(client, "session_open", session_id=session_id, goal="Fix the sign of negative UTC offsets")
+            opened = await self._call(
+                client, "session_open", session_id=session_id, goal="Fix the sign of negative UTC offsets"
+            )
             _expect("pending" not in opened, "the session decided")
             for category, text in ENTRIES:
-                await self._call(client, "journal_write", content=text, category=category, session_id=opened["session_id"])
-            noted = [await self._call(client, "friction_log", **FRICTION, session_id=opened["session_id"]) for _ in range(2)]
+                await self._call(
+                    client, "journal_write", content=text, category=category, session_id=opened["session_id"]
+                )
+            noted = [
+                await self._call(client, "friction_log", **FRICTION, session_id=opened["session_id"]) for _ in range(2)
+            ]
             counts = [answer["recurrence_count"] for answer in noted]
             self._mark(noted[1]["is_recurring"] and counts[1] == counts[0] + 1, f"recognised: met {counts[1]} times")
             found = await self._call(client, "journal_query", query=QUERY, limit=3)
-            self._found["hits"] = [{name: hit[name] for name in ("entity_type", "content", "score")} for hit in found["results"]]
+            self._found["hits"] = [
+                {name: hit[name] for name in ("entity_type", "content", "score")} for hit in found["results"]
+            ]
             self._mark(
                 any(hit["content"] == ENTRIES[0][1] for hit in found["results"]),
                 f"{found['total_found']} found, among them the entry that says it",
@@ -217,7 +232,11 @@ class _Demo:
             if self._settings.embedder != "none":  # without vectors there is nothing that it could compare
                 await self._retrieve(client)
             closed = await self._call(
-                client, "session_close", session_id=opened["session_id"], goal_achieved=True, summary="Fixed, with a test."
+                client,
+                "session_close",
+                session_id=opened["session_id"],
+                goal_achieved=True,
+                summary="Fixed, with a test.",
             )
             self._mark("pending" not in closed, f"{closed['tool_calls']} tool calls, {closed['duration_seconds']} s")
         with self._step("wait for every stage") as step:
@@ -241,7 +260,10 @@ class _Demo:
         with self._step(tool, "call"):
             result = await client.call_tool(tool, arguments)
             answer: dict[str, Any] = result.structured_content or {}
-            _expect(not result.is_error and answer.get("success", True) is True, f"success; it answered {answer.get('message', answer)}")
+            _expect(
+                not result.is_error and answer.get("success", True) is True,
+                f"success; it answered {answer.get('message', answer)}",
+            )
             return answer
 
     def _mark(self, holds: bool, detail: str) -> None:
@@ -261,7 +283,11 @@ class _Demo:
             [letter] = [letter for letter in letters if session_path().name in letter["error_message"]]
             shown = ask(self._settings.home, "dlq_show", id=letter["dead_letter_id"])
             _expect(shown["value"].encode() in session_path().read_bytes(), "the bytes of the file")
-            self._found["dead_letter"] = {"reason": letter["error_message"], "value": shown["value"], "bytes": letter["value_bytes"]}
+            self._found["dead_letter"] = {
+                "reason": letter["error_message"],
+                "value": shown["value"],
+                "bytes": letter["value_bytes"],
+            }
             step.detail = f"a dead letter, all {letter['value_bytes']} bytes"
         with self._step("ask how far each part is") as step:
             status = ask(self._settings.home, "status")
@@ -273,7 +299,13 @@ class _Demo:
 
     def _answer(self, question: str, sql: str) -> dict[str, Any]:
         answer = run_sql(snapshot_of(self._settings, 0.0).path, sql)
-        return {"question": question, "sql": sql, "columns": answer.columns, "rows": answer.rows, "ms": answer.elapsed_ms}
+        return {
+            "question": question,
+            "sql": sql,
+            "columns": answer.columns,
+            "rows": answer.rows,
+            "ms": answer.elapsed_ms,
+        }
 
     def _rows(self, sql: str) -> list[list[Any]]:
         return list(self._answer("", sql)["rows"])

@@ -36,7 +36,10 @@ def make_home(home: Path) -> None:
             if home.stat().st_mode & OTHERS:
                 raise PermissionError(errno.EPERM, "other users may open it, and its file system keeps no rights")
             was = f"{stat.S_IMODE(status.st_mode):03o}"
-            print(f"thalweg: The data directory {home} was open to other users ({was}); it is yours alone now (700).", file=sys.stderr)
+            print(
+                f"thalweg: The data directory {home} was open to other users ({was}); it is yours alone now (700).",
+                file=sys.stderr,
+            )
     except OSError as error:
         raise SettingsError(unusable_home(home, error)) from None
 
@@ -73,5 +76,7 @@ def _runtime_directory() -> Path:
     directory.mkdir(mode=0o700, exist_ok=True)
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & OTHERS:
-        raise SettingsError(f"The directory {directory} must be yours alone (0700); remove it, or choose a shorter THALWEG_HOME.")
+        raise SettingsError(
+            f"The directory {directory} must be yours alone (0700); remove it, or choose a shorter THALWEG_HOME."
+        )
     return directory

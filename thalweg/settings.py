@@ -53,7 +53,8 @@ class Settings:
         },
     )
     embed_threads: int = field(
-        default=2, metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"}
+        default=2,
+        metadata={"help": "threads of the embedding model, among which the texts that are waited for are shared out"},
     )
     http: str = field(default="", metadata={"help": "PORT or HOST:PORT for streamable HTTP; empty: off"})
     token: str = field(
@@ -68,10 +69,14 @@ class Settings:
             "help": "comma-separated further names under which HTTP may be reached: NAME, or NAME:PORT where another port leads here"
         },
     )
-    http_sql: bool = field(default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"})
+    http_sql: bool = field(
+        default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"}
+    )
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
-    write_wait_s: float = field(default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"})
+    write_wait_s: float = field(
+        default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"}
+    )
     vector_wait_s: float = field(
         default=0.15,
         metadata={
@@ -80,27 +85,42 @@ class Settings:
     )
     rate_limit: float = field(
         default=200.0,
-        metadata={"help": "tool calls a second for each connection; its credential has twice and the node three times as many"},
+        metadata={
+            "help": "tool calls a second for each connection; its credential has twice and the node three times as many"
+        },
     )
-    idle_exit_s: float = field(default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"})
+    idle_exit_s: float = field(
+        default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"}
+    )
     index_save_s: float = field(
-        default=300.0, metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"}
+        default=300.0,
+        metadata={"help": "seconds after which changed search indexes are saved; a start catches up what came since"},
     )
     behind_s: float = field(
         default=10.0,
-        metadata={"help": "seconds that a record may wait to be applied, or processed by a stage, before `thalweg status` is red"},
+        metadata={
+            "help": "seconds that a record may wait to be applied, or processed by a stage, before `thalweg status` is red"
+        },
     )
-    otlp_topics: bool = field(default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"})
+    otlp_topics: bool = field(
+        default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"}
+    )
     valence_auto_capture: bool = field(
         default=False,
-        metadata={"help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"},
+        metadata={
+            "help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"
+        },
     )
     judge1: str = field(
-        default="lexical", metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"}
+        default="lexical",
+        metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"},
     )
-    judge2: str = field(default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"})
+    judge2: str = field(
+        default="semantic", metadata={"help": "second judge; the keys of providers come from their own variables"}
+    )
     judge_stages: bool = field(
-        default=False, metadata={"help": "with judges of providers: ask one alone while both agree, with spot checks of both"}
+        default=False,
+        metadata={"help": "with judges of providers: ask one alone while both agree, with spot checks of both"},
     )
     log_level: str = field(default="warning", metadata={"help": "debug, info, warning or error"})
 
@@ -153,7 +173,9 @@ def _from_file(home: Path) -> dict[str, Any]:
     known = {spec.name for spec in fields(Settings)}
     for name in values:
         if name not in known:
-            raise SettingsError(f"thalweg.toml: there is no setting {name!r}; the settings are {', '.join(sorted(known))}.")
+            raise SettingsError(
+                f"thalweg.toml: there is no setting {name!r}; the settings are {', '.join(sorted(known))}."
+            )
     return values
 
 
@@ -164,7 +186,9 @@ def _convert(name: str, value: Any) -> Any:
             return Path(value).expanduser().absolute()
         if kind == "bool":
             return (
-                value if isinstance(value, bool) else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
+                value
+                if isinstance(value, bool)
+                else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
             )
         return {"int": int, "float": float, "str": str}[str(kind)](value)
     except (ValueError, KeyError, TypeError):
@@ -180,9 +204,13 @@ def _check(settings: Settings) -> None:
     if not settings.broker_url.startswith(("sqlite://", "kafka://")):
         refuse("broker", "sqlite:///path/log.db or kafka://host:port")
     if settings.role != "all" and settings.broker_url.startswith("sqlite://"):
-        raise SettingsError(f"The role {settings.role} needs a broker that several processes can share: kafka://host:port.")
+        raise SettingsError(
+            f"The role {settings.role} needs a broker that several processes can share: kafka://host:port."
+        )
     if settings.role == "worker" and settings.embedder == "none":
-        raise SettingsError("A worker embeds what it is given, so it needs a model: --embedder minilm, hashing or a model's name.")
+        raise SettingsError(
+            "A worker embeds what it is given, so it needs a model: --embedder minilm, hashing or a model's name."
+        )
     if not 1 <= settings.partitions <= 1000:
         refuse("partitions", "1 to 1000")
     if not 1 <= settings.embed_threads <= 64:

@@ -66,7 +66,10 @@ class ApiJudge:
 
     async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judged:
         if not self.client.key:
-            raise Refused(f"The judge {self.model} needs a key in {self.client.provider.key_variable}.", code="api_key_not_configured")
+            raise Refused(
+                f"The judge {self.model} needs a key in {self.client.provider.key_variable}.",
+                code="api_key_not_configured",
+            )
         return await asyncio.to_thread(self._judge, query, documents)
 
     def _judge(self, query: str, documents: Sequence[Document]) -> Judged:
@@ -75,7 +78,9 @@ class ApiJudge:
         spent = Spent()
         for document in documents:
             score, cost = (
-                (None, Spent()) if self.client.monotonic() > until else self._score(PROMPT.format(query=query, document=document.content))
+                (None, Spent())
+                if self.client.monotonic() > until
+                else self._score(PROMPT.format(query=query, document=document.content))
             )
             scores.append(score)
             spent += cost
@@ -83,7 +88,12 @@ class ApiJudge:
 
     def _score(self, prompt: str) -> tuple[float | None, Spent]:
         form = FORMS[self.name]
-        question = {"model": self.model_name, "temperature": 0, "max_tokens": 8, "messages": [{"role": "user", "content": prompt}]}
+        question = {
+            "model": self.model_name,
+            "temperature": 0,
+            "max_tokens": 8,
+            "messages": [{"role": "user", "content": prompt}],
+        }
         answer = self.client.ask(form.path, question).answer
         try:
             tokens_in, tokens_out = (int(answer["usage"][name]) for name in form.usage)

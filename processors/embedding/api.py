@@ -17,14 +17,20 @@ MOST_TEXTS = 256
 """In one request."""
 MOST_CHARS = 24_000
 """Of a text that is sent: the models read 8,191 tokens, and refuse more."""
-DIMENSIONS: Mapping[str, int] = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+DIMENSIONS: Mapping[str, int] = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
 
 
 class KeyMissing(EmbedderUnavailable):
     """The model of a provider is configured, and its key is not in the environment."""
 
     code = "api_key_not_configured"
-    remedy = "Put the provider's key into its environment variable and start the node again, or choose another embedder."
+    remedy = (
+        "Put the provider's key into its environment variable and start the node again, or choose another embedder."
+    )
 
 
 def load_api_embedder(name: str, environ: Mapping[str, str]) -> ApiEmbedder:
@@ -58,7 +64,11 @@ class ApiEmbedder:
     @property
     def missing_key(self) -> str | None:
         """A sentence, when nothing can be embedded for want of a key."""
-        return None if self._client.key else f"The embedder {self.info.model_id} needs a key in {self._client.provider.key_variable}."
+        return (
+            None
+            if self._client.key
+            else f"The embedder {self.info.model_id} needs a key in {self._client.provider.key_variable}."
+        )
 
     @property
     def tries(self) -> int:
@@ -86,6 +96,8 @@ class ApiEmbedder:
 def _vectors(answer: Any) -> np.ndarray | None:
     """The vectors in the order of the texts; None when the answer is none."""
     try:
-        return np.array([each["embedding"] for each in sorted(answer["data"], key=lambda each: int(each["index"]))], np.float64)
+        return np.array(
+            [each["embedding"] for each in sorted(answer["data"], key=lambda each: int(each["index"]))], np.float64
+        )
     except (KeyError, TypeError, ValueError):
         return None

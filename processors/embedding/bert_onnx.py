@@ -60,10 +60,15 @@ class BertGraph:
         from onnx import TensorProto, helper
 
         self.encode_and_pool()
-        inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ]
         outputs = [
             helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, ["batch", self.config.hidden]),
-            helper.make_tensor_value_info("token_embeddings", TensorProto.FLOAT, ["batch", "tokens", self.config.hidden]),
+            helper.make_tensor_value_info(
+                "token_embeddings", TensorProto.FLOAT, ["batch", "tokens", self.config.hidden]
+            ),
             *(helper.make_tensor_value_info(name, TensorProto.FLOAT, [None]) for name in extra_outputs),
         ]
         body = helper.make_graph(self.nodes, "bert_sentence_encoder", inputs, outputs, list(self.initializers.values()))
@@ -99,8 +104,12 @@ class BertGraph:
         config, size = self.config, self.config.hidden // self.config.heads
         joined = self.linear(tokens, *self.query_key_value(f"{prefix}.attention.self"), f"{prefix}.query_key_value")
         # (batch, tokens, 3 x hidden) -> 3 x (batch, heads, tokens, size)
-        parts = self.op("Transpose", self.op("Reshape", joined, self.ints(0, 0, 3, config.heads, size)), perm=[2, 0, 3, 1, 4])
-        query, key, value = (self.op("Gather", parts, self.const(f"part_{number}", np.int64(number)), axis=0) for number in range(3))
+        parts = self.op(
+            "Transpose", self.op("Reshape", joined, self.ints(0, 0, 3, config.heads, size)), perm=[2, 0, 3, 1, 4]
+        )
+        query, key, value = (
+            self.op("Gather", parts, self.const(f"part_{number}", np.int64(number)), axis=0) for number in range(3)
+        )
         scores = self.op("MatMul", query, self.op("Transpose", key, perm=[0, 1, 3, 2]))
         shares = self.op("Softmax", self.op("Add", scores, bias), axis=-1)
         context = self.op("Transpose", self.op("MatMul", shares, value), perm=[0, 2, 1, 3])
@@ -108,14 +117,18 @@ class BertGraph:
         attended = self.op("Add", self.dense(context, f"{prefix}.attention.output.dense"), tokens)
         attended = self.norm(attended, f"{prefix}.attention.output.LayerNorm")
         inner = self.op("Gelu", self.dense(attended, f"{prefix}.intermediate.dense"))
-        return self.norm(self.op("Add", self.dense(inner, f"{prefix}.output.dense"), attended), f"{prefix}.output.LayerNorm")
+        return self.norm(
+            self.op("Add", self.dense(inner, f"{prefix}.output.dense"), attended), f"{prefix}.output.LayerNorm"
+        )
 
     def query_key_value(self, prefix: str) -> tuple[np.ndarray, np.ndarray]:
         """One weight (hidden, 3 x hidden) and bias for the three; attention's scale is in the query's already."""
         weights = [self.weights[f"{prefix}.{part}.weight"].T for part in ("query", "key", "value")]
         biases = [self.weights[f"{prefix}.{part}.bias"] for part in ("query", "key", "value")]
         scale = np.float32((self.config.hidden // self.config.heads) ** -0.5)
-        return np.concatenate([weights[0] * scale, *weights[1:]], axis=1), np.concatenate([biases[0] * scale, *biases[1:]])
+        return np.concatenate([weights[0] * scale, *weights[1:]], axis=1), np.concatenate(
+            [biases[0] * scale, *biases[1:]]
+        )
 
     def dense(self, tokens: str, prefix: str) -> str:
         return self.linear(tokens, self.weights[f"{prefix}.weight"].T, self.weights[f"{prefix}.bias"], prefix)
@@ -146,7 +159,9 @@ class BertGraph:
         if name not in self.initializers:
             array = np.asarray(value)
             # ascontiguousarray makes a vector of a scalar, and a scalar here must stay one
-            self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(array) if array.ndim else array, name)
+            self.initializers[name] = numpy_helper.from_array(
+                np.ascontiguousarray(array) if array.ndim else array, name
+            )
         return name
 
     def ints(self, *values: int) -> str:

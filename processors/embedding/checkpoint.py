@@ -17,7 +17,16 @@ from streams.errors import EmbedderUnavailable
 
 Kind = Literal["dense", "sparse", "multi-vector", "clip"]
 _WEIGHTS = ("*.safetensors", "*.bin")
-_PLAIN = {"Transformer", "MLMTransformer", "Normalize", "Dropout", "Pooling", "SpladePooling", "MultiVectorMask", "CLIPModel"}
+_PLAIN = {
+    "Transformer",
+    "MLMTransformer",
+    "Normalize",
+    "Dropout",
+    "Pooling",
+    "SpladePooling",
+    "MultiVectorMask",
+    "CLIPModel",
+}
 _WITH_WEIGHTS = {
     "Dense",
     "LayerNorm",
@@ -51,7 +60,9 @@ def read_checkpoint(name: str, folder: Path) -> Checkpoint:
     kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
     unknown = [kind for kind in kinds if kind not in _PLAIN | _WITH_WEIGHTS]
     if unknown:
-        raise EmbedderUnavailable(f"{name!r} has a {unknown[0] or 'nameless'} module, of which it is not known what it needs.")
+        raise EmbedderUnavailable(
+            f"{name!r} has a {unknown[0] or 'nameless'} module, of which it is not known what it needs."
+        )
     for module, kind in zip(modules, kinds, strict=True):
         if kind in _WITH_WEIGHTS and not _weights(folder / module["path"]):
             raise EmbedderUnavailable(f"{name!r} lacks the weights of its {kind} head; it would be random.")
@@ -71,9 +82,15 @@ def read_checkpoint(name: str, folder: Path) -> Checkpoint:
 
 def _modules(name: str, folder: Path) -> list[dict[str, Any]]:
     modules = _json(folder / "modules.json")
-    if isinstance(modules, list) and modules and all(isinstance(module, dict) and "path" in module for module in modules):
+    if (
+        isinstance(modules, list)
+        and modules
+        and all(isinstance(module, dict) and "path" in module for module in modules)
+    ):
         return modules
-    raise EmbedderUnavailable(f"{name!r} is not a sentence encoder: it has no modules.json, so its vectors would be untrained.")
+    raise EmbedderUnavailable(
+        f"{name!r} is not a sentence encoder: it has no modules.json, so its vectors would be untrained."
+    )
 
 
 def _kind(kinds: Sequence[str], folder: Path, first: Path) -> Kind:
@@ -101,10 +118,14 @@ def _pooling(name: str, kind: Kind, folder: Path, modules: Sequence[dict[str, An
     settings = _json(folder / modules[kinds.index("Pooling")]["path"] / "config.json")
     settings = settings if isinstance(settings, dict) else {}
     if settings.get("include_prompt") is False:
-        raise EmbedderUnavailable(f"{name!r} leaves its prompt out of its pooling, which cannot be done with a prefix of the text.")
+        raise EmbedderUnavailable(
+            f"{name!r} leaves its prompt out of its pooling, which cannot be done with a prefix of the text."
+        )
     if "pooling_mode" in settings:
         return str(settings["pooling_mode"])
-    chosen = [key.removeprefix("pooling_mode_").removesuffix("_tokens") for key, value in settings.items() if value is True]
+    chosen = [
+        key.removeprefix("pooling_mode_").removesuffix("_tokens") for key, value in settings.items() if value is True
+    ]
     return "+".join(mode for mode in chosen if mode not in ("include_prompt",)) or "mean"
 
 
@@ -151,7 +172,12 @@ def _weights(folder: Path) -> list[Path]:
 def _revision(folder: Path) -> str:
     """The start of the sha256 over all weights and settings that shape a vector."""
     digest = hashlib.sha256()
-    shaping = [*folder.rglob("*.safetensors"), *folder.rglob("*.bin"), *folder.rglob("*.json"), *folder.rglob("vocab.txt")]
+    shaping = [
+        *folder.rglob("*.safetensors"),
+        *folder.rglob("*.bin"),
+        *folder.rglob("*.json"),
+        *folder.rglob("vocab.txt"),
+    ]
     for path in sorted(shaping, key=lambda path: path.relative_to(folder).as_posix()):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
         with path.open("rb") as file:

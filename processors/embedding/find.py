@@ -48,7 +48,8 @@ def find_model(cache_dir: Path, configured: Path | None = None) -> ModelFiles:
         for name, path in paths.items():
             if checksum(path, cache_dir) != CHECKSUMS[name]:
                 raise EmbedderUnavailable(
-                    f"{name} of {MODEL_ID} is damaged or another model's: its sha256 differs. {REMEDIES}", path=str(path)
+                    f"{name} of {MODEL_ID} is damaged or another model's: its sha256 differs. {REMEDIES}",
+                    path=str(path),
                 )
         return ModelFiles(paths["model.safetensors"], paths["tokenizer.json"])
     raise EmbedderUnavailable(f"The files of {MODEL_ID} were not found. {REMEDIES}")
@@ -56,7 +57,9 @@ def find_model(cache_dir: Path, configured: Path | None = None) -> ModelFiles:
 
 def _configured(folder: Path) -> Iterator[dict[str, Path]]:
     if (paths := _in_folder(folder)) is None:
-        raise EmbedderUnavailable(f"The configured model path lacks {' or '.join(CHECKSUMS)}. {REMEDIES}", path=str(folder))
+        raise EmbedderUnavailable(
+            f"The configured model path lacks {' or '.join(CHECKSUMS)}. {REMEDIES}", path=str(folder)
+        )
     yield paths
 
 

@@ -87,4 +87,8 @@ def guarded(embedder: Embedder | None, limit_s: float = LIMIT_S) -> Embedder | N
     """The embedder behind its limit of time; None stays None."""
     if embedder is None:
         return None
-    return GuardedTokenEmbedder(embedder, limit_s) if isinstance(embedder, TokenEmbedder) else GuardedEmbedder(embedder, limit_s)
+    return (
+        GuardedTokenEmbedder(embedder, limit_s)
+        if isinstance(embedder, TokenEmbedder)
+        else GuardedEmbedder(embedder, limit_s)
+    )

@@ -43,7 +43,9 @@ _SAMPLES = (
 )
 
 
-def build_int8_graph(weights_file: Path, tokenizer: Path, config: BertConfig = BertConfig(), *, exact: bool = True) -> bytes:
+def build_int8_graph(
+    weights_file: Path, tokenizer: Path, config: BertConfig = BertConfig(), *, exact: bool = True
+) -> bytes:
     """The serialised model, with `bert_onnx.build_graph`'s inputs and outputs.
 
     With `exact` False the same whole numbers are multiplied as floats: equal results, at the original's speed, for a
@@ -63,7 +65,11 @@ def build_probe() -> bytes:
     ]
     made = [helper.make_tensor_value_info("c", TensorProto.INT32, [1, 16])]
     graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "b"], ["c"])], "probe", given, made)
-    return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION).SerializeToString())
+    return bytes(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+        ).SerializeToString()
+    )
 
 
 def products_are_exact(probe: Path) -> bool:
@@ -71,7 +77,9 @@ def products_are_exact(probe: Path) -> bool:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(probe), providers=["CPUExecutionProvider"])
-    [found] = session.run(None, {"a": np.full((1, _PROBE), 255, np.uint8), "b": np.full((_PROBE, 16), _LARGEST, np.int8)})
+    [found] = session.run(
+        None, {"a": np.full((1, _PROBE), 255, np.uint8), "b": np.full((_PROBE, 16), _LARGEST, np.int8)}
+    )
     return bool((found == 255 * _LARGEST * _PROBE).all())
 
 
@@ -109,7 +117,9 @@ def _ranges(weights: Mapping[str, np.ndarray], config: BertConfig, tokenizer: Pa
 
 
 class _Int8Graph(BertGraph):
-    def __init__(self, weights: Mapping[str, np.ndarray], config: BertConfig, ranges: Mapping[str, np.ndarray], *, exact: bool) -> None:
+    def __init__(
+        self, weights: Mapping[str, np.ndarray], config: BertConfig, ranges: Mapping[str, np.ndarray], *, exact: bool
+    ) -> None:
         super().__init__(weights, config)
         self.ranges, self.exact = ranges, exact
 
@@ -131,11 +141,16 @@ class _Int8Graph(BertGraph):
         level = self.op("Mul", tokens, self.const(f"{name}.levels", 1 / levels))
         largest = self.op("ReduceMax", self.op("Abs", level), self.ints(-1), keepdims=1)
         largest = self.op("Max", largest, self.const("tiny", np.float32(1e-9)))
-        rounded = self.op("Round", self.op("Mul", level, self.op("Div", self.const("largest", np.float32(_LARGEST)), largest)))
+        rounded = self.op(
+            "Round", self.op("Mul", level, self.op("Div", self.const("largest", np.float32(_LARGEST)), largest))
+        )
         if self.exact:
             shifted = self.op("Add", rounded, self.const("shift", np.float32(_LARGEST + 1)))
             unsigned = self.op("Cast", shifted, to=TensorProto.UINT8)
-            zero, columns = self.const("zero_point", np.uint8(_LARGEST + 1)), self.const(f"{name}.weight", whole.astype(np.int8))
+            zero, columns = (
+                self.const("zero_point", np.uint8(_LARGEST + 1)),
+                self.const(f"{name}.weight", whole.astype(np.int8)),
+            )
             product = self.op("Cast", self.op("MatMulInteger", unsigned, columns, zero), to=TensorProto.FLOAT)
         else:
             product = self.op("MatMul", rounded, self.const(f"{name}.weight", whole.astype(np.float32)))

@@ -67,7 +67,9 @@ def _load_minilm(files: ModelFiles, info: ModelInfo, cache_dir: Path, threads: i
         graph = _int8_graph(files, cache_dir) if info is MINILM else _float32_graph(files, cache_dir)
         return OnnxEncoder(graph, files.tokenizer, info, threads=threads)
     except ImportError as error:
-        raise EmbedderUnavailable(f"The embedder needs onnxruntime and tokenizers, which do not import: {error}") from error
+        raise EmbedderUnavailable(
+            f"The embedder needs onnxruntime and tokenizers, which do not import: {error}"
+        ) from error
 
 
 def _int8_graph(files: ModelFiles, cache_dir: Path) -> Path:
@@ -75,13 +77,17 @@ def _int8_graph(files: ModelFiles, cache_dir: Path) -> Path:
 
     exact = products_are_exact(_cached(cache_dir / f"int8-probe-{GRAPH_VERSION}.onnx", cache_dir, build_probe))
     name = f"minilm-{MINILM.revision}-int8-{GRAPH_VERSION}{'' if exact else '-as-float'}"
-    return _cached(cache_dir / f"{name}.onnx", cache_dir, lambda: build_int8_graph(files.weights, files.tokenizer, exact=exact))
+    return _cached(
+        cache_dir / f"{name}.onnx", cache_dir, lambda: build_int8_graph(files.weights, files.tokenizer, exact=exact)
+    )
 
 
 def _float32_graph(files: ModelFiles, cache_dir: Path) -> Path:
     from processors.embedding.bert_onnx import GRAPH_VERSION, build_graph
 
-    return _cached(cache_dir / f"minilm-{MINILM.revision}-{GRAPH_VERSION}.onnx", cache_dir, lambda: build_graph(files.weights))
+    return _cached(
+        cache_dir / f"minilm-{MINILM.revision}-{GRAPH_VERSION}.onnx", cache_dir, lambda: build_graph(files.weights)
+    )
 
 
 def _cached(graph: Path, cache_dir: Path, build: Callable[[], bytes]) -> Path:

@@ -40,7 +40,9 @@ def load_named(name: str, *, threads: int = 1) -> NamedEncoder:
     checkpoint = read_checkpoint(name, _folder(name))
     loader = getattr(library, _CLASSES[checkpoint.kind], None)
     if loader is None:
-        raise EmbedderUnavailable(f"The embedder {name!r} needs a newer sentence-transformers, with {_CLASSES[checkpoint.kind]}.")
+        raise EmbedderUnavailable(
+            f"The embedder {name!r} needs a newer sentence-transformers, with {_CLASSES[checkpoint.kind]}."
+        )
     import_module("torch").set_num_threads(threads)  # of the extra, and without types for who checks without it
     try:
         return NamedEncoder(name, checkpoint, loader(str(checkpoint.folder), device="cpu"))
@@ -57,7 +59,9 @@ def _folder(name: str) -> Path:
     try:
         files = HfApi().list_repo_files(name)
         weights = "*.safetensors" if any(file.endswith(".safetensors") for file in files) else "*.bin"
-        return Path(snapshot_download(name, allow_patterns=[*_FILES, weights], ignore_patterns=["onnx/*", "openvino/*"]))
+        return Path(
+            snapshot_download(name, allow_patterns=[*_FILES, weights], ignore_patterns=["onnx/*", "openvino/*"])
+        )
     except Exception as error:  # no network, no such model, no such name
         raise EmbedderUnavailable(f"The embedder {name!r} cannot be looked up: {error}") from error
 
@@ -96,7 +100,9 @@ class NamedEncoder:
 
     def _rows(self, texts: list[str]) -> np.ndarray:
         if self._kind == "sparse":
-            sparse = self._model.encode(texts, show_progress_bar=False, convert_to_tensor=True, convert_to_sparse_tensor=True)
+            sparse = self._model.encode(
+                texts, show_progress_bar=False, convert_to_tensor=True, convert_to_sparse_tensor=True
+            )
             sparse = sparse.coalesce()
             (rows, terms), values = sparse.indices().numpy(), sparse.values().float().numpy()
             made = hashed(rows, terms, values, len(texts))

@@ -65,7 +65,10 @@ class OnnxEncoder:
                 windows.append(window)
         rows, tokens = self._run(windows, with_tokens=with_tokens)
         if len(windows) == len(texts):
-            return Encoded(rows, [self._tokens(ids, found) for ids, found in zip(windows, tokens, strict=True)] if with_tokens else [])
+            return Encoded(
+                rows,
+                [self._tokens(ids, found) for ids, found in zip(windows, tokens, strict=True)] if with_tokens else [],
+            )
         return self._joined(len(texts), np.array(owners), windows, rows, tokens, with_tokens=with_tokens)
 
     def _joined(

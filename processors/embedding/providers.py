@@ -47,7 +47,9 @@ class Provider:
 
 
 PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", lambda key: {"Authorization": f"Bearer {key}"}),
+    "openai": Provider(
+        "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", lambda key: {"Authorization": f"Bearer {key}"}
+    ),
     "anthropic": Provider(
         "https://api.anthropic.com/v1",
         "ANTHROPIC_API_KEY",
@@ -94,7 +96,9 @@ class Client:
     def configured(cls, name: str, per_second: float, environ: Mapping[str, str]) -> Client:
         """The provider of this name, with its key and address from the environment."""
         provider = PROVIDERS[name]
-        return cls(provider, environ.get(provider.key_variable), per_second, environ.get(provider.url_variable) or provider.url)
+        return cls(
+            provider, environ.get(provider.key_variable), per_second, environ.get(provider.url_variable) or provider.url
+        )
 
     def ask(self, path: str, question: Mapping[str, Any]) -> Asked:
         """Four tries, waiting 1, 2, 4 s ± 20 %, after 429, 503 and a time-out; anything else that is no 200 is no answer."""

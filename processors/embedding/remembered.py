@@ -43,7 +43,10 @@ class RememberingEmbedder:
         unknown = [text for text in texts if text not in said]
         if unknown:
             new = self._inner.encode_tokens(unknown)
-            said |= {text: _Said(vector, tokens) for text, vector, tokens in zip(unknown, new.vectors, new.tokens, strict=True)}
+            said |= {
+                text: _Said(vector, tokens)
+                for text, vector, tokens in zip(unknown, new.vectors, new.tokens, strict=True)
+            }
         if unknown and len(texts) == 1:
             self._keep(texts[0], said[texts[0]])
         vectors = np.stack([said[text].vector for text in texts]) if texts else np.empty((0, self.info.dim), np.float32)

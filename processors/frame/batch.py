@@ -121,7 +121,11 @@ class EventState:
 
 
 def reduce_batch(
-    writer: Writer, records: Sequence[Record], now: datetime, namespace: str = "default", partitions: Mapping[str, int] = NO_PARTITIONS
+    writer: Writer,
+    records: Sequence[Record],
+    now: datetime,
+    namespace: str = "default",
+    partitions: Mapping[str, int] = NO_PARTITIONS,
 ) -> Reduced:
     """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record.
 
@@ -185,7 +189,13 @@ def _to_bury(record: Record) -> Record:
 
 
 def letter_for(
-    record: Record, error: Exception, now: datetime, *, stage: str = MATERIALISE, attempt: int = 1, index: int | None = None
+    record: Record,
+    error: Exception,
+    now: datetime,
+    *,
+    stage: str = MATERIALISE,
+    attempt: int = 1,
+    index: int | None = None,
 ) -> DeadLetter:
     """The dead letter of a record, or of the observation at `index` in its array, that failed."""
     return DeadLetter(record.position, stage, "thalweg", attempt, type(error).__name__, str(error), now, index=index)
@@ -200,7 +210,9 @@ def _known_events(writer: Writer, events: Sequence[LoggedEvent]) -> Known:
     return {key[0]: row["digest"] for key, row in rows.items()}
 
 
-def _named_rows(writer: Writer, decoded: Sequence[tuple[Record, Sequence[LoggedEvent]]], known: Known) -> Iterable[tuple[str, Key]]:
+def _named_rows(
+    writer: Writer, decoded: Sequence[tuple[Record, Sequence[LoggedEvent]]], known: Known
+) -> Iterable[tuple[str, Key]]:
     for _, events in decoded:
         for logged in events:
             if logged.key in known:
@@ -215,7 +227,9 @@ def _named_rows(writer: Writer, decoded: Sequence[tuple[Record, Sequence[LoggedE
                 yield table, (namespace, *key) if writer.tables[table].key[0] == "namespace" else key
 
 
-def _reduce_record(record: Record, events: Sequence[LoggedEvent], overlay: Overlay, known: Known, reduced: Reduced, now: datetime) -> None:
+def _reduce_record(
+    record: Record, events: Sequence[LoggedEvent], overlay: Overlay, known: Known, reduced: Reduced, now: datetime
+) -> None:
     if record.topic.endswith(DLQ_SUFFIX):
         _keep_letter(record, overlay)
         return
@@ -232,7 +246,12 @@ def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced:
     if _partition_for(record.key or b"", partitions) == record.partition:
         return
     key = (event.namespace, event.source, record.topic)
-    row = overlay.get("misplaced_records", key) or {"namespace": key[0], "source": key[1], "topic": key[2], "records": 0}
+    row = overlay.get("misplaced_records", key) or {
+        "namespace": key[0],
+        "source": key[1],
+        "topic": key[2],
+        "records": 0,
+    }
     overlay.put("misplaced_records", key, {**row, "records": row["records"] + 1})
     reduced.misplaced.add(event.source)
 

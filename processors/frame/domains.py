@@ -18,6 +18,9 @@ def modules_of(part: str) -> Iterator[ModuleType]:
             continue
         found = importlib.import_module(name)
         if hasattr(found, "__path__"):
-            yield from (importlib.import_module(module.name) for module in pkgutil.iter_modules(found.__path__, found.__name__ + "."))
+            yield from (
+                importlib.import_module(module.name)
+                for module in pkgutil.iter_modules(found.__path__, found.__name__ + ".")
+            )
         else:
             yield found

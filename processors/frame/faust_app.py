@@ -43,7 +43,12 @@ class NoTables(TableManager):
 
 
 def make_app(
-    broker: str, runners: Sequence[StageRunner], *, directory: Path, group: str = "thalweg", instance_id: str | None = None
+    broker: str,
+    runners: Sequence[StageRunner],
+    *,
+    directory: Path,
+    group: str = "thalweg",
+    instance_id: str | None = None,
 ) -> faust.App:
     """The app with an agent for each runner, a member of this consumer group. `broker`: `sqlite:///path` or `kafka://host:port`; `directory`: Faust's own.
 
@@ -100,7 +105,10 @@ def _add_agent(app: faust.App, runner: StageRunner) -> None:
         derived: asyncio.Queue[_Derived] = asyncio.Queue(maxsize=1)
         leaving = asyncio.Event()
         works = {"derive": _derive(runner, waiting, derived), "publish": _publish(runner, derived)}
-        tasks = [asyncio.create_task(_crashing(app, runner, work, leaving), name=f"{stage.name}/{name}") for name, work in works.items()]
+        tasks = [
+            asyncio.create_task(_crashing(app, runner, work, leaving), name=f"{stage.name}/{name}")
+            for name, work in works.items()
+        ]
         runner.life = "running"
         try:
             async for event in stream.noack().events():
@@ -134,7 +142,9 @@ async def _publish(runner: StageRunner, derived: asyncio.Queue[_Derived]) -> Non
         hit("after_ack")
 
 
-async def _crashing(app: faust.App, runner: StageRunner, work: Coroutine[Any, Any, None], leaving: asyncio.Event) -> None:
+async def _crashing(
+    app: faust.App, runner: StageRunner, work: Coroutine[Any, Any, None], leaving: asyncio.Event
+) -> None:
     """Whatever the work raises crashes the app. A cancellation that is not ours (a library's, inside the stage) would end it in
     silence: it crashes the app too."""
     try:

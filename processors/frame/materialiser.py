@@ -211,7 +211,11 @@ class Materialiser:
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
         if self._mirror is not None and reduced.mirrored:
-            news = (logged for logged in reduced.mirrored if logged.position.offset >= self._mirrored.get(logged.position.at, 0))
+            news = (
+                logged
+                for logged in reduced.mirrored
+                if logged.position.offset >= self._mirrored.get(logged.position.at, 0)
+            )
             self._mirror.write([logged.event for logged in news])
         hit("after_index")
 
@@ -246,7 +250,9 @@ class Materialiser:
         if _bugs(reduced) and self._failures >= CONSECUTIVE_FAILURES:
             self._writer.database.mark_given_up(True)
             raise TooManyFailures(
-                _sentence(reduced, f"failed in their reducers, {self._failures} in a row", "stopped before more is diverted")
+                _sentence(
+                    reduced, f"failed in their reducers, {self._failures} in a row", "stopped before more is diverted"
+                )
             )
         if self._given_up and reduced.events:
             self._given_up = False

@@ -145,7 +145,9 @@ class Rows:
         if self._state.get("passages", (row["label"], row["space"])) is None:
             self._state.put("passages", self._with_origin(row))
             place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])
-            self._indexed.vectors.append(VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place))
+            self._indexed.vectors.append(
+                VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place)
+            )
 
 
 @dataclass(frozen=True)

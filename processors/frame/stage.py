@@ -100,7 +100,9 @@ class StageStopped(ThalwegError):
     """The stage failed on too many records in a row."""
 
     code = "stage_stopped"
-    remedy = "Mend what the message names, then start the node again; nothing is lost, the records are still on the log."
+    remedy = (
+        "Mend what the message names, then start the node again; nothing is lost, the records are still on the log."
+    )
 
 
 @dataclass
@@ -144,7 +146,9 @@ class StageRunner:
             try:
                 await self.log.publish(derived.outputs, timeout_s=PUBLISH_TIMEOUT_S)
             except RecordRefused:
-                logger.warning("stage %s: the log refuses a record; publishing event by event", self.stage.name, exc_info=True)
+                logger.warning(
+                    "stage %s: the log refuses a record; publishing event by event", self.stage.name, exc_info=True
+                )
                 await self._publish_apart(records, derived)
         self.processed += len(records)
         self.busy_s += self.clock.monotonic() - started
@@ -193,7 +197,12 @@ class StageRunner:
             self._failures = 0
             return list(zip(events, derived, strict=True)), []
         except Exception:
-            logger.warning("stage %s: a batch of %d failed; trying its events one by one", self.stage.name, len(events), exc_info=True)
+            logger.warning(
+                "stage %s: a batch of %d failed; trying its events one by one",
+                self.stage.name,
+                len(events),
+                exc_info=True,
+            )
         facts: list[tuple[LoggedEvent, Sequence[Event]]] = []
         letters: list[Outgoing] = []
         for logged in events:
@@ -232,7 +241,9 @@ class StageRunner:
         """The dead letter of the event: of its record, or of its observation alone where the record is an array of them."""
         alone = observation_alone(record, logged.index)
         index, reason = None if alone is None else logged.index, (type(error).__name__, str(error))
-        letter = DeadLetter(logged.position, self.stage.name, "thalweg", ATTEMPTS, *reason, self.clock.now(), index=index)
+        letter = DeadLetter(
+            logged.position, self.stage.name, "thalweg", ATTEMPTS, *reason, self.clock.now(), index=index
+        )
         return bury(alone or record, letter)
 
     def _fail(self, error: Exception) -> None:
@@ -240,7 +251,9 @@ class StageRunner:
         self._failures += 1
         if self._failures >= CONSECUTIVE_FAILURES:
             self.failure = f"{type(error).__name__}: {error}"
-            raise StageStopped(f"The stage {self.stage.name} failed on {self._failures} records in a row; last: {self.failure}.")
+            raise StageStopped(
+                f"The stage {self.stage.name} failed on {self._failures} records in a row; last: {self.failure}."
+            )
 
     def _reached(self, at: Partition, records: Sequence[Record]) -> list[Position]:
         """How far this batch brings the stage: on its source, or where the stage it follows has come."""
@@ -277,7 +290,9 @@ class StageRunner:
             records += encode_batches(DERIVED.name, envelope, group, self.stage.largest, partition=at.partition)
         return elsewhere + records
 
-    def _envelope(self, namespace: str, group: Sequence[Event], extensions: Mapping[str, str], facts: Sequence[Event]) -> Event:
+    def _envelope(
+        self, namespace: str, group: Sequence[Event], extensions: Mapping[str, str], facts: Sequence[Event]
+    ) -> Event:
         """The envelope of these of the group's facts; that of the last carries the extensions."""
         carried = extensions if not facts or facts[-1] is group[-1] else {}
         identity = derived_id(self.stage.name, *carried.values(), *(fact.id for fact in facts))

@@ -23,7 +23,11 @@ class Place:
     origin: Origin | None
 
 
-SOURCE_TYPES: Mapping[TableName, str] = {"thoughts": "thought", "kg_entities": "kg_entity", "kg_observations": "kg_observation"}
+SOURCE_TYPES: Mapping[TableName, str] = {
+    "thoughts": "thought",
+    "kg_entities": "kg_entity",
+    "kg_observations": "kg_observation",
+}
 ID_PREFIXES: Mapping[TableName, str] = {"thoughts": "t:", "kg_entities": "e:", "kg_observations": "o:"}
 
 _LOGGED, _BY_ROLE = Place("thoughts", "logged"), Place("thoughts", None)
@@ -32,7 +36,10 @@ _ENTITY, _OBSERVATION = Place("kg_entities", "tool"), Place("kg_observations", "
 
 KINDS: Mapping[tuple[str, str], Place | None] = {
     **{("talos", kind): _LOGGED for kind in ("JournalEntry", "Reflection", "Friction")},
-    **{("talos", kind): _ENTITY for kind in ("Goal", "Capability", "Limitation", "Sutra", "Protocol", "Persona", "Domain")},
+    **{
+        ("talos", kind): _ENTITY
+        for kind in ("Goal", "Capability", "Limitation", "Sutra", "Protocol", "Persona", "Domain")
+    },
     **{("talos", kind): _OBSERVATION for kind in ("Insight", "Observation", "Belief", "Pattern", "Decision")},
     **{("talos", kind): None for kind in ("Session", "Experience", "OperationalState", "Tool", "Question", "Human")},
     ("valence", "Exchange"): _BY_ROLE,

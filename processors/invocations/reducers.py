@@ -9,9 +9,22 @@ from streams.events import LoggedEvent
 
 def _invoked(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
-    names = ("toolset", "outcome", "error_code", "request_id", "session_id", "client", "duration_ms", "input_bytes", "output_bytes")
+    names = (
+        "toolset",
+        "outcome",
+        "error_code",
+        "request_id",
+        "session_id",
+        "client",
+        "duration_ms",
+        "input_bytes",
+        "output_bytes",
+    )
     row = {name: data.get(name) for name in names}
-    rows.insert("invocations", row | {"invocation_id": logged.event.id, "tool_name": data["tool"], "started_at": at(logged.event.time)})
+    rows.insert(
+        "invocations",
+        row | {"invocation_id": logged.event.id, "tool_name": data["tool"], "started_at": at(logged.event.time)},
+    )
     return None
 
 

@@ -74,7 +74,9 @@ def failed_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> np.ndarray:
     return np.array([document_label(namespace, record_id) for namespace, record_id in rows], np.int64)
 
 
-def missing_passages(cursor: duckdb.DuckDBPyConnection, label: int, space: str, passages: Sequence[Passage]) -> list[Passage]:
+def missing_passages(
+    cursor: duckdb.DuckDBPyConnection, label: int, space: str, passages: Sequence[Passage]
+) -> list[Passage]:
     """Those of a text's passages that should have a vector in this space and have none."""
     rows = cursor.execute("SELECT number FROM passages WHERE owner_label = ? AND space = ?", [label, space]).fetchall()
     held = {number for (number,) in rows}
@@ -83,7 +85,9 @@ def missing_passages(cursor: duckdb.DuckDBPyConnection, label: int, space: str, 
 
 def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.ndarray]:
     """The labels in slices that fit into memory: so many texts, or so many characters; a longer text stands alone."""
-    rows = cursor.execute("SELECT label, length(text) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()])
+    rows = cursor.execute(
+        "SELECT label, length(text) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()]
+    )
     cut: list[list[int]] = []
     chars = SLICE_CHARS
     for label, length in rows.fetchall():
@@ -113,11 +117,15 @@ def facts_of(
     groups: dict[str, list[Event]] = {}
     for missing in texts:
         fact = _fact(info, building, missing, EMBEDDED, embedded_by(info))
-        groups.setdefault(missing.namespace, []).extend(in_facts(fact, items_of(missing.record_id, encoded[missing.text]), largest))
+        groups.setdefault(missing.namespace, []).extend(
+            in_facts(fact, items_of(missing.record_id, encoded[missing.text]), largest)
+        )
     return list(groups.values())
 
 
-def facts_of_passages(info: ModelInfo, building: str, missing: Missing, encoded: Sequence[Mapping[str, Any]], largest: int) -> list[Event]:
+def facts_of_passages(
+    info: ModelInfo, building: str, missing: Missing, encoded: Sequence[Mapping[str, Any]], largest: int
+) -> list[Event]:
     """What the model made of some passages of a text (`encode_passages`) as facts of at most `largest` bytes."""
     numbers = [str(one["passage"]["number"]) for one in encoded]
     fact = _fact(info, building, missing, EMBEDDED, embedded_by(info), numbers[0], numbers[-1])
@@ -130,6 +138,8 @@ def fact_of_failure(info: ModelInfo, building: str, missing: Missing, reason: st
     return _fact(info, building, missing, EMBEDDING_FAILED, data, "failed")
 
 
-def _fact(info: ModelInfo, building: str, missing: Missing, event_type: str, data: Mapping[str, Any], *names: str) -> Event:
+def _fact(
+    info: ModelInfo, building: str, missing: Missing, event_type: str, data: Mapping[str, Any], *names: str
+) -> Event:
     identity = derived_id(SOURCE, info.space, building, missing.namespace, missing.record_id, *names)
     return Event(identity, SOURCE, event_type, missing.namespace, missing.created_at.replace(tzinfo=UTC), data)

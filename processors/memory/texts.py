@@ -43,7 +43,11 @@ def _concluded(event: Event) -> Texts:
 def _opened(event: Event) -> Texts:
     """The goal of a session, and the names of its persona, protocol and human."""
     goal = event.data["goal"].strip()
-    return [(goal_id(goal), goal), *((named_id(label.lower(), name), name) for label, name in session_names(event))] if goal else []
+    return (
+        [(goal_id(goal), goal), *((named_id(label.lower(), name), name) for label, name in session_names(event))]
+        if goal
+        else []
+    )
 
 
 TEXTS: Mapping[str, Callable[[Event], Texts]] = {

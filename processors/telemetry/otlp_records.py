@@ -34,7 +34,9 @@ def decode_otlp(record: Record, namespace: str) -> tuple[list[LoggedEvent], Pois
     if raw.lstrip()[:1] == b"{":  # no protobuf message starts with this byte
         found = read_request(raw, namespace=namespace, fallback_time=time)
     else:
-        found = read_protobuf(raw, cast(Signal, record.topic.removeprefix("otlp_")), namespace=namespace, fallback_time=time)
+        found = read_protobuf(
+            raw, cast(Signal, record.topic.removeprefix("otlp_")), namespace=namespace, fallback_time=time
+        )
     events: list[LoggedEvent] = []
     problem: Poison | None = None
     for index, item in enumerate(found):

@@ -78,7 +78,12 @@ _TOOL_FIELDS = ("tool_name", "duration_ms", "is_error", "error_type", "input", "
 
 
 def _complete_tool_call(
-    rows: Rows, session_id: str, part: Mapping[str, Any], *, started_at: datetime | None = None, ended_at: datetime | None = None
+    rows: Rows,
+    session_id: str,
+    part: Mapping[str, Any],
+    *,
+    started_at: datetime | None = None,
+    ended_at: datetime | None = None,
 ) -> None:
     row = rows.get("tool_calls", part["tool_call_id"])
     if row is None:
@@ -102,7 +107,13 @@ def count_model_call(rows: Rows, session_id: str, call: Mapping[str, Any], momen
     """Count a model call once per message id: of each number the greatest that any of its lines names."""
     row = rows.get("model_calls", call["message_id"])
     if row is None:
-        row = {"message_id": call["message_id"], "session_id": session_id, "model": None, "occurred_at": moment, **dict.fromkeys(_TOKENS)}
+        row = {
+            "message_id": call["message_id"],
+            "session_id": session_id,
+            "model": None,
+            "occurred_at": moment,
+            **dict.fromkeys(_TOKENS),
+        }
     counted = {**row, "model": row["model"] or call.get("model"), "occurred_at": min(row["occurred_at"], moment)}
     for name in _TOKENS:
         value, known = call.get(name), row[name]
@@ -137,7 +148,10 @@ def _talos_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 def _named(logged: LoggedEvent) -> tuple[str, str] | None:
     """(label, name) of the tool or the state that the event names."""
     attributes, short = _attributes(logged), _short(logged)
-    names = {"session.tool_call": ("Tool", _tool_name(attributes)), "session.state_change": ("OperationalState", attributes.get("to"))}
+    names = {
+        "session.tool_call": ("Tool", _tool_name(attributes)),
+        "session.state_change": ("OperationalState", attributes.get("to")),
+    }
     label, name = names.get(short, ("", None))
     return (label, name.strip()) if isinstance(name, str) and name.strip() else None
 
@@ -158,7 +172,12 @@ def _note_name(logged: LoggedEvent, rows: Rows, moment: datetime) -> None:
     label, name = named
     identity = named_id("tool" if label == "Tool" else "state", name)
     category = _attributes(logged).get("category") if label == "OperationalState" else None
-    row = {"label": label, "name": name, "node_id": identity, "category": category if isinstance(category, str) else None}
+    row = {
+        "label": label,
+        "name": name,
+        "node_id": identity,
+        "category": category if isinstance(category, str) else None,
+    }
     rows.put("telemetry_names", row | {"created_at": moment})
 
 
@@ -195,7 +214,9 @@ def _talos_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     return None
 
 
-def _talos_tool_call(logged: LoggedEvent, rows: Rows, session_id: str, attributes: Mapping[str, Any], moment: datetime) -> None:
+def _talos_tool_call(
+    logged: LoggedEvent, rows: Rows, session_id: str, attributes: Mapping[str, Any], moment: datetime
+) -> None:
     success = attributes.get("tool.success", attributes.get("success"))
     part = {
         "tool_call_id": _call_id(logged),
@@ -227,8 +248,12 @@ def _usage(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
     return {
         "model": number("gen_ai.response.model", "gen_ai.request.model", "model"),
-        "input_tokens": number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "usage.input_tokens", "input_tokens"),
-        "output_tokens": number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "usage.output_tokens", "output_tokens"),
+        "input_tokens": number(
+            "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "usage.input_tokens", "input_tokens"
+        ),
+        "output_tokens": number(
+            "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "usage.output_tokens", "output_tokens"
+        ),
         "cache_read_tokens": number("gen_ai.usage.cache_read.input_tokens", "cache_read_tokens"),
         "cache_creation_tokens": number("gen_ai.usage.cache_creation.input_tokens", "cache_creation_tokens"),
         "cost_usd": number("cost_usd"),
@@ -238,14 +263,28 @@ def _usage(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 # --- OpenTelemetry
 
-_SPAN_FIELDS = ("trace_id", "span_id", "parent_span_id", "name", "kind", "scope", "duration_ms", "status", "status_message")
+_SPAN_FIELDS = (
+    "trace_id",
+    "span_id",
+    "parent_span_id",
+    "name",
+    "kind",
+    "scope",
+    "duration_ms",
+    "status",
+    "status_message",
+)
 
 
 def _span(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     row = {name: data.get(name) for name in _SPAN_FIELDS}
     row |= {name: data.get(name) for name in ("attributes", "resource", "links")}
-    row |= {"span_events": data.get("events"), "started_at": _moment(data.get("started_at")), "ended_at": _moment(data.get("ended_at"))}
+    row |= {
+        "span_events": data.get("events"),
+        "started_at": _moment(data.get("started_at")),
+        "ended_at": _moment(data.get("ended_at")),
+    }
     rows.insert("otel_spans", row)
     return None
 
@@ -261,7 +300,9 @@ def _metric(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     names = ("name", "kind", "unit", "value", "count", "sum", "scope", "attributes", "resource", "point")
     row = {name: data.get(name) for name in names}
-    rows.insert("otel_metrics", row | {"started_at": _moment(data.get("started_at")), "occurred_at": at(logged.event.time)})
+    rows.insert(
+        "otel_metrics", row | {"started_at": _moment(data.get("started_at")), "occurred_at": at(logged.event.time)}
+    )
     return None
 
 

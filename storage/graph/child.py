@@ -26,7 +26,11 @@ _DRAWING = re.compile(r'\n".*', re.S)
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Columns and rows, or the plan; or an error with its kind and a sentence."""
     database = ladybug.Database(
-        request["file"], read_only=True, max_num_threads=1, max_db_size=MAX_DB_BYTES, buffer_pool_size=request["memory_mb"] * 2**20
+        request["file"],
+        read_only=True,
+        max_num_threads=1,
+        max_db_size=MAX_DB_BYTES,
+        buffer_pool_size=request["memory_mb"] * 2**20,
     )
     connection = ladybug.Connection(database)
     started = time.perf_counter()
@@ -45,7 +49,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
                 truncated = True
                 break
             rows.append(row)
-    except (RuntimeError, ValueError, TypeError, OverflowError) as error:  # the others: parameters that ladybug has no type for
+    except (
+        RuntimeError,
+        ValueError,
+        TypeError,
+        OverflowError,
+    ) as error:  # the others: parameters that ladybug has no type for
         return _error(str(error))
     elapsed_ms = int((time.perf_counter() - started) * 1000)
     return {"columns": result.get_column_names(), "rows": rows, "truncated": truncated, "elapsed_ms": elapsed_ms}
@@ -58,7 +67,9 @@ def simple(value: Any) -> Any:
             return {"nodes": simple(value["_NODES"]), "relationships": simple(value["_RELS"])}
         if "_LABEL" in value:
             name = "type" if "_SRC" in value else "label"
-            properties = {key: simple(item) for key, item in value.items() if not key.startswith("_") and item is not None}
+            properties = {
+                key: simple(item) for key, item in value.items() if not key.startswith("_") and item is not None
+            }
             return {f"_{name}": value["_LABEL"], **properties}
         return {str(key): simple(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -319,11 +319,18 @@ def _check_word(cypher: str, tokens: Sequence[Token], index: int) -> None:
     starts = before is not None and _ends_expression(tokens, index - 1)
     if starts and token.upper not in _CLAUSES | _OPERATORS:
         raise _violation(cypher, token)
-    if after is not None and after.text == "(" and not (starts or token.upper in _BEFORE_PAREN) and token.text.lower() not in _FUNCTIONS:
+    if (
+        after is not None
+        and after.text == "("
+        and not (starts or token.upper in _BEFORE_PAREN)
+        and token.text.lower() not in _FUNCTIONS
+    ):
         if token.upper in _CHANGES:
             raise _violation(cypher, token)
         raise syntax_error(
-            cypher, token.offset, f"There is no function {token.text[:60]} here; docs/cypher.md lists those that may be used."
+            cypher,
+            token.offset,
+            f"There is no function {token.text[:60]} here; docs/cypher.md lists those that may be used.",
         )
 
 
@@ -353,7 +360,11 @@ def _ends_expression(tokens: Sequence[Token], index: int) -> bool:
     if token.text == "*":  # RETURN *, WITH *; between two operands it multiplies
         return tokens[index - 1].upper in ("RETURN", "WITH", "DISTINCT") or tokens[index - 1].text == ","
     if token.kind == "word":
-        return _is_name(tokens, index) or token.upper in ("NULL", "TRUE", "FALSE", "END") or token.upper not in _CLAUSES | _OPERATORS
+        return (
+            _is_name(tokens, index)
+            or token.upper in ("NULL", "TRUE", "FALSE", "END")
+            or token.upper not in _CLAUSES | _OPERATORS
+        )
     return token.kind in ("text", "quoted", "parameter", "number") or token.text in (")", "]", "}")
 
 
@@ -394,4 +405,6 @@ def missing_parameters(names: Sequence[str], given: dict[str, Any]) -> None:
     missing = [name for name in names if name not in given]
     if missing:
         listed = ", ".join(f"${name}" for name in missing)
-        raise Refused(f"The query names {listed}, which `parameters` does not hold.", code="missing_parameter", parameters=missing)
+        raise Refused(
+            f"The query names {listed}, which `parameters` does not hold.", code="missing_parameter", parameters=missing
+        )

@@ -15,7 +15,9 @@ INHERITED = "INHERITED"
 def may_meet(cypher: str, relation: str) -> bool:
     """False only when every relationship of the query names its types and this is none of them. Raises Refused `syntax_error`."""
     tokens = tokens_of(cypher)
-    return any(_names(token, relation) for token in tokens) or any(_is_untyped(tokens, index) for index in range(len(tokens)))
+    return any(_names(token, relation) for token in tokens) or any(
+        _is_untyped(tokens, index) for index in range(len(tokens))
+    )
 
 
 def _names(token: Token, relation: str) -> bool:

@@ -64,7 +64,9 @@ class Projections:
         self._number = 0
         shutil.rmtree(directory, ignore_errors=True)
 
-    def find(self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True) -> Path | Wanted:
+    def find(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True
+    ) -> Path | Wanted:
         """The file that holds what `asked` names and is at most `MAX_AGE_S` behind; else what a new one is built from.
 
         Without `is_whole` one without inherited edges will do.
@@ -134,5 +136,7 @@ def _run_build(file: Path, graph: Mapping[str, Any]) -> None:
 def _applied(cursor: duckdb.DuckDBPyConnection) -> dict[Partition, int]:
     """What the store has applied of the topics that the graph is made of."""
     topics = [MEMORY.name, DERIVED.name, TELEMETRY.name]
-    rows = cursor.execute("SELECT topic, partition, next_offset FROM positions WHERE topic IN (SELECT unnest(?))", [topics]).fetchall()
+    rows = cursor.execute(
+        "SELECT topic, partition, next_offset FROM positions WHERE topic IN (SELECT unnest(?))", [topics]
+    ).fetchall()
     return {Partition(topic, partition): offset for topic, partition, offset in rows}

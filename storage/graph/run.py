@@ -50,7 +50,9 @@ def checked_parameters(cypher: str, parameters: Mapping[str, Any]) -> dict[str, 
     return used
 
 
-def run_cypher(file: Path, cypher: str, parameters: Mapping[str, Any], *, explain: bool = False, timeout_s: float = 30.0) -> CypherAnswer:
+def run_cypher(
+    file: Path, cypher: str, parameters: Mapping[str, Any], *, explain: bool = False, timeout_s: float = 30.0
+) -> CypherAnswer:
     """Run one checked query; blocks up to `timeout_s`, so call it off the event loop.
 
     Raises Refused with `syntax_error` (and `position`), `timeout`, or `invalid_argument` for what fails on its values;
@@ -91,14 +93,20 @@ def _ask_child(request: bytes, timeout_s: float) -> dict[str, Any]:
         raise _too_long(timeout_s)
     if child.returncode != 0:
         if b"MemoryError" in complaint or b"bad_alloc" in complaint or child.returncode < 0:
-            raise Refused(f"The query broke its limit of {MEMORY_MB} MB and was ended: match less or aggregate earlier.")
-        raise Unavailable(f"The graph cannot be asked: {complaint.decode(errors='replace').strip().splitlines()[-1][:200]}")
+            raise Refused(
+                f"The query broke its limit of {MEMORY_MB} MB and was ended: match less or aggregate earlier."
+            )
+        raise Unavailable(
+            f"The graph cannot be asked: {complaint.decode(errors='replace').strip().splitlines()[-1][:200]}"
+        )
     found: dict[str, Any] = orjson.loads(output)
     return found
 
 
 def _too_long(timeout_s: float) -> Refused:
-    return Refused(f"The query took longer than {timeout_s:g} s and was ended: match less, or bound the paths.", code="timeout")
+    return Refused(
+        f"The query took longer than {timeout_s:g} s and was ended: match less, or bound the paths.", code="timeout"
+    )
 
 
 def _refusal(cypher: str, message: str, offset: int | None) -> Refused:

@@ -34,12 +34,17 @@ CATCH_UP_ROWS = 5_000
 """Up to this many missing documents are added while opening (a quarter of a second); more are a rebuild."""
 
 
-def load_vectors(cursor: duckdb.DuckDBPyConnection, directory: Path, model: VectorModel, positions: Mapping[str, int]) -> VectorIndex:
+def load_vectors(
+    cursor: duckdb.DuckDBPyConnection, directory: Path, model: VectorModel, positions: Mapping[str, int]
+) -> VectorIndex:
     """The tables' vectors of this space and model, with the saved graph when it is whole and not ahead of the table."""
     parameters = _parameters(model)
     cursor.execute("BEGIN")  # labels and rows of one snapshot
     try:
-        labels = [cursor.execute(f"SELECT label FROM {table} {_OF_MODEL}", parameters).fetchnumpy()["label"] for table in _VECTORS]
+        labels = [
+            cursor.execute(f"SELECT label FROM {table} {_OF_MODEL}", parameters).fetchnumpy()["label"]
+            for table in _VECTORS
+        ]
         chunks = chain.from_iterable(_read_vectors(cursor, table, parameters) for table in _VECTORS)
         usable = None if is_ahead(directory, positions) else directory
         return VectorIndex.load(usable, model, np.concatenate(labels).astype(np.int64), chunks, directory)
@@ -54,7 +59,9 @@ def catch_up_vectors(cursor: duckdb.DuckDBPyConnection, index: VectorIndex) -> N
             index.add(labels, vectors)
 
 
-def _read_vectors(cursor: duckdb.DuckDBPyConnection, table: str, parameters: list[Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _read_vectors(
+    cursor: duckdb.DuckDBPyConnection, table: str, parameters: list[Any]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(labels, rows) a chunk: the whole table as NumPy arrays would need its memory twice."""
     for chunk in _in_chunks(cursor, table, "label, vector", _OF_MODEL, parameters):
         yield np.asarray(chunk["label"], np.int64), read_vectors(chunk["vector"].tolist())
@@ -63,34 +70,45 @@ def _read_vectors(cursor: duckdb.DuckDBPyConnection, table: str, parameters: lis
 def token_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel) -> np.ndarray:
     """Every text and passage of which the tables have this model's token vectors, sorted."""
     found = [
-        cursor.execute(f"SELECT label FROM {table} {_OF_MODEL} AND tokens IS NOT NULL", _parameters(model)).fetchnumpy()["label"]
+        cursor.execute(
+            f"SELECT label FROM {table} {_OF_MODEL} AND tokens IS NOT NULL", _parameters(model)
+        ).fetchnumpy()["label"]
         for table in _VECTORS
     ]
     return np.sort(np.concatenate(found).astype(np.int64))
 
 
-def read_tokens(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: np.ndarray) -> Iterator[list[tuple[int, str]]]:
+def read_tokens(
+    cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: np.ndarray
+) -> Iterator[list[tuple[int, str]]]:
     """(label, packed token vectors) of the (n,) sorted labels, a chunk at a time: from the first of their rows to the last."""
     for table in _VECTORS:
-        first = cursor.execute(f"SELECT min(rowid) FROM {table} WHERE label IN (SELECT unnest(?::BIGINT[]))", [wanted.tolist()]).fetchone()
+        first = cursor.execute(
+            f"SELECT min(rowid) FROM {table} WHERE label IN (SELECT unnest(?::BIGINT[]))", [wanted.tolist()]
+        ).fetchone()
         if first is None or first[0] is None:
             continue
         condition = f"{_OF_MODEL} AND tokens IS NOT NULL"
-        for chunk in _in_chunks(cursor, table, "label, tokens", condition, _parameters(model), int(first[0]), TOKEN_ROWS):
+        for chunk in _in_chunks(
+            cursor, table, "label, tokens", condition, _parameters(model), int(first[0]), TOKEN_ROWS
+        ):
             labels = np.asarray(chunk["label"], np.int64)
             chosen = np.flatnonzero(np.isin(labels, wanted))
             if len(chosen):
                 yield list(zip(labels[chosen].tolist(), chunk["tokens"][chosen].tolist(), strict=True))
 
 
-def read_token_samples(cursor: duckdb.DuckDBPyConnection, model: VectorModel, labels: np.ndarray) -> list[tuple[int, bytes]]:
+def read_token_samples(
+    cursor: duckdb.DuckDBPyConnection, model: VectorModel, labels: np.ndarray
+) -> list[tuple[int, bytes]]:
     """(label, token vectors as they are stored) of a few labels."""
     rows = [
         row
         for table in _VECTORS
         if len(labels)
         for row in cursor.execute(
-            f"SELECT label, tokens FROM {table} {_OF_MODEL} AND label IN ({marks(labels)})", [*_parameters(model), *labels.tolist()]
+            f"SELECT label, tokens FROM {table} {_OF_MODEL} AND label IN ({marks(labels)})",
+            [*_parameters(model), *labels.tolist()],
         ).fetchall()
     ]
     return [(label, base64.b64decode(packed)) for label, packed in rows if packed is not None]
@@ -112,7 +130,8 @@ def _in_chunks(
     last = cursor.execute(f"SELECT coalesce(max(rowid), -1) FROM {table}").fetchone()
     for start in range(first, int(last[0]) + 1 if last else 0, rows):
         chunk = cursor.execute(
-            f"SELECT {columns} FROM {table} {condition} AND rowid >= ? AND rowid < ?", [*parameters, start, start + rows]
+            f"SELECT {columns} FROM {table} {condition} AND rowid >= ? AND rowid < ?",
+            [*parameters, start, start + rows],
         ).fetchnumpy()
         if len(chunk["label"]):
             yield chunk
@@ -203,7 +222,9 @@ def catch_up_keywords(
         if stopped():
             return
         start = max(first, stop - FETCH_ROWS)
-        rows = cursor.execute("SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]).fetchall()
+        rows = cursor.execute(
+            "SELECT label, namespace, text FROM documents WHERE rowid >= ? AND rowid < ?", [start, stop]
+        ).fetchall()
         chosen = set(missing[np.isin(missing, np.array([row[0] for row in rows], np.int64))].tolist())
         index.build(pausing(with_passages((DocumentEntry(*row) for row in rows if row[0] in chosen), passages), pause))
         reached(start)

@@ -46,7 +46,9 @@ WARMED_ROWS = 5_000
 class SearchIndexes(HeldIndexes):
     """Searches of one data directory. Any number of threads search, each with a cursor of its own."""
 
-    def __init__(self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None) -> None:
+    def __init__(
+        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+    ) -> None:
         super().__init__(directory, connect, model)
         self._allowed = AllowedLabels()
         self._relations = Relations()
@@ -84,13 +86,21 @@ class SearchIndexes(HeldIndexes):
         # what has gone is not to be told from what has come
         self._allowed, self._relations, self._remembered = AllowedLabels(), Relations(), {}
 
-    def nearest_of(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray], *, space: str | None = None) -> list[Matches]:
+    def nearest_of(
+        self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray], *, space: str | None = None
+    ) -> list[Matches]:
         """Of each group of labels (sorted, int64) the k nearest to a unit vector of `space`, as (label, cosine), best first."""
         index = self._index_of(space)
         return index.search_groups(vector, k, groups) if index is not None else [[] for _ in groups]
 
     def nearest(
-        self, cursor: duckdb.DuckDBPyConnection, vector: np.ndarray, k: int, filter: Filter | None = None, *, space: str | None = None
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        vector: np.ndarray,
+        k: int,
+        filter: Filter | None = None,
+        *,
+        space: str | None = None,
     ) -> Matches:
         """The k records nearest to a unit vector of `space`, as (label, cosine), best first; of all namespaces without a filter."""
         return self.vector_side(vector, k, None if filter is None else self.allowed(cursor, filter), space)[0]
@@ -126,7 +136,14 @@ class SearchIndexes(HeldIndexes):
         return np.full(len(labels), np.nan, np.float32) if index is None else index.cosines(vector, labels)
 
     def within(
-        self, vector: np.ndarray, least: float, members: Members, allowed: np.ndarray, k: int, *, space: str | None = None
+        self,
+        vector: np.ndarray,
+        least: float,
+        members: Members,
+        allowed: np.ndarray,
+        k: int,
+        *,
+        space: str | None = None,
     ) -> tuple[np.ndarray, Matches]:
         """(n,) whether each member is (n,) allowed and its cosine at least this; and the k nearest of these, as (label, cosine), best first."""
         index = self._index_of(space)
@@ -134,7 +151,9 @@ class SearchIndexes(HeldIndexes):
             return np.zeros(len(allowed), bool), []
         return index.within(vector, least, np.where(allowed, members.numbers_in(index), ABSENT), k)
 
-    def words(self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray) -> Scores:
+    def words(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, namespace: str, k: int, allowed: np.ndarray
+    ) -> Scores:
         """The k best by keywords among the (n,) sorted labels, as (label, BM25), best first. Every word is an alternative."""
         if len(allowed) == 0:
             return []
@@ -162,13 +181,18 @@ class SearchIndexes(HeldIndexes):
         generation = self._generation
         return self._allowed.get(cursor, filter, generation, self._rows.at(cursor, generation))
 
-    def ends(self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str, event_id: str | None = None) -> dict[str, str | None]:
+    def ends(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str, event_id: str | None = None
+    ) -> dict[str, str | None]:
         """id -> kind of what is one relation away from a record, and of the entities that were found in its event; the kind of what is
         no entity is None."""
         return self._follow(cursor).ends(namespace, record_id, event_id)
 
     def followed(
-        self, cursor: duckdb.DuckDBPyConnection, asked: Hashable, find: Callable[[Found | None, Mapping[str, int]], Found]
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        asked: Hashable,
+        find: Callable[[Found | None, Mapping[str, int]], Found],
     ) -> Found:
         """What `find` gives, remembered under what was asked until something is applied. It is told what it gave last, None where that
         is forgotten, and how many rows `documents` and what ends them have."""
@@ -235,7 +259,9 @@ class SearchIndexes(HeldIndexes):
                 return self._answer(asked, ranked(self, asked, near, said, sessions), limit)
             return self._fused(asked, near, said, limit, WEIGHTS if weights is None else weights, space)
 
-    def vector_side(self, vector: np.ndarray, k: int, allowed: Allowed | None, space: str | None = None) -> tuple[Matches, dict[int, int]]:
+    def vector_side(
+        self, vector: np.ndarray, k: int, allowed: Allowed | None, space: str | None = None
+    ) -> tuple[Matches, dict[int, int]]:
         """The vector side: the k nearest documents, by their best passages; and document -> label of what fitted best."""
         index = self._index_of(space)
         if index is None:
@@ -245,10 +271,19 @@ class SearchIndexes(HeldIndexes):
             return index.search(vector, k, None if allowed is None else allowed.restriction), {}
         wide = None if allowed is None else allowed.widened(passages)
         found = passages.folded(index.search(vector, PASSAGES_EACH * k, wide))
-        return [(label, cosine) for label, (cosine, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
+        return [(label, cosine) for label, (cosine, _) in found.items()][:k], {
+            label: part for label, (_, part) in found.items()
+        }
 
     def keyword_side(
-        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int, *, field: str = TERMS, alone: bool = True
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        text: str,
+        filter: Filter,
+        k: int,
+        *,
+        field: str = TERMS,
+        alone: bool = True,
     ) -> tuple[Scores, dict[int, int]]:
         """The keyword side: the k best documents by the whole text or their best passages; and label of what fitted best.
 
@@ -262,9 +297,13 @@ class SearchIndexes(HeldIndexes):
         if self._keywords_ready:
             said = self._index_of_keywords().search(text, filter.namespace, more, wide, field=field)
         else:
-            said = self._spoken_meanwhile(cursor, text, filter, more, wide, None if alone else SCANNED_ROWS, field=field)
+            said = self._spoken_meanwhile(
+                cursor, text, filter, more, wide, None if alone else SCANNED_ROWS, field=field
+            )
         found = passages.folded(said)
-        return [(label, score) for label, (score, _) in found.items()][:k], {label: part for label, (_, part) in found.items()}
+        return [(label, score) for label, (score, _) in found.items()][:k], {
+            label: part for label, (_, part) in found.items()
+        }
 
     def _spoken_meanwhile(
         self,
@@ -278,12 +317,18 @@ class SearchIndexes(HeldIndexes):
         field: str = TERMS,
     ) -> Scores:
         """The keyword side while its index is built: what is in it already, and what the table says of (some of) the rest."""
-        index, below = self._index_of_keywords(), self._unindexed  # before searching: what is added meanwhile is found twice
+        # before searching: what is added meanwhile is found twice
+        index, below = (
+            self._index_of_keywords(),
+            self._unindexed,
+        )
         scanned = index.score(text, scan_documents(cursor, text, filter, below, rows, field=field), field=field)
         found = dict(scanned) | dict(index.search(text, filter.namespace, k, allowed, field=field))
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
-    def keyword_holders(self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int) -> dict[str, set[int]]:
+    def keyword_holders(
+        self, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, k: int
+    ) -> dict[str, set[int]]:
         """For each word of the text the documents that hold it, at most k; nothing while the index is being built."""
         if not self._keywords_ready:
             return {}
@@ -300,7 +345,9 @@ class SearchIndexes(HeldIndexes):
         sides["graph"] = self._dated(asked, self.graph_side(asked, sides))[: asked.size]
         ranks = {side: [label for label, _ in matches] for side, matches in sides.items()}
         if near:
-            ranks["vector"] = imputed_order(ranks["vector"], ranks["keyword"], self.embedded(ranks["keyword"], space=space))
+            ranks["vector"] = imputed_order(
+                ranks["vector"], ranks["keyword"], self.embedded(ranks["keyword"], space=space)
+            )
         scores = fuse(ranks, weights)
         labels = np.fromiter(scores, np.int64, len(scores))
         order = np.argsort(labels)

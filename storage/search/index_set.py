@@ -55,7 +55,9 @@ class HeldIndexes:
     `connect` gives a new DuckDB cursor; each is used by one thread. `apply` is called by one thread only.
     """
 
-    def __init__(self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None) -> None:
+    def __init__(
+        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+    ) -> None:
         self.model = model
         self.save_s = SAVE_S
         """After so many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
@@ -99,7 +101,9 @@ class HeldIndexes:
         cursor = self._connect()
         self.late = LateIndex.load(cursor)
         if self.model is not None:
-            space = Space.of(load_vectors(cursor, self._directory / "vectors", self.model, positions), self._directory / "tokens")
+            space = Space.of(
+                load_vectors(cursor, self._directory / "vectors", self.model, positions), self._directory / "tokens"
+            )
             self._spaces = {key_of(self.model): space}
             self.late = replace(self.late, tokens=space.tokens)
             self._missing_tokens = space.missing_tokens(cursor)
@@ -108,7 +112,9 @@ class HeldIndexes:
             delete_others(self._directory / "tokens", [space])
         keywords = load_keywords(cursor, self._directory / "keywords", positions, self.late.passages)
         release_buffers(cursor)
-        self._keywords, self._keywords_ready = (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
+        self._keywords, self._keywords_ready = (
+            (KeywordIndex(self._directory / "keywords"), False) if keywords is None else (keywords, True)
+        )
         self._unindexed = mark(cursor, "documents").last + 1
         cursor.close()
         if not self._keywords_ready or self.unlinked > SAVE_ROWS or len(self._missing_tokens):
@@ -169,7 +175,9 @@ class HeldIndexes:
         if not self._keywords_ready:
             keywords, passages, pause = self._index_of_keywords(), self.late.passages, self._pace.pause
             stopped, below = self._closing.is_set, self._unindexed
-            catch_up_keywords(cursor, keywords, passages, below=below, stopped=stopped, reached=self._reached, pause=pause)
+            catch_up_keywords(
+                cursor, keywords, passages, below=below, stopped=stopped, reached=self._reached, pause=pause
+            )
             self._keywords_ready = not self._closing.is_set()
         self._fill_tokens(cursor)
         release_buffers(cursor)
@@ -203,7 +211,9 @@ class HeldIndexes:
             entries = list(entries_of(documents))
             self.late.apply_documents(entries)
             long = [entry for entry in entries if len(self.late.passages.parts(entry.label)) > EMBEDDED_PASSAGES]
-            self._index_of_keywords().add(with_passages([entry for entry in entries if entry not in long], self.late.passages))
+            self._index_of_keywords().add(
+                with_passages([entry for entry in entries if entry not in long], self.late.passages)
+            )
             self._books += long
         given = [VectorEntry(*vector) for vector in vectors]
         self.late.passages.place(given)
@@ -220,7 +230,13 @@ class HeldIndexes:
             self._generation += 1
 
     def _is_of(self, entry: VectorEntry, model: VectorModel) -> bool:
-        made_by = (entry.space, entry.model_id) if entry.space is not None else key_of(self.model) if self.model is not None else None
+        made_by = (
+            (entry.space, entry.model_id)
+            if entry.space is not None
+            else key_of(self.model)
+            if self.model is not None
+            else None
+        )
         return made_by == key_of(model) and len(entry.vector) == model.dim
 
     def remove(self, labels: Sequence[int]) -> None:
@@ -254,7 +270,9 @@ class HeldIndexes:
     def _index_books(self) -> None:
         """What ends meanwhile (the process, at any point) is found missing at the next `open`."""
         while self._books and self._keywords_ready and not self._closing.is_set():
-            self._index_of_keywords().build(pausing(with_passages(self._books[:1], self.late.passages), self._pace.pause))
+            self._index_of_keywords().build(
+                pausing(with_passages(self._books[:1], self.late.passages), self._pace.pause)
+            )
             del self._books[0]
 
     def remember_words(self) -> None:
@@ -271,7 +289,8 @@ class HeldIndexes:
 
     def save(self, covered: Mapping[str, int] | None = None) -> None:
         """Seal the indexes with what they cover: `covered`, or what `open` and `apply` were told last."""
-        covers = dict(self._covered if covered is None else covered)  # before saving: an index may hold more, never less
+        # before saving: an index may hold more, never less
+        covers = dict(self._covered if covered is None else covered)
         with self._maintaining:
             self._unsaved = 0
             if self._keywords_ready:

@@ -74,7 +74,9 @@ def search_sessions(
     grouped: dict[str, list[Hit]] = defaultdict(list)
     most = max(limit, SESSIONS)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
-    records = engine.search(cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, space=space, sessions=most)
+    records = engine.search(
+        cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, space=space, sessions=most
+    )
     for hit in records.hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
@@ -83,7 +85,11 @@ def search_sessions(
     found = []
     for session_id in grouped | dict.fromkeys(said):
         hits = grouped.get(session_id, [])
-        parts = {"best": _told(hits), "keyword": KEYWORD_SHARE * said.get(session_id, 0.0), "late": LATE_SHARE * read.get(session_id, 0.0)}
+        parts = {
+            "best": _told(hits),
+            "keyword": KEYWORD_SHARE * said.get(session_id, 0.0),
+            "late": LATE_SHARE * read.get(session_id, 0.0),
+        }
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
     return SessionResult(sorted(found, key=lambda hit: (-hit.score, hit.session_id)), limit, records.degraded)
 
@@ -99,7 +105,9 @@ def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str,
     if late.tokens is None:
         return {}
     weights = late.tokens.weights(tokens)
-    matches = late.matches(tokens, weights, np.array([hit.label for hits in sessions.values() for hit in hits], np.int64))
+    matches = late.matches(
+        tokens, weights, np.array([hit.label for hits in sessions.values() for hit in hits], np.int64)
+    )
     read: dict[str, float] = {}
     start = 0
     for session_id, hits in sessions.items():
@@ -111,7 +119,9 @@ def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str,
     return read
 
 
-def score_sessions(engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter) -> dict[str, float]:
+def score_sessions(
+    engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter
+) -> dict[str, float]:
     """session -> BM25 with the session as document and its records as words, as a share of the most that the text can score."""
     condition = predicate(filter)
     sizes: dict[str, int] = dict(

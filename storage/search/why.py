@@ -72,7 +72,11 @@ def explain(
     if place is not None and place <= limit:
         return replace(found, reasons=(f"It is result {place} of {limit} that were asked for.",))
     if place is not None:
-        return replace(found, verdict="outranked", reasons=(f"It is result {place} of {everything.total}, below the limit of {limit}.",))
+        return replace(
+            found,
+            verdict="outranked",
+            reasons=(f"It is result {place} of {everything.total}, below the limit of {limit}.",),
+        )
     superseded = _superseded(cursor, filter.namespace, record_id)
     if superseded and not sides:
         return replace(found, verdict="superseded", reasons=(superseded,))
@@ -81,10 +85,23 @@ def explain(
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
 
 
-def failed_filters(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, column: str = "record_id") -> tuple[str, ...]:
+def failed_filters(
+    cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, column: str = "record_id"
+) -> tuple[str, ...]:
     """Names of the filter's conditions that the record (no record of the session, when `column` is `session_id`) meets, each asked alone."""
     bare = Filter(filter.namespace, exclude_merged=False)
-    names = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities", "created_from", "created_before", "known_at", "valid_at")
+    names = (
+        "kinds",
+        "toolsets",
+        "session_ids",
+        "domains",
+        "tags",
+        "entities",
+        "created_from",
+        "created_before",
+        "known_at",
+        "valid_at",
+    )
     alone = {name: replace(bare, **{name: getattr(filter, name)}) for name in names if getattr(filter, name)}
     if filter.exclude_merged and filter.valid_at is None:
         alone["exclude_merged"] = replace(bare, exclude_merged=True, known_at=filter.known_at)
@@ -92,7 +109,9 @@ def failed_filters(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: 
         alone["valid_at"] = replace(bare, valid_at=filter.valid_at, known_at=filter.known_at)
     failed = tuple(name for name, one in alone.items() if not _meets(cursor, one, identity, column))
     # what was not known yet is not also said to be merged or invalid
-    return tuple(name for name in failed if name not in ("exclude_merged", "valid_at")) if "known_at" in failed else failed
+    return (
+        tuple(name for name in failed if name not in ("exclude_merged", "valid_at")) if "known_at" in failed else failed
+    )
 
 
 def _meets(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, column: str) -> bool:
@@ -103,7 +122,9 @@ def _meets(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, col
     return row is not None and row[0] > 0
 
 
-def _cosine(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, vector: np.ndarray | None, label: int) -> float | None:
+def _cosine(
+    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, vector: np.ndarray | None, label: int
+) -> float | None:
     """The record's cosine to the query; None when it has no vector of this model, or the query has none."""
     model = indexes.model
     if model is None or vector is None:
@@ -117,7 +138,9 @@ def _cosine(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, vector: n
 
 def _unknown(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> str:
     """No text to find: never written, forgotten, or of another namespace (which is not told apart for who may not see it)."""
-    row = cursor.execute("SELECT kind FROM memories WHERE namespace = ? AND memory_id = ?", [namespace, record_id]).fetchone()
+    row = cursor.execute(
+        "SELECT kind FROM memories WHERE namespace = ? AND memory_id = ?", [namespace, record_id]
+    ).fetchone()
     if row is not None:
         return f"It is a memory of kind {row[0]}, but no text of it is kept for searches: its kind is not searched, or it was forgotten."
     return "No such record can be found in this namespace: it was never applied, or it was forgotten."
@@ -128,7 +151,11 @@ def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str,
         row = cursor.execute(
             "SELECT into_id, how FROM merges WHERE namespace = ? AND record_id = ?", [filter.namespace, record_id]
         ).fetchone()
-        return f"It was merged into {row[0]} ({row[1]}), which stands for it." if row else "It is hidden: hardly anybody believed it."
+        return (
+            f"It was merged into {row[0]} ({row[1]}), which stands for it."
+            if row
+            else "It is hidden: hardly anybody believed it."
+        )
     ended = _superseded(cursor, filter.namespace, record_id) if name == "valid_at" else None
     return f"{filter_reason(filter, name)} {ended or ''}".strip()
 
@@ -142,7 +169,8 @@ def filter_reason(filter: Filter, name: str) -> str:
 
 def _superseded(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> str | None:
     row = cursor.execute(
-        "SELECT superseded_by FROM memories WHERE namespace = ? AND memory_id = ? AND NOT is_live", [namespace, record_id]
+        "SELECT superseded_by FROM memories WHERE namespace = ? AND memory_id = ? AND NOT is_live",
+        [namespace, record_id],
     ).fetchone()
     if row is None:
         return None

@@ -34,7 +34,9 @@ def explain_session(
     space: str | None = None,
 ) -> Explanation:
     """Why `search_sessions` with these arguments returns the session, or does not. `parts` are those of its score."""
-    row = cursor.execute("SELECT count(*) FROM documents WHERE namespace = ? AND session_id = ?", [filter.namespace, session_id]).fetchone()
+    row = cursor.execute(
+        "SELECT count(*) FROM documents WHERE namespace = ? AND session_id = ?", [filter.namespace, session_id]
+    ).fetchone()
     records = row[0] if row is not None else 0
     if not records:
         return Explanation("unmatched", reasons=("It is a session, but no record of it can be searched.",))
@@ -43,14 +45,20 @@ def explain_session(
         reasons = tuple(f"None of its {records} records: {filter_reason(filter, name)}" for name in failed)
         return Explanation("filtered", filtered_by=failed, reasons=reasons)
     ranked = search_sessions(indexes, cursor, text, vector, filter, limit, tokens=tokens, space=space).ranked
-    place, found = next(((place, hit) for place, hit in enumerate(ranked, 1) if hit.session_id == session_id), (None, None))
+    place, found = next(
+        ((place, hit) for place, hit in enumerate(ranked, 1) if hit.session_id == session_id), (None, None)
+    )
     if place is None or found is None:
         return Explanation(
-            "unmatched", reasons=(f"None of its {records} records is among those compared, and none holds a word of the query.",)
+            "unmatched",
+            reasons=(f"None of its {records} records is among those compared, and none holds a word of the query.",),
         )
     where = f"of {limit} that were asked for" if place <= limit else f"of {len(ranked)}, below the limit of {limit}"
     best = found.hits[0].record_id if found.hits else None
     said = (f"Its best record is {best}.",) if best else ("No record of it is near; its words are what counts.",)
     return Explanation(
-        "returned" if place <= limit else "outranked", place, parts=found.parts, reasons=(f"It is session {place} {where}.", *said)
+        "returned" if place <= limit else "outranked",
+        place,
+        parts=found.parts,
+        reasons=(f"It is session {place} {where}.", *said),
     )

@@ -52,7 +52,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         started = time.perf_counter()
         (tree,) = connection.execute("SELECT json_serialize_sql(?)", [request["sql"]]).fetchall()[0]
-        names = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'").fetchall()
+        names = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main'"
+        ).fetchall()
         check(orjson.loads(tree), [name for (name,) in names])
         connection.execute("BEGIN TRANSACTION READ ONLY")
         result = connection.execute(request["sql"])
@@ -61,7 +63,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     except Refused as refusal:
         return _error(refusal.error_code, refusal.message)
     except (duckdb.OutOfMemoryException, MemoryError):
-        return _error("sql_memory", f"The query needs more than {request['memory_mb']} MB: select fewer columns or aggregate earlier.")
+        return _error(
+            "sql_memory",
+            f"The query needs more than {request['memory_mb']} MB: select fewer columns or aggregate earlier.",
+        )
     except RecursionError:
         return _error("sql_refused", "The statement is nested too deeply.")
     except orjson.JSONDecodeError:
@@ -79,7 +84,9 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fetch(fetchmany: Callable[[int], list[tuple[Any, ...]]], max_rows: int, max_bytes: int) -> tuple[list[list[Any]], bool]:
+def _fetch(
+    fetchmany: Callable[[int], list[tuple[Any, ...]]], max_rows: int, max_bytes: int
+) -> tuple[list[list[Any]], bool]:
     rows: list[list[Any]] = []
     size = 0
     while batch := fetchmany(BATCH):

@@ -22,14 +22,18 @@ def export_parquet(cursor: duckdb.DuckDBPyConnection, directory: Path) -> dict[s
         raise Refused(f"{directory.name} is a file: name a directory to export into.")
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".export-", dir=directory) as partial:  # nobody else can lay a link in it
+        with tempfile.TemporaryDirectory(
+            prefix=".export-", dir=directory
+        ) as partial:  # nobody else can lay a link in it
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             try:
                 return {name: _export(cursor, name, Path(partial), directory) for name in public_tables(cursor)}
             finally:
                 cursor.execute("ROLLBACK")
     except (OSError, duckdb.IOException) as error:
-        reason = "the disk is full" if is_full(error) else getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = (
+            "the disk is full" if is_full(error) else getattr(error, "strerror", None) or str(error).splitlines()[0]
+        )
         raise Refused(
             f"The directory {directory} cannot be written to: {reason}. Make room or mend its rights, or choose another."
         ) from error

@@ -67,10 +67,16 @@ last list listagg mad max max_by mean median min min_by mode product quantile qu
 regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness stddev stddev_pop stddev_samp string_agg sum
 sum_no_overflow sumkahan var_pop var_samp variance wavg weighted_avg grouping grouping_id
 """
-_WINDOWS = "cume_dist dense_rank fill first_value lag last_value lead nth_value ntile percent_rank rank rank_dense row_number"
+_WINDOWS = (
+    "cume_dist dense_rank fill first_value lag last_value lead nth_value ntile percent_rank rank rank_dense row_number"
+)
 
-FUNCTIONS: frozenset[str] = frozenset(" ".join((_OPERATORS, _NUMBERS, _TEXT, _TIMES, _NESTED, _VALUES, _AGGREGATES, _WINDOWS)).split()) | {
+FUNCTIONS: frozenset[str] = frozenset(
+    " ".join((_OPERATORS, _NUMBERS, _TEXT, _TIMES, _NESTED, _VALUES, _AGGREGATES, _WINDOWS)).split()
+) | {
     "is distinct from",
     "is not distinct from",
 }
-TABLE_FUNCTIONS: frozenset[str] = frozenset({"range", "generate_series", "unnest", "json_each", "json_tree", "regexp_split_to_table"})
+TABLE_FUNCTIONS: frozenset[str] = frozenset(
+    {"range", "generate_series", "unnest", "json_each", "json_tree", "regexp_split_to_table"}
+)

@@ -24,7 +24,12 @@ EXPRESSIONS = {
     "BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "LAMBDA",
     "LAMBDA_REF", "OPERATOR", "POSITIONAL_REFERENCE", "STAR", "SUBQUERY", "TYPE", "WINDOW",
 }  # fmt: skip
-WRITES = {"DELETE_QUERY_NODE": "DELETE", "INSERT_QUERY_NODE": "INSERT", "UPDATE_QUERY_NODE": "UPDATE", "COPY_QUERY_NODE": "COPY"}
+WRITES = {
+    "DELETE_QUERY_NODE": "DELETE",
+    "INSERT_QUERY_NODE": "INSERT",
+    "UPDATE_QUERY_NODE": "UPDATE",
+    "COPY_QUERY_NODE": "COPY",
+}
 READ_ONLY = "This is a read-only copy: send one SELECT (or WITH … SELECT, FROM …, DESCRIBE <table>, SUMMARIZE <table>)."
 
 
@@ -37,7 +42,9 @@ def check(tree: Node, tables: Iterable[str]) -> None:
         _raise_parse_error(tree)
     statements = tree.get("statements") or []
     if len(statements) != 1:
-        raise _refused("There is no statement." if not statements else f"Send one statement at a time, not {len(statements)}.")
+        raise _refused(
+            "There is no statement." if not statements else f"Send one statement at a time, not {len(statements)}."
+        )
     if statements[0].get("named_param_map"):
         raise _refused("Parameters (`?`, `$1`) have no values here: write the values into the statement.")
     _Check(tables).query(statements[0].get("node"), frozenset())
@@ -112,7 +119,11 @@ class _Check:
             _function(node["function"], TABLE_FUNCTIONS, "table function")
         elif kind == "BASE_TABLE":
             self._table(node, scope)
-        elif kind == "SHOW_REF" and not node.get("query") and str(node.get("table_name", "")).strip('"').lower() != "tables":
+        elif (
+            kind == "SHOW_REF"
+            and not node.get("query")
+            and str(node.get("table_name", "")).strip('"').lower() != "tables"
+        ):
             raise _refused("Only SHOW TABLES, DESCRIBE <table> and SUMMARIZE <table> are allowed.")
 
     def _table(self, node: Node, scope: Scope) -> None:
@@ -125,7 +136,9 @@ class _Check:
         if schema == "information_schema" or (name in scope and schema in ("", "recurring")):
             return
         if schema not in ("", "main") or name not in self._tables:
-            raise _refused(f"There is no table `{'.'.join(path)}`.{_nearest(name, self._tables.values())} SHOW TABLES lists all.")
+            raise _refused(
+                f"There is no table `{'.'.join(path)}`.{_nearest(name, self._tables.values())} SHOW TABLES lists all."
+            )
 
 
 def _function(node: Node, allowed: frozenset[str], noun: str) -> None:

@@ -95,7 +95,8 @@ def _ask_child(request: bytes, timeout_s: float, memory_mb: int) -> dict[str, An
         except subprocess.TimeoutExpired:
             child.kill()
             raise Refused(
-                f"The query took longer than {timeout_s:g} s and was ended: narrow it or allow more time.", code="sql_timeout"
+                f"The query took longer than {timeout_s:g} s and was ended: narrow it or allow more time.",
+                code="sql_timeout",
             ) from None
         except BaseException:
             child.kill()
@@ -103,7 +104,9 @@ def _ask_child(request: bytes, timeout_s: float, memory_mb: int) -> dict[str, An
     if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         raise Refused("The query used up its share of processor time and was ended: narrow it.", code="sql_timeout")
     if child.returncode < 0 or b"MemoryError" in complaint:
-        raise Refused(f"The query broke its limit of {memory_mb} MB and was ended: aggregate earlier.", code="sql_memory")
+        raise Refused(
+            f"The query broke its limit of {memory_mb} MB and was ended: aggregate earlier.", code="sql_memory"
+        )
     if child.returncode != 0:
         raise RuntimeError(complaint.decode(errors="replace"))
     answer: dict[str, Any] = orjson.loads(output)

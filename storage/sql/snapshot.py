@@ -83,7 +83,8 @@ class Snapshots:
                 if _checkpoint(cursor) and _copy(self._source, target):
                     return
                 time.sleep(PAUSE_S)
-            raise Unavailable("The store changes too quickly to be copied now.")  # FORCE CHECKPOINT would wait without end
+            # FORCE CHECKPOINT would wait without end
+            raise Unavailable("The store changes too quickly to be copied now.")
         finally:
             cursor.close()
 
@@ -115,7 +116,12 @@ def _checkpoint(cursor: duckdb.DuckDBPyConnection) -> bool:
 def _copy(source: Path, target: Path) -> bool:
     command, environment = child_command("storage.sql.copy_file")
     done = subprocess.run(
-        [*command, str(source.resolve()), str(target)], env=environment, cwd="/", timeout=COPY_TIMEOUT_S, capture_output=True, check=False
+        [*command, str(source.resolve()), str(target)],
+        env=environment,
+        cwd="/",
+        timeout=COPY_TIMEOUT_S,
+        capture_output=True,
+        check=False,
     )
     if done.returncode not in (0, CHANGED):
         reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["unknown"]

@@ -24,14 +24,19 @@ _REWARD: dict[str, Any] = {"type": "number", "minimum": -1, "maximum": 1}
 _SHARE: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 _SCORED = obj({"id": {"type": "integer"}, "judge1": UNIT, "judge2": UNIT})
 _CLASS = obj({"count": _COUNT, "precision_at_5": UNIT})
-_ASKED = obj({"query": FILLED, "expected_docs": _INTEGERS, "session_id": FILLED}, {"id": {**_ID, "type": ["integer", "null"]}})
+_ASKED = obj(
+    {"query": FILLED, "expected_docs": _INTEGERS, "session_id": FILLED}, {"id": {**_ID, "type": ["integer", "null"]}}
+)
 
 EVENT_TYPES = (
     EventType(
         L0_STORED,
         MEMORY.name,
         "A line of raw dialogue was stored.",
-        obj({"session_id": FILLED, "speaker": FILLED, "content": FILLED}, {"metadata": {"type": ["object", "null"]}, **_REQUEST}),
+        obj(
+            {"session_id": FILLED, "speaker": FILLED, "content": FILLED},
+            {"metadata": {"type": ["object", "null"]}, **_REQUEST},
+        ),
     ),
     EventType(
         L2_STORED,
@@ -48,7 +53,9 @@ EVENT_TYPES = (
         "Something was put into working memory, or touched there.",
         obj({"content": FILLED}, {"importance": UNIT, **_REQUEST}),
     ),
-    EventType(WM_ARCHIVED, MEMORY.name, "An operator archived an item of working memory.", obj({"item_id": _ID}, {**_REQUEST})),
+    EventType(
+        WM_ARCHIVED, MEMORY.name, "An operator archived an item of working memory.", obj({"item_id": _ID}, {**_REQUEST})
+    ),
     EventType(
         EPISODE_STORED,
         MEMORY.name,
@@ -60,7 +67,13 @@ EVENT_TYPES = (
         MEMORY.name,
         "Two judges (`mode` single: the first alone) scored documents for a query of the ground truth; a missing judgement is null.",
         obj(
-            {"query_id": _ID, "query": FILLED, "documents": array(_SCORED), "judge1_model": FILLED, "judge2_model": FILLED},
+            {
+                "query_id": _ID,
+                "query": FILLED,
+                "documents": array(_SCORED),
+                "judge1_model": FILLED,
+                "judge2_model": FILLED,
+            },
             {
                 "mode": {"enum": ["dual", "single", "spot", None]},
                 "input_tokens": _COUNT,

@@ -16,7 +16,11 @@ ENTITIES_PRUNED = wire_type("talos.entities.pruned")
 SIGNIFICANCE_RATED = wire_type("talos.significance")
 
 _PASSAGE = obj(
-    {"number": {"type": "integer", "minimum": 0}, "start": {"type": "integer", "minimum": 0}, "end": {"type": "integer", "minimum": 1}},
+    {
+        "number": {"type": "integer", "minimum": 0},
+        "start": {"type": "integer", "minimum": 0},
+        "end": {"type": "integer", "minimum": 1},
+    },
 )
 _OF_LONG = {
     "passages": {
@@ -25,7 +29,9 @@ _OF_LONG = {
         "description": "Of a long text: how many of its passages have a vector, here or elsewhere.",
     },
     "passage": _PASSAGE
-    | {"description": "The vector is of this part of the text (characters from 0, `end` not included), not of the whole."},
+    | {
+        "description": "The vector is of this part of the text (characters from 0, `end` not included), not of the whole."
+    },
 }
 
 EVENT_TYPES = (
@@ -38,9 +44,14 @@ EVENT_TYPES = (
             {
                 "source_event_id": FILLED,
                 "entities": array(
-                    obj({"id": FILLED, "label": FILLED, "text": FILLED}, {"properties": {"type": "object"}, "confidence": UNIT})
+                    obj(
+                        {"id": FILLED, "label": FILLED, "text": FILLED},
+                        {"properties": {"type": "object"}, "confidence": UNIT},
+                    )
                 ),
-                "relations": array(obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})),
+                "relations": array(
+                    obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})
+                ),
             },
             {"session_id": OPTIONAL},
         ),
@@ -60,7 +71,13 @@ EVENT_TYPES = (
                     obj({"record_id": FILLED, "vector": FILLED}, {"tokens": FILLED, **_OF_LONG}),
                 ),
             },
-            {"tries": {"type": "integer", "minimum": 1, "description": "How often the model was asked, when it did not answer at once."}},
+            {
+                "tries": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "description": "How often the model was asked, when it did not answer at once.",
+                }
+            },
         ),
     ),
     EventType(
@@ -77,7 +94,9 @@ EVENT_TYPES = (
             {
                 "record_id": FILLED,
                 "label": FILLED,
-                "similar": array(obj({"record_id": FILLED, "how": {"enum": ["canonical_form", "cosine"]}, "cosine": NUMBER})),
+                "similar": array(
+                    obj({"record_id": FILLED, "how": {"enum": ["canonical_form", "cosine"]}, "cosine": NUMBER})
+                ),
             },
             {"category": OPTIONAL, "model_id": OPTIONAL},
         ),
@@ -113,6 +132,8 @@ EVENT_TYPES = (
         SIGNIFICANCE_RATED,
         DERIVED.name,
         "How urgently what is known asks for attention, once a day.",
-        obj({"day": FILLED, "score": {"type": "integer", "minimum": 0}, "level": FILLED}, {"counts": {"type": "object"}}),
+        obj(
+            {"day": FILLED, "score": {"type": "integer", "minimum": 0}, "level": FILLED}, {"counts": {"type": "object"}}
+        ),
     ),
 )

@@ -12,7 +12,10 @@ EVENT_TYPES = (
         INVOCATIONS.name,
         "A tool was called through MCP: whatever came of it.",
         obj(
-            {"tool": FILLED, "outcome": {"enum": ["ok", "error", "refused", "timeout", "cancelled", "rate_limited", "unknown_tool"]}},
+            {
+                "tool": FILLED,
+                "outcome": {"enum": ["ok", "error", "refused", "timeout", "cancelled", "rate_limited", "unknown_tool"]},
+            },
             {
                 "toolset": OPTIONAL,
                 "request_id": OPTIONAL,

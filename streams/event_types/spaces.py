@@ -32,6 +32,13 @@ EVENT_TYPES = (
             }
         ),
     ),
-    EventType(SPACE_SWITCHED, DERIVED.name, "From here on this space answers; the one before is kept.", obj({"space": FILLED})),
-    EventType(SPACE_DROPPED, DERIVED.name, "A space that does not answer is given up; its vectors are deleted.", obj({"space": FILLED})),
+    EventType(
+        SPACE_SWITCHED, DERIVED.name, "From here on this space answers; the one before is kept.", obj({"space": FILLED})
+    ),
+    EventType(
+        SPACE_DROPPED,
+        DERIVED.name,
+        "A space that does not answer is given up; its vectors are deleted.",
+        obj({"space": FILLED}),
+    ),
 )

@@ -13,7 +13,10 @@ EVENT_TYPES = (
         wire_type("talos.session.opened"),
         MEMORY.name,
         "A telemetry session was opened.",
-        obj({"session_id": FILLED, "goal": FILLED}, {"persona": OPTIONAL, "protocol": OPTIONAL, "human": OPTIONAL, **_REQUEST}),
+        obj(
+            {"session_id": FILLED, "goal": FILLED},
+            {"persona": OPTIONAL, "protocol": OPTIONAL, "human": OPTIONAL, **_REQUEST},
+        ),
     ),
     EventType(
         wire_type("talos.session.closed"),
@@ -50,8 +53,17 @@ EVENT_TYPES = (
         MEMORY.name,
         "An operator's knowledge: sutras, protocols, personas, limitations, capabilities, and how they are related.",
         obj(
-            {"entities": array(obj({"label": FILLED, "text": FILLED}, {"properties": {"type": "object"}, "confidence": UNIT}))},
-            {"relations": array(obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})), **_REQUEST},
+            {
+                "entities": array(
+                    obj({"label": FILLED, "text": FILLED}, {"properties": {"type": "object"}, "confidence": UNIT})
+                )
+            },
+            {
+                "relations": array(
+                    obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})
+                ),
+                **_REQUEST,
+            },
         ),
     ),
 )

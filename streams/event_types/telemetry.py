@@ -80,7 +80,12 @@ EVENT_TYPES = (
         ),
     ),
     *(
-        EventType(wire_type(name), TELEMETRY.name, f"The agent's own telemetry: {name}. Ids, counts and enums only.", _ATTRIBUTES)
+        EventType(
+            wire_type(name),
+            TELEMETRY.name,
+            f"The agent's own telemetry: {name}. Ids, counts and enums only.",
+            _ATTRIBUTES,
+        )
         for name in TALOS_EVENTS
     ),
     EventType(

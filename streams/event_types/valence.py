@@ -102,7 +102,13 @@ EVENT_TYPES = (
         DERIVED.name,
         "A tension is not open any more: it was resolved, or one of its beliefs is not held any more. The tables compute it; this tells it.",
         obj(
-            {"tension_id": FILLED, "belief_a_id": FILLED, "belief_b_id": FILLED, "status": FILLED, "resolution": FILLED},
+            {
+                "tension_id": FILLED,
+                "belief_a_id": FILLED,
+                "belief_b_id": FILLED,
+                "status": FILLED,
+                "resolution": FILLED,
+            },
             {"action": OPTIONAL},
         ),
     ),

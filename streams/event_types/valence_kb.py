@@ -38,7 +38,10 @@ EVENT_TYPES = (
         SESSION_ENDED,
         MEMORY.name,
         "A conversation was ended, or what is known of its end was replaced.",
-        obj({"session_id": FILLED}, {"summary": OPTIONAL, "themes": _TEXTS, "status": {"enum": [*END_STATUSES, None]}, **_REQUEST}),
+        obj(
+            {"session_id": FILLED},
+            {"summary": OPTIONAL, "themes": _TEXTS, "status": {"enum": [*END_STATUSES, None]}, **_REQUEST},
+        ),
     ),
     EventType(
         EXCHANGE_ADDED,

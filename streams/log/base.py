@@ -54,7 +54,12 @@ class Record:
 
 def record_bytes(record: Outgoing) -> int:
     """About the size of a record on the wire."""
-    return len(record.key or b"") + len(record.value or b"") + sum(len(name) + len(value) + 4 for name, value in record.headers) + 100
+    return (
+        len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(value) + 4 for name, value in record.headers)
+        + 100
+    )
 
 
 class LogReader(ABC):

@@ -114,7 +114,10 @@ class KafkaLog(Log):
 
     async def _create(self, admin: AIOKafkaAdminClient, missing: Sequence[Topic]) -> list[str]:
         # An empty assignment beside -1 lets the broker choose its default.replication.factor.
-        new = [NewTopic(topic.name, topic.partitions, -1, replica_assignments={}, topic_configs=_configs(topic)) for topic in missing]
+        new = [
+            NewTopic(topic.name, topic.partitions, -1, replica_assignments={}, topic_configs=_configs(topic))
+            for topic in missing
+        ]
         created: list[str] = []
         while _are_fenced(answer := await admin.create_topics(new, timeout_ms=int(QUERY_S * 1000))):
             created += [name for name, code, *_ in answer.topic_errors if code == 0]
@@ -132,7 +135,9 @@ class KafkaLog(Log):
     async def _learn(self, ready: Iterable[str] = ()) -> bool:
         """Read the partition counts of all topics, and what ours take; whether all of `ready` have leaders. (By name a broker might create them.)"""
         assert self._queries is not None
-        described = {topic["topic"]: topic for topic in await self._queries[0].describe_topics() if topic["error_code"] == 0}
+        described = {
+            topic["topic"]: topic for topic in await self._queries[0].describe_topics() if topic["error_code"] == 0
+        }
         self._counts = {name: len(topic["partitions"]) for name, topic in described.items()}
         self._largest |= await read_limits(self._queries[0], [name for name in described if name.startswith(PREFIX)])
         return all(name in described and all(p["leader"] >= 0 for p in described[name]["partitions"]) for name in ready)
@@ -157,14 +162,21 @@ class KafkaLog(Log):
         except TimeoutError:
             if writer is not None and writer.stuck:
                 self._abandon(writer)
-            raise LogUnavailable(f"Kafka did not acknowledge within {timeout_s:g} s.", retry_after_ms=RETRY_AFTER_MS) from None
+            raise LogUnavailable(
+                f"Kafka did not acknowledge within {timeout_s:g} s.", retry_after_ms=RETRY_AFTER_MS
+            ) from None
         except KafkaError as error:
             if writer is not None:
                 self._abandon(writer)
             raise judge(error) from error
         if any(offset < 0 for offset in offsets):
-            raise LogUnavailable("Kafka had the records already and no longer knows where; repeat the call.", retry_after_ms=0)
-        return [Position(record.topic, partition, offset) for (record, partition), offset in zip(placed, offsets, strict=True)]
+            raise LogUnavailable(
+                "Kafka had the records already and no longer knows where; repeat the call.", retry_after_ms=0
+            )
+        return [
+            Position(record.topic, partition, offset)
+            for (record, partition), offset in zip(placed, offsets, strict=True)
+        ]
 
     def largest(self, topic: str) -> int:
         return self._largest.get(topic, MAX_RECORD_BYTES)
@@ -212,7 +224,9 @@ class KafkaLog(Log):
             return await self._reading(from_where)
         prompt = await self._reading({at: offset for at, offset in from_where.items() if at not in seldom})
         try:
-            return TwoReaders(prompt, await self._reading(seldom, fetch_max_wait_ms=SELDOM_WAIT_MS, fetch_min_bytes=SELDOM_BYTES))
+            return TwoReaders(
+                prompt, await self._reading(seldom, fetch_max_wait_ms=SELDOM_WAIT_MS, fetch_min_bytes=SELDOM_BYTES)
+            )
         except BaseException:
             await prompt.close()
             raise
@@ -273,7 +287,9 @@ class KafkaLog(Log):
     async def _connect(self) -> None:
         timeout_ms = int(QUERY_S * 1000)
         admin = AIOKafkaAdminClient(**self._options(), request_timeout_ms=timeout_ms)
-        consumer = AIOKafkaConsumer(**self._options(), group_id=None, enable_auto_commit=False, request_timeout_ms=timeout_ms)
+        consumer = AIOKafkaConsumer(
+            **self._options(), group_id=None, enable_auto_commit=False, request_timeout_ms=timeout_ms
+        )
         try:
             await admin.start()
             await consumer.start()
@@ -353,7 +369,9 @@ def _silent_client() -> Iterator[None]:
         client.setLevel(level)
 
 
-async def _group_offsets(admin: AIOKafkaAdminClient, group: str, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Any]:
+async def _group_offsets(
+    admin: AIOKafkaAdminClient, group: str, wanted: list[TopicPartition]
+) -> Mapping[TopicPartition, Any]:
     """Asked again while there is no coordinator: the first question ever makes the broker create one."""
     while True:
         try:
@@ -372,15 +390,26 @@ def _are_fenced(answer: Any) -> bool:
 def _configs(topic: Topic) -> dict[str, str]:
     """What a topic is created with. A dead letter is its record and our headers, so it may be larger."""
     largest = MAX_RECORD_BYTES if topic.name.endswith(DLQ_SUFFIX) else MAX_MESSAGE_BYTES
-    retention = {"retention.ms": "-1", "retention.bytes": "-1"} if topic.retention == "forever" else {"retention.ms": topic.retention}
+    retention = (
+        {"retention.ms": "-1", "retention.bytes": "-1"}
+        if topic.retention == "forever"
+        else {"retention.ms": topic.retention}
+    )
     return {"cleanup.policy": "delete", "max.message.bytes": str(largest), **retention}
 
 
 def _record(message: Any) -> Record:
     headers = tuple((name, value or b"") for name, value in message.headers)
     if headers and headers[0][0] == UNREADABLE:
-        logger.error("%s/%d: %s They become a dead letter.", message.topic, message.partition, headers[0][1].decode("utf-8", "replace"))
-    return Record(message.topic, message.partition, message.offset, message.timestamp, message.key, message.value, headers)
+        logger.error(
+            "%s/%d: %s They become a dead letter.",
+            message.topic,
+            message.partition,
+            headers[0][1].decode("utf-8", "replace"),
+        )
+    return Record(
+        message.topic, message.partition, message.offset, message.timestamp, message.key, message.value, headers
+    )
 
 
 def _away(what: str) -> LogUnavailable:

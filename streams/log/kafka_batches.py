@@ -102,7 +102,12 @@ class Batch:
         except MemoryError:
             raise
         except Exception as error:  # each codec has errors of its own
-            yield Substitute(first, self.next_offset - 1, str(error)[:MAX_REASON] or type(error).__name__, bytes(self._data[:KEPT_BYTES]))
+            yield Substitute(
+                first,
+                self.next_offset - 1,
+                str(error)[:MAX_REASON] or type(error).__name__,
+                bytes(self._data[:KEPT_BYTES]),
+            )
 
 
 @dataclass(frozen=True)
@@ -120,6 +125,10 @@ class Substitute:
     headers: list[tuple[str, bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        which = f"The record with the offset {self.first}" if self.first == self.offset else f"The records {self.first} to {self.offset}"
+        which = (
+            f"The record with the offset {self.first}"
+            if self.first == self.offset
+            else f"The records {self.first} to {self.offset}"
+        )
         sentence = f"{which} cannot be read: the batch on the log is damaged ({self.reason}). Let the producer send them again."
         self.headers.append((UNREADABLE, sentence.encode()))

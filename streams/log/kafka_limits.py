@@ -42,9 +42,13 @@ async def read_limits(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict
 def judge(error: KafkaError) -> ThalwegError:
     """What a failed publish means to the caller."""
     if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
-        return RecordRefused(f"The topic takes no record of that size: set its `max.message.bytes` to {MAX_RECORD_BYTES} or more.")
+        return RecordRefused(
+            f"The topic takes no record of that size: set its `max.message.bytes` to {MAX_RECORD_BYTES} or more."
+        )
     if isinstance(error, InvalidTimestampError):
         return RecordRefused("The broker holds the record's time for invalid: its clock or ours is wrong.")
     if isinstance(error, TopicAuthorizationFailedError):
-        return SettingsError("Kafka does not let this user write to the topic; give it the right to, or set another user.")
+        return SettingsError(
+            "Kafka does not let this user write to the topic; give it the right to, or set another user."
+        )
     return LogUnavailable(f"Kafka did not take the records ({type(error).__name__}).", retry_after_ms=RETRY_AFTER_MS)

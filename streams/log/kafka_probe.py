@@ -19,7 +19,9 @@ async def why_refused(bootstrap: str, security: KafkaSecurity) -> str | None:
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(PROBE_S):
-            connection = await create_conn(host.strip("[]"), int(port), request_timeout_ms=int(PROBE_S * 1000), **security.options())
+            connection = await create_conn(
+                host.strip("[]"), int(port), request_timeout_ms=int(PROBE_S * 1000), **security.options()
+            )
     except ssl.SSLCertVerificationError as error:
         if "name" in error.verify_message.lower() or "ip address" in error.verify_message.lower():
             return f"The certificate of {address} is another host's ({error.verify_message}): use the name that it was made for."

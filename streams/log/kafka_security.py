@@ -30,7 +30,9 @@ class KafkaSecurity:
         if self.mechanism not in MECHANISMS:
             raise SettingsError(f"The SASL mechanism {self.mechanism!r} is not one of {', '.join(MECHANISMS)}.")
         if self.protocol.startswith("SASL") and not (self.username and self.password):
-            raise SettingsError(f"{self.protocol} needs a user name and a password ({PREFIX}USERNAME, {PREFIX}PASSWORD).")
+            raise SettingsError(
+                f"{self.protocol} needs a user name and a password ({PREFIX}USERNAME, {PREFIX}PASSWORD)."
+            )
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> KafkaSecurity:
@@ -45,7 +47,9 @@ class KafkaSecurity:
         try:
             return ssl.create_default_context(cafile=self.ca_file or None)
         except (OSError, ssl.SSLError) as error:
-            raise SettingsError(f"The certificate file of {PREFIX}CA_FILE cannot be read: {error.strerror or error}.") from None
+            raise SettingsError(
+                f"The certificate file of {PREFIX}CA_FILE cannot be read: {error.strerror or error}."
+            ) from None
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments for an aiokafka producer, consumer or admin client."""

@@ -97,7 +97,9 @@ class SqliteLog(Log):
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
-        connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000; PRAGMA mmap_size=268435456;")
+        connection.executescript(
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-16000; PRAGMA mmap_size=268435456;"
+        )
         return connection
 
     # --- writing
@@ -135,7 +137,11 @@ class SqliteLog(Log):
         except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            failure = LogUnavailable(f"The log file cannot be written: {error}.") if isinstance(error, sqlite3.Error) else error
+            failure = (
+                LogUnavailable(f"The log file cannot be written: {error}.")
+                if isinstance(error, sqlite3.Error)
+                else error
+            )
             for job in _awaited(jobs) if awaited is None else awaited:
                 job.done.set_exception(failure)
             return
@@ -259,7 +265,9 @@ class SqliteLog(Log):
         records: list[Record] = []
         size = 0
         for number, timestamp_ms, key, value, headers in rows:
-            records.append(Record(at.topic, at.partition, number - low, timestamp_ms, key, value, _read_headers(headers)))
+            records.append(
+                Record(at.topic, at.partition, number - low, timestamp_ms, key, value, _read_headers(headers))
+            )
             size += len(value or b"")
             if size >= MAX_READ_BYTES:
                 break
@@ -280,13 +288,17 @@ class SqliteLog(Log):
         if self._reader is None:
             raise LogUnavailable("The log is not open.")
         wanted = set(topics)
-        rows = self._reader.execute("SELECT topic, partition, next_offset FROM committed WHERE consumer_group = ?", (group,)).fetchall()
+        rows = self._reader.execute(
+            "SELECT topic, partition, next_offset FROM committed WHERE consumer_group = ?", (group,)
+        ).fetchall()
         return {Partition(topic, number): offset for topic, number, offset in rows if topic in wanted}
 
     async def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
         """Record how far a consumer group has come; durable when this returns."""
         rows = [(group, at.topic, at.partition, offset) for at, offset in offsets.items()]
-        await self._submit(lambda connection: connection.executemany("INSERT OR REPLACE INTO committed VALUES (?, ?, ?, ?)", rows))
+        await self._submit(
+            lambda connection: connection.executemany("INSERT OR REPLACE INTO committed VALUES (?, ?, ?, ?)", rows)
+        )
 
 
 class SqliteLogReader(LogReader):
@@ -371,13 +383,17 @@ def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Ou
     rows, appended = [], []
     for at, record in placed:
         if at not in heads:
-            heads[at] = connection.execute("SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", at).fetchone()
+            heads[at] = connection.execute(
+                "SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", at
+            ).fetchone()
         place, offset = heads[at]
         heads[at] = place, offset + 1
         rows.append(((place << OFFSET_BITS) + offset, now_ms, record.key, record.value, _write_headers(record.headers)))
         appended.append(Record(*at, offset, now_ms, record.key, record.value, tuple(record.headers)))
     connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", rows)
-    connection.executemany("UPDATE partitions SET next_offset = ? WHERE id = ?", [(offset, place) for place, offset in heads.values()])
+    connection.executemany(
+        "UPDATE partitions SET next_offset = ? WHERE id = ?", [(offset, place) for place, offset in heads.values()]
+    )
     return appended
 
 

@@ -35,7 +35,12 @@ class TwoReaders(LogReader):
         """What lies ready. Raises what a reader raised when the other brings nothing; else that comes with the next read."""
         done = {reader: task for reader, task in self._reading.items() if task.done()}
         failed = {reader: task for reader, task in done.items() if task.exception() is not None}
-        records = [record for reader, task in done.items() if reader not in failed for record in self._reading.pop(reader).result()]
+        records = [
+            record
+            for reader, task in done.items()
+            if reader not in failed
+            for record in self._reading.pop(reader).result()
+        ]
         if failed and not records:
             self._reading.pop(next(iter(failed))).result()
         return records

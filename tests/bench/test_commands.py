@@ -41,9 +41,14 @@ def quantiles(*names: str) -> set[str]:
 @pytest.mark.process
 def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_bare_model() -> None:
     figures = run("write", "--callers", "1,2", "--n", "4", "--embedder", "hashing")
-    expected = quantiles("accept_1", "searchable_1", "accept_2", "searchable_2", "bare_append_1", "bare_append_2", "bare_model")
+    expected = quantiles(
+        "accept_1", "searchable_1", "accept_2", "searchable_2", "bare_append_1", "bare_append_2", "bare_model"
+    )
     ratios = {f"searchable_of_bare_{callers}_p{quantile}" for callers in (1, 2) for quantile in (50, 95, 99)}
-    assert set(figures) == expected | quantiles("bare_spine_1", "bare_spine_2") | ratios | {"writes_1_per_s", "writes_2_per_s"}
+    assert set(figures) == expected | quantiles("bare_spine_1", "bare_spine_2") | ratios | {
+        "writes_1_per_s",
+        "writes_2_per_s",
+    }
     ours, bare = figures["searchable_1_p95_ms"]["value"], figures["bare_spine_1_p95_ms"]["value"]
     assert figures["searchable_of_bare_1_p95"]["value"] == pytest.approx(ours / bare, rel=0.01)
     assert figures["searchable_1_p95_ms"]["target"] == "≤ 20"
@@ -52,7 +57,9 @@ def test_write_tells_acceptance_and_searchability_beside_bare_appends_and_the_ba
 
 @pytest.mark.process
 def test_any_write_tool_can_be_measured_and_its_promise_stands_beside_it() -> None:
-    figures = run("write", "--tool", "belief_create", "--callers", "1", "--n", "2", "--size", "7", "--embedder", "hashing")
+    figures = run(
+        "write", "--tool", "belief_create", "--callers", "1", "--n", "2", "--size", "7", "--embedder", "hashing"
+    )
     assert figures["accept_1_p95_ms"]["target"] == "≤ 40" and figures["searchable_1_p95_ms"]["target"] is None
     assert figures["applied_7_per_s"]["value"] > 0  # on a store that held something
     result = CliRunner().invoke(cli, ["bench", "write", "--tool", "store_episode", "--size", "7"])
@@ -69,11 +76,15 @@ def test_every_write_tool_is_called_with_arguments_that_it_accepts() -> None:
 def test_a_search_tool_is_measured_over_rows_that_came_about_as_in_use() -> None:
     figures = run("search", "--tool", "hybrid_search", "--sizes", "60", "--n", "2")
     told = quantiles("hybrid_search_60", "bare_hnsw_60", "bare_tantivy_60")
-    assert set(figures) == told | {"applied_60_per_s", "resident_60_mb"} and figures["hybrid_search_60_p95_ms"]["target"] == "≤ 30"
+    assert (
+        set(figures) == told | {"applied_60_per_s", "resident_60_mb"}
+        and figures["hybrid_search_60_p95_ms"]["target"] == "≤ 30"
+    )
 
 
 @pytest.mark.parametrize(
-    ("bench", "tool", "said"), [("write", "ping", "it measures"), ("search", "hybrid_serch", "it measures"), ("write", "wm", "no tool")]
+    ("bench", "tool", "said"),
+    [("write", "ping", "it measures"), ("search", "hybrid_serch", "it measures"), ("write", "wm", "no tool")],
 )
 def test_a_tool_that_cannot_be_measured_is_refused_by_name(bench: str, tool: str, said: str) -> None:
     result = CliRunner().invoke(cli, ["bench", bench, "--tool", tool])
@@ -83,7 +94,14 @@ def test_a_tool_that_cannot_be_measured_is_refused_by_name(bench: str, tool: str
 @pytest.mark.process
 def test_ingest_tells_rates_and_their_share_of_a_bare_consumer() -> None:
     figures = run("ingest", "--accepted", "50", "--n", "40", "--rate", "5", "--seconds", "1", "--embedder", "hashing")
-    rates = {"accepted_per_s", "bulk_published_per_s", "bulk_applied_per_s", "replay_per_s", "bare_sink_per_s", "replay_of_bare_sink"}
+    rates = {
+        "accepted_per_s",
+        "bulk_published_per_s",
+        "bulk_applied_per_s",
+        "replay_per_s",
+        "bare_sink_per_s",
+        "replay_of_bare_sink",
+    }
     assert set(figures) == rates | {"rate_kept_per_s"} | quantiles("accepted", "searchable_at_rate")
     assert figures["accepted_per_s"]["target"] == "≥ 2000"
     assert figures["bulk_applied_per_s"]["target"] == "≥ 10000"
@@ -96,7 +114,13 @@ def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexe
     kinds = [f"search_200_{name}{when}" for name in ("all", "1pct", "50pct", "99pct") for when in ("", "_after_write")]
     told = quantiles(*kinds, "encode_200", "bare_hnsw_200", "bare_tantivy_200", "door_200", "door_200_rebuilding")
     told |= {f"recall_200_{name}" for name in ("all", "1pct", "50pct", "99pct")}
-    assert set(figures) == told | {"indexes_200_s", "rebuild_200_s", "answers_again_200_s", "resident_200_mb", "resident_200_anonymous_mb"}
+    assert set(figures) == told | {
+        "indexes_200_s",
+        "rebuild_200_s",
+        "answers_again_200_s",
+        "resident_200_mb",
+        "resident_200_anonymous_mb",
+    }
     assert all(figures[f"recall_200_{name}"]["value"] == 1.0 for name in ("all", "1pct", "50pct", "99pct"))
     assert figures["search_200_all_p95_ms"]["target"] == "≤ 30"
 
@@ -105,7 +129,9 @@ def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexe
 def test_start_tells_warm_and_cold_and_what_the_node_weighs() -> None:
     figures = run("start", "--n", "1", "--embedder", "hashing")
     names = {"initialize_first_ever_ms", "node_resident_mb", "bare_python_ms"}
-    assert set(figures) == names | {f"initialize_{kind}_{figure}_ms" for kind in ("warm", "cold") for figure in ("p50", "max")}
+    assert set(figures) == names | {
+        f"initialize_{kind}_{figure}_ms" for kind in ("warm", "cold") for figure in ("p50", "max")
+    }
     assert figures["initialize_warm_p50_ms"]["target"] == "≤ 300"
 
 
@@ -150,7 +176,11 @@ def test_a_log_that_holds_memories_is_refused_and_stays_as_it_is(tmp_path: Path)
     written = asyncio.run(_memories(url, publish=1))
     for arguments in (["write", "--n", "1"], ["ingest", "--n", "1"], ["start", "--n", "1"]):
         result = CliRunner().invoke(cli, ["bench", *arguments, "--broker", url, "--embedder", "hashing"])
-        assert result.exit_code == 1 and "thalweg.memory.v1 (1)" in result.output and "a broker of its own" in result.output
+        assert (
+            result.exit_code == 1
+            and "thalweg.memory.v1 (1)" in result.output
+            and "a broker of its own" in result.output
+        )
     assert asyncio.run(_memories(url)) == written
 
 

@@ -31,7 +31,10 @@ LONG_MEM_EVAL = [
         "question_type": "single-session-user",
         "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/05/21 (Sun) 02:21"],
         "haystack_session_ids": ["answer_1", "other"],
-        "haystack_sessions": [[{"role": "user", "content": "the river bends", "has_answer": True}], [{"role": "user", "content": "hello"}]],
+        "haystack_sessions": [
+            [{"role": "user", "content": "the river bends", "has_answer": True}],
+            [{"role": "user", "content": "hello"}],
+        ],
         "answer_session_ids": ["answer_1"],
     }
 ]
@@ -51,7 +54,11 @@ def test_the_two_public_formats_are_read(tmp_path: Path) -> None:
     (tmp_path / "locomo.json").write_bytes(orjson.dumps([LOCOMO]))
     (tmp_path / "long.json").write_bytes(orjson.dumps(LONG_MEM_EVAL))
     first, second = read_set(str(tmp_path))
-    assert [turn.text for turn in first.turns] == ["Ann: the river bends", "Bo: so it does", "Ann: a lake now a photo of a lake"]
+    assert [turn.text for turn in first.turns] == [
+        "Ann: the river bends",
+        "Bo: so it does",
+        "Ann: a lake now a photo of a lake",
+    ]
     assert first.turns[0].at.isoformat() == "2023-05-08T13:56:00+00:00"
     [question] = first.questions
     assert (question.kind, question.turns, question.sessions) == ("single-hop", {"D1:1", "D2:1"}, {"D1", "D2"})

@@ -47,7 +47,9 @@ def test_a_milder_judge_moves_the_threshold_by_the_difference_of_the_medians() -
 
 
 def scored(node: CognitiveNode, query_id: int, one: list[float], other: list[float], first: int = 1) -> None:
-    documents = [{"id": first + place, "judge1": a, "judge2": b} for place, (a, b) in enumerate(zip(one, other, strict=True))]
+    documents = [
+        {"id": first + place, "judge1": a, "judge2": b} for place, (a, b) in enumerate(zip(one, other, strict=True))
+    ]
     data = {"query_id": query_id, "query": "q", "documents": documents, "judge1_model": "a", "judge2_model": "b"}
     node.store.publish(event("cm.judge.scored", data, id=f"scored-{query_id}"))
 
@@ -56,7 +58,9 @@ def report(node: CognitiveNode) -> dict[str, Any]:
     return agreement_report(node.store.database.cursor(), "default")
 
 
-async def test_a_ground_truth_is_accepted_by_both_means_of_kappa_else_the_report_says_where_the_judges_differ(node: CognitiveNode) -> None:
+async def test_a_ground_truth_is_accepted_by_both_means_of_kappa_else_the_report_says_where_the_judges_differ(
+    node: CognitiveNode,
+) -> None:
     assert report(node)["summary"] == "Nothing is judged yet." and report(node)["macro_kappa"] is None
     for number in (1, 2):
         truth(node, number)
@@ -82,7 +86,10 @@ def test_ten_queries_of_kappa_85_make_one_judge_enough_and_a_bad_spot_check_ends
     assert next_mode([Run(DUAL, None), *agreed[1:]], "r") == DUAL  # what says nothing does not count
     modes = [next_mode(agreed, request) for request in requests]
     assert set(modes) == {SINGLE, SPOT} and 0.03 < modes.count(SPOT) / len(modes) < 0.07
-    assert next_mode([Run(SINGLE, None), *agreed], "r") != DUAL and next_mode([Run(SPOT, 0.70), Run(SINGLE, None), *agreed], "r") != DUAL
+    assert (
+        next_mode([Run(SINGLE, None), *agreed], "r") != DUAL
+        and next_mode([Run(SPOT, 0.70), Run(SINGLE, None), *agreed], "r") != DUAL
+    )
     fallen = [Run(SPOT, 0.69), Run(SINGLE, None), *agreed]
     assert next_mode(fallen, "r") == DUAL
     assert next_mode([Run(DUAL, 1.0), *fallen], "r") == DUAL  # ten new ones are needed
@@ -100,7 +107,9 @@ class CountingJudge:
         return Judged([1.0 if document.id % 2 else 0.0 for document in documents])
 
 
-async def test_the_second_judge_is_spared_while_both_agree_and_its_scores_are_missing_not_made_up(node: CognitiveNode) -> None:
+async def test_the_second_judge_is_spared_while_both_agree_and_its_scores_are_missing_not_made_up(
+    node: CognitiveNode,
+) -> None:
     truth(node, 42)
     one, other = CountingJudge("one"), CountingJudge("other")
     node.gateway.cognitive = replace(node.gateway.cognitive, judges=(one, other), is_staged=True)

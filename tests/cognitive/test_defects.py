@@ -46,7 +46,9 @@ async def node(tmp_path: Path) -> AsyncIterator[CognitiveNode]:
 def test_a_vector_is_the_same_in_every_process() -> None:
     said = "from processors.embedding.hashing import HashingEmbedder as E; print(E().encode(['rivers carve valleys'])[0].tolist())"
     made = {
-        subprocess.run([sys.executable, "-c", said], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", said], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
         for seed in ("1", "2")
     }
     assert len(made) == 1
@@ -104,11 +106,15 @@ FILTERS: dict[str, tuple[str, str]] = {
 
 
 async def test_no_resource_ignores_a_filter(node: CognitiveNode) -> None:
-    assert set(FILTERS) == {f"{each.name}.{name}" for each in find_resources().resources.values() for name in each.parameters}
+    assert set(FILTERS) == {
+        f"{each.name}.{name}" for each in find_resources().resources.values() for name in each.parameters
+    }
     early = node.clock.now().date()
     for day, (session, speaker, reward) in enumerate((("one", "user", 0.9), ("two", "assistant", -0.9))):
         await node.ok("store_raw_dialogue", session_id=session, speaker=speaker, content=f"line {day}")
-        await node.ok("compress_to_l2_insight", content="rivers carve valleys" if day else "it is at the mills", source_ids=[])
+        await node.ok(
+            "compress_to_l2_insight", content="rivers carve valleys" if day else "it is at the mills", source_ids=[]
+        )
         await node.ok("store_episode", query=f"rivers {day}", reward=reward, reflection="Problem: a. Lesson: b.")
         for number in range(11):
             await node.ok("update_working_memory", content=f"item {day} {number}", importance=0.5 + day / 4)
@@ -119,7 +125,10 @@ async def test_no_resource_ignores_a_filter(node: CognitiveNode) -> None:
         added = added.format(early=early, late=late, none=quote_plus("nothing alike 123"))
         name = added.split("=")[0]
         kept = "&".join(part for part in before.split("&") if part and part.split("=")[0] != name)
-        without, filtered = await node.read(f"{base}?{before}"), await node.read(f"{base}?{'&'.join(filter(None, (kept, added)))}")
+        without, filtered = (
+            await node.read(f"{base}?{before}"),
+            await node.read(f"{base}?{'&'.join(filter(None, (kept, added)))}"),
+        )
         assert without and without != filtered, which
 
 

@@ -32,7 +32,9 @@ WORDS = [vocabulary.split() for vocabulary in VOCABULARIES]
 
 def texts() -> st.SearchStrategy[list[str]]:
     """Distinct texts of five to nine words, each in one language."""
-    text = st.sampled_from(WORDS).flatmap(lambda words: st.lists(st.sampled_from(words), min_size=5, max_size=9, unique=True))
+    text = st.sampled_from(WORDS).flatmap(
+        lambda words: st.lists(st.sampled_from(words), min_size=5, max_size=9, unique=True)
+    )
     return st.lists(text.map(" ".join), min_size=2, max_size=8, unique_by=lambda text: frozenset(text.split()))
 
 
@@ -46,7 +48,9 @@ async def _all_found(insights: list[str]) -> None:
     held = Counter(word for text in insights for word in text.split())
     with TemporaryDirectory() as home:
         async with opened(Path(home)) as node:
-            ids = {text: (await node.ok("compress_to_l2_insight", content=text, source_ids=[]))["id"] for text in insights}
+            ids = {
+                text: (await node.ok("compress_to_l2_insight", content=text, source_ids=[]))["id"] for text in insights
+            }
             for text, number in ids.items():
                 own = await node.ok("hybrid_search", query_text=text)
                 assert own["results"][0]["id"] == number, (text, own["results"])
@@ -57,7 +61,9 @@ async def _all_found(insights: list[str]) -> None:
 
 
 def test_text_without_spaces_between_words_is_found_too() -> None:
-    asyncio.run(_all_found(["山川草木は美しい景色です", "図書館で歴史の本を読む", "今天天气很好适合散步", "ภาษาไทยไม่มีช่องว่าง"]))
+    asyncio.run(
+        _all_found(["山川草木は美しい景色です", "図書館で歴史の本を読む", "今天天气很好适合散步", "ภาษาไทยไม่มีช่องว่าง"])
+    )
 
 
 def test_exact_german_words_are_found_although_english_rules_would_cut_them() -> None:
@@ -67,11 +73,24 @@ def test_exact_german_words_are_found_although_english_rules_would_cut_them() ->
 def test_forms_of_one_word_are_told_apart_and_no_word_is_too_common_to_be_looked_for() -> None:
     asyncio.run(
         _all_found(
-            ["connect", "connected", "connecting", "connection", "connections", "to be or not to be", "to be", "river", "river river"]
+            [
+                "connect",
+                "connected",
+                "connecting",
+                "connection",
+                "connections",
+                "to be or not to be",
+                "to be",
+                "river",
+                "river river",
+            ]
         )
     )
 
 
 def test_symbols_alone_and_texts_of_many_pages_are_found() -> None:
-    pages = [" ".join(f"{word}{page}" if place % 7 else word for place, word in enumerate(WORDS[page % 8] * 60)) for page in range(3)]
+    pages = [
+        " ".join(f"{word}{page}" if place % 7 else word for place, word in enumerate(WORDS[page % 8] * 60))
+        for page in range(3)
+    ]
     asyncio.run(_all_found(["🎉🎊", "🎉🎊🎉", "→ ∑ ∞", "¡!", *pages]))

@@ -90,7 +90,11 @@ def said(text: str) -> tuple[int, Any]:
 
 
 def environment(server: Server) -> dict[str, str]:
-    return {f"{name}_{what}": value for name in ("OPENAI", "ANTHROPIC") for what, value in (("API_KEY", KEY), ("BASE_URL", server.url))}
+    return {
+        f"{name}_{what}": value
+        for name in ("OPENAI", "ANTHROPIC")
+        for what, value in (("API_KEY", KEY), ("BASE_URL", server.url))
+    }
 
 
 def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
@@ -100,7 +104,11 @@ def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
     waits: list[float] = []
     for judge in made.judges or ():
         assert isinstance(judge, ApiJudge)
-        judge.client.sleep, judge.client.chance, judge.client.monotonic = waits.append, lambda low, high: high, lambda: 0.0
+        judge.client.sleep, judge.client.chance, judge.client.monotonic = (
+            waits.append,
+            lambda low, high: high,
+            lambda: 0.0,
+        )
     return made, waits
 
 
@@ -110,7 +118,9 @@ def judged(made: Cognitive, which: int = 0, count: int = 1) -> Judged:
     return asyncio.run(made.judges[which].judge("a query", documents, Corpus(0, {})))
 
 
-def test_a_judge_is_asked_again_with_growing_waits_and_its_tokens_are_priced(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_is_asked_again_with_growing_waits_and_its_tokens_are_priced(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.replies = [(429, b""), (503, b""), (LATE, b""), said("0.7")]
     made, waits = judges(server)
 
@@ -126,13 +136,19 @@ def test_a_judge_is_asked_again_with_growing_waits_and_its_tokens_are_priced(ser
     client.sleep, client.monotonic = wait, itertools.count(0.0, 10.0).__next__  # no request is too soon
     result = judged(made)
     assert result.scores == [0.7] and waits == [1.2, 2.4, 4.8]
-    assert (result.spent.input_tokens, result.spent.output_tokens, result.spent.cost_usd) == (1000, 2, (1000 * 2.5 + 2 * 10) / 1e6)
+    assert (result.spent.input_tokens, result.spent.output_tokens, result.spent.cost_usd) == (
+        1000,
+        2,
+        (1000 * 2.5 + 2 * 10) / 1e6,
+    )
     path, headers, body = server.asked[0]
     assert path == "/v1/chat/completions" and headers["authorization"] == f"Bearer {KEY}" and body["temperature"] == 0
     assert "a query" in body["messages"][0]["content"] and "text 0" in body["messages"][0]["content"]
 
 
-@pytest.mark.parametrize("reply", [(429, b""), (400, b"{}"), (200, b"no json"), (200, {}), said("7"), said("1.5"), said("very")])
+@pytest.mark.parametrize(
+    "reply", [(429, b""), (400, b"{}"), (200, b"no json"), (200, {}), said("7"), said("1.5"), said("very")]
+)
 def test_a_judgement_that_fails_is_missing(server: Server, reply: tuple[int, Any]) -> None:
     server.replies = [reply]
     assert judged(judges(server)[0]).scores == [None] and len(server.asked) == (4 if reply[0] == 429 else 1)
@@ -206,7 +222,11 @@ def test_embeddings_of_a_provider_are_unit_vectors_in_the_order_of_the_texts(ser
     made = embedder(server)
     vectors = made.encode(["one", "two"])
     assert vectors.shape == (2, 1536) == (2, made.info.dim) and np.allclose(np.linalg.norm(vectors, axis=1), 1)
-    assert vectors[0, 0] < vectors[1, 0] and server.asked[0][2]["input"] == ["one", "two"] and server.asked[0][0] == "/v1/embeddings"
+    assert (
+        vectors[0, 0] < vectors[1, 0]
+        and server.asked[0][2]["input"] == ["one", "two"]
+        and server.asked[0][0] == "/v1/embeddings"
+    )
     for wrong in ((400, b""), (200, {"data": rows[:1]}), (200, {"data": [{"index": 0, "embedding": [1.0]}] * 2})):
         server.replies = [wrong]
         with pytest.raises(EmbedderUnavailable, match="gave no embedding"):
@@ -229,7 +249,9 @@ class Lazy(HashingEmbedder):
         return super().encode(texts)
 
 
-async def test_a_vector_for_which_the_model_was_asked_again_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_vector_for_which_the_model_was_asked_again_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The stage comes again until the model answers: the answer waits for it, and the log keeps how often it was."""
     monkeypatch.setattr(stage, "RETRY_DELAY_S", 0.001)
     async with opened(tmp_path) as node:
@@ -240,12 +262,17 @@ async def test_a_vector_for_which_the_model_was_asked_again_says_so(tmp_path: Pa
         assert (await node.ok("compress_to_l2_insight", **insight))["embedding_status"] == "success"
         for tool, arguments in (
             ("compress_to_l2_insight", insight | {"content": "Wet banks mislead a gauge"}),
-            ("store_episode", {"query": "Why do gauges drift?", "reward": 0.5, "reflection": "Problem: wet banks. Lesson: wait."}),
+            (
+                "store_episode",
+                {"query": "Why do gauges drift?", "reward": 0.5, "reflection": "Problem: wet banks. Lesson: wait."},
+            ),
         ):
             lazy.failing = 2
             answer = await node.ok(tool, **arguments)
             assert answer["embedding_status"] == "retried"
-            [(tries,)] = node.store.sql("SELECT tries FROM embedding_retries WHERE record_id LIKE '%-' || ?", str(answer["id"]))
+            [(tries,)] = node.store.sql(
+                "SELECT tries FROM embedding_retries WHERE record_id LIKE '%-' || ?", str(answer["id"])
+            )
             assert tries == 3
         found = await node.ok("hybrid_search", query_text="Wet banks mislead a gauge")
         assert found["results"][0]["semantic_rank"] == 1

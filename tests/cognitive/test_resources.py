@@ -29,14 +29,20 @@ async def test_resources_are_listed_as_uris_and_as_templates_and_read(node: Cogn
     await node.ok("store_raw_dialogue", session_id="conv 001", speaker="user", content="hello")
     async with Client(build_server(node.door, "0"), mode=era) as client:
         listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
-        assert listed == {f"memory://{name}" for name in ("l2-insights", "working-memory", "episode-memory", "l0-raw", "stale-memory")}
+        assert listed == {
+            f"memory://{name}" for name in ("l2-insights", "working-memory", "episode-memory", "l0-raw", "stale-memory")
+        }
         templates = {template.uri_template for template in (await client.list_resource_templates()).resource_templates}
         assert "memory://l0-raw{?session_id,date_range,speaker,limit,order}" in templates and len(templates) == 4
         uri = "memory://l0-raw?session_id=conv+001&limit=50"
         (content,) = (await client.read_resource(uri)).contents
         envelope = json.loads(content.text)  # type: ignore[union-attr]
         assert envelope.keys() == {"resource", "uri", "mimeType", "contents"}
-        assert (envelope["resource"], envelope["uri"], envelope["mimeType"]) == ("memory://l0-raw", uri, "application/json")
+        assert (envelope["resource"], envelope["uri"], envelope["mimeType"]) == (
+            "memory://l0-raw",
+            uri,
+            "application/json",
+        )
         assert [line["content"] for line in envelope["contents"]] == ["hello"]
         with pytest.raises(MCPError):  # a resource is no tool
             await client.call_tool("memory://l0-raw", {"uri": "memory://l0-raw"})
@@ -61,8 +67,12 @@ async def test_a_range_of_days_includes_its_last_second_and_not_the_next(node: C
         ("first", "2026-01-10T00:00:00"),
     ):
         time = NOON.fromisoformat(moment + "+00:00")
-        node.store.publish(event("cm.l0.stored", {"session_id": "s", "speaker": "u", "content": text}, id=text, time=time))
-        node.store.publish(event("cm.l2.stored", {"content": f"{text} insight", "source_ids": []}, id="l2" + text, time=time))
+        node.store.publish(
+            event("cm.l0.stored", {"session_id": "s", "speaker": "u", "content": text}, id=text, time=time)
+        )
+        node.store.publish(
+            event("cm.l2.stored", {"content": f"{text} insight", "source_ids": []}, id="l2" + text, time=time)
+        )
     for separator in ",:":
         lines = await node.read(f"memory://l0-raw?date_range=2026-01-10{separator}2026-01-15&order=asc")
         assert [line["content"] for line in lines] == ["first", "in"]
@@ -77,7 +87,10 @@ async def test_numbers_are_clamped_and_insights_are_filtered_before_they_are_ran
             content=f"it is the at of rivers {number}" if number % 2 else f"rivers valley {number}0000",
             source_ids=[],
         )
-    assert len(await node.read("memory://l2-insights?top_k=0")) == 1 and len(await node.read("memory://l2-insights?top_k=100000")) == 12
+    assert (
+        len(await node.read("memory://l2-insights?top_k=0")) == 1
+        and len(await node.read("memory://l2-insights?top_k=100000")) == 12
+    )
     dense = await node.read("memory://l2-insights?query=rivers&fidelity_min=0.5&top_k=6")
     assert len(dense) == 6 and all(row["fidelity_score"] >= 0.5 and row["score"] > 0 for row in dense)
     assert dense[0].keys() >= {"id", "content", "fidelity_score", "created_at", "source_ids", "metadata", "score"}
@@ -90,5 +103,8 @@ async def test_a_read_changes_no_row_and_days_back_counts(node: CognitiveNode) -
     before = node.store.sql("FROM working_memory_slots ORDER BY slot")
     assert len(await node.read("memory://working-memory")) == 10 and len(await node.read("memory://stale-memory")) == 1
     node.clock.time += timedelta(days=31)
-    assert await node.read("memory://stale-memory") == [] and len(await node.read("memory://stale-memory?days_back=40")) == 1
+    assert (
+        await node.read("memory://stale-memory") == []
+        and len(await node.read("memory://stale-memory?days_back=40")) == 1
+    )
     assert node.store.sql("FROM working_memory_slots ORDER BY slot") == before

@@ -35,9 +35,17 @@ async def test_each_side_is_asked_for_three_times_as_many_as_are_shown(node: Cog
     for number in range(20):
         await node.ok("compress_to_l2_insight", content=f"rivers carve valley {number}", source_ids=[])
     found = await node.ok("hybrid_search", query_text="rivers carve")
-    assert (found["semantic_results_count"], found["keyword_results_count"], found["final_results_count"]) == (15, 15, 5)
+    assert (found["semantic_results_count"], found["keyword_results_count"], found["final_results_count"]) == (
+        15,
+        15,
+        5,
+    )
     words = await node.ok("hybrid_search", query_text="rivers carve", weights={"semantic": 0, "keyword": 1}, top_k=100)
-    assert (words["semantic_results_count"], words["keyword_results_count"], words["final_results_count"]) == (0, 20, 20)
+    assert (words["semantic_results_count"], words["keyword_results_count"], words["final_results_count"]) == (
+        0,
+        20,
+        20,
+    )
     assert all(each["semantic_rank"] is each["distance"] is None for each in words["results"])
     scores = [each["score"] for each in words["results"]]
     assert scores == sorted(scores, reverse=True) and scores[0] == 1.0
@@ -68,15 +76,21 @@ async def test_a_query_of_over_thirty_seconds_is_an_operation_of_the_store_that_
     assert answer["error"] == "Database operation failed" and "0.05 s" in answer["details"]
 
 
-async def test_without_a_model_a_search_needs_the_callers_vector_and_what_is_stored_has_none(node: CognitiveNode) -> None:
+async def test_without_a_model_a_search_needs_the_callers_vector_and_what_is_stored_has_none(
+    node: CognitiveNode,
+) -> None:
     vector = HashingEmbedder().encode(["rivers carve valleys"])[0].astype(float).tolist()
     await node.ok("compress_to_l2_insight", content="rivers carve valleys", source_ids=[])
     node.gateway.embedder = None
     assert (await node.error("hybrid_search", query_text="rivers"))["error"] == "Tool execution failed"
     given = await node.ok("hybrid_search", query_text="unsaid", query_embedding=[2 * number for number in vector])
     assert given["results"][0]["distance"] == pytest.approx(0, abs=1e-5)  # at whatever length
-    assert (await node.ok("compress_to_l2_insight", content="banks give way", source_ids=[]))["embedding_status"] == "failed"
-    assert (await node.ok("store_episode", query="q", reward=0, reflection="Problem: a. Lesson: b."))["embedding_status"] == "failed"
+    assert (await node.ok("compress_to_l2_insight", content="banks give way", source_ids=[]))[
+        "embedding_status"
+    ] == "failed"
+    assert (await node.ok("store_episode", query="q", reward=0, reflection="Problem: a. Lesson: b."))[
+        "embedding_status"
+    ] == "failed"
 
 
 async def test_what_is_not_applied_in_time_is_pending_under_the_ids_that_it_will_have(node: CognitiveNode) -> None:
@@ -115,15 +129,22 @@ async def test_a_read_that_does_not_reach_its_token_in_time_says_that_it_is_stal
     assert read.body["stale"] is True and read.body["contents"] == []
 
 
-async def test_the_threshold_of_density_is_set_and_how_much_of_its_sources_an_insight_means_is_told(node: CognitiveNode) -> None:
+async def test_the_threshold_of_density_is_set_and_how_much_of_its_sources_an_insight_means_is_told(
+    node: CognitiveNode,
+) -> None:
     assert configured(Settings(), None, {"FIDELITY_THRESHOLD": "0.9"}).fidelity_threshold == 0.9
     with pytest.raises(SettingsError, match="FIDELITY_THRESHOLD"):
         configured(Settings(), None, {"FIDELITY_THRESHOLD": "dense"})
     node.gateway.cognitive = replace(node.gateway.cognitive, fidelity_threshold=0.9)
-    said = [await node.ok("store_raw_dialogue", session_id="s", speaker="user", content=text) for text in ("rivers carve", "deep valleys")]
+    said = [
+        await node.ok("store_raw_dialogue", session_id="s", speaker="user", content=text)
+        for text in ("rivers carve", "deep valleys")
+    ]
     text = "the rivers carve deep valleys"
     answer = await node.ok("compress_to_l2_insight", content=text, source_ids=[line["id"] for line in said])
-    assert answer["fidelity_score"] == 0.8 and answer["metadata"]["warning_message"].startswith("Low information density (0.80 < 0.90)")
+    assert answer["fidelity_score"] == 0.8 and answer["metadata"]["warning_message"].startswith(
+        "Low information density (0.80 < 0.90)"
+    )
     one, other = HashingEmbedder().encode([text, "rivers carve\ndeep valleys"])
     assert answer["metadata"]["source_coverage"] == pytest.approx(float(one @ other), abs=1e-6)
 
@@ -134,7 +155,9 @@ def completed(node: CognitiveNode, day: date, precision: float, number: int = 0)
     node.store.publish(event("cm.golden.completed", data, id=f"{day}-{number}"))
 
 
-async def test_a_baseline_is_the_mean_of_the_week_before_and_the_days_second_run_replaces_the_first(node: CognitiveNode) -> None:
+async def test_a_baseline_is_the_mean_of_the_week_before_and_the_days_second_run_replaces_the_first(
+    node: CognitiveNode,
+) -> None:
     day = node.clock.now().date()
     for back in range(30, 0, -1):
         completed(node, day - timedelta(days=back), 0.1 if back > 7 else 0.8)
@@ -170,4 +193,10 @@ async def test_a_text_is_read_as_what_it_is_a_query_or_a_document(node: Cognitiv
     await node.ok("hybrid_search", query_text="asked")
     await node.read("memory://l2-insights?query=read")
     await node.read("memory://episode-memory?query=an+episode")
-    assert model.read == ["passage: an insight", "passage: a line", "query: asked", "query: read", "passage: an episode"]
+    assert model.read == [
+        "passage: an insight",
+        "passage: a line",
+        "query: asked",
+        "query: read",
+        "passage: an episode",
+    ]

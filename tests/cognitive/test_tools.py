@@ -41,10 +41,17 @@ async def test_the_seeds_example_of_raw_dialogue(node: CognitiveNode) -> None:
 
 
 async def test_an_insight_says_its_density_its_sources_and_is_found(node: CognitiveNode) -> None:
-    ids = [(await node.ok("store_raw_dialogue", session_id="s", speaker="user", content=text))["id"] for text in ("alpha beta", "gamma")]
+    ids = [
+        (await node.ok("store_raw_dialogue", session_id="s", speaker="user", content=text))["id"]
+        for text in ("alpha beta", "gamma")
+    ]
     text = "Machine learning algorithms analyze complex mathematical patterns efficiently"
     answer = await node.ok("compress_to_l2_insight", content=text, source_ids=ids)
-    assert answer["fidelity_score"] == 1.0 and answer["embedding_status"] == "success" and answer["metadata"]["fidelity_warning"] is False
+    assert (
+        answer["fidelity_score"] == 1.0
+        and answer["embedding_status"] == "success"
+        and answer["metadata"]["fidelity_warning"] is False
+    )
     assert 0 <= answer["metadata"]["source_coverage"] <= 1
     found = await node.ok("hybrid_search", query_text=text)
     (best,) = found["results"]
@@ -57,7 +64,11 @@ async def test_an_insight_says_its_density_its_sources_and_is_found(node: Cognit
 
 async def test_unknown_sources_are_refused_by_number_and_none_at_all_are_accepted(node: CognitiveNode) -> None:
     error = await node.error("compress_to_l2_insight", content="some text", source_ids=[7, 9])
-    assert (error["error"], error["details"], error["embedding_status"]) == (INVALID, "Unknown source_ids: [7, 9]", "failed")
+    assert (error["error"], error["details"], error["embedding_status"]) == (
+        INVALID,
+        "Unknown source_ids: [7, 9]",
+        "failed",
+    )
     answer = await node.ok("compress_to_l2_insight", content="of the and", source_ids=[])
     assert answer["metadata"]["source_coverage"] is None and answer["metadata"]["warning_message"].startswith(
         "Low information density (0.00 < 0.50)"
@@ -82,7 +93,9 @@ async def test_the_weights_the_dimension_and_the_bounds_of_a_search_are_checked(
     ):
         assert (await node.error("hybrid_search", query_text="rivers", **wrong))["error"] == INVALID
     plain = await node.ok("hybrid_search", query_text="rivers")
-    given = await node.ok("hybrid_search", query_text="rivers", query_embedding=node.embedder.encode(["rivers"])[0].astype(float).tolist())
+    given = await node.ok(
+        "hybrid_search", query_text="rivers", query_embedding=node.embedder.encode(["rivers"])[0].astype(float).tolist()
+    )
     assert given["results"] == plain["results"]
     one_sided = await node.ok("hybrid_search", query_text="rivers", weights={"semantic": 1, "keyword": 0})
     assert one_sided["keyword_results_count"] == 0 and one_sided["semantic_results_count"] == 1
@@ -114,11 +127,18 @@ async def test_the_seeds_example_of_an_episode_and_its_search(node: CognitiveNod
     lesson = "Problem: asked twice. Lesson: read first."
     query = "How does working memory relate to consciousness?"
     answer = await node.ok("store_episode", query=query, reward=0.8, reflection=lesson)
-    assert (answer["query"], answer["reward"], answer["embedding_status"]) == (query, 0.8, "success") and "warnings" not in answer
+    assert (answer["query"], answer["reward"], answer["embedding_status"]) == (
+        query,
+        0.8,
+        "success",
+    ) and "warnings" not in answer
     assert (await node.ok("store_episode", query=query, reward=-0.5, reflection="no form"))["warnings"]
     one, other = await node.read("memory://episode-memory?query=How+does+working+memory+relate+to+consciousness%3F")
     assert one["similarity"] == other["similarity"] == pytest.approx(1.0, abs=1e-5)
-    assert len(await node.read("memory://episode-memory?query=working+memory+consciousness&reward_min=0&min_similarity=0")) == 1
+    assert (
+        len(await node.read("memory://episode-memory?query=working+memory+consciousness&reward_min=0&min_similarity=0"))
+        == 1
+    )
     error = await node.error("store_episode", query=query, reward=1.01, reflection=lesson)
     assert error["error"] == INVALID and error["embedding_status"] == "failed"
 
@@ -145,7 +165,9 @@ async def test_two_judges_tell_an_answer_from_an_unrelated_text(node: CognitiveN
         relevant, unrelated = answer[f"{judge}_scores"]
         assert relevant > 0.5 > unrelated and answer[f"{judge}_score"] == pytest.approx((relevant + unrelated) / 2)
     assert answer["kappa"] == 1.0 and answer["kappa_degenerate"] is False
-    assert node.store.sql("SELECT kappa FROM ground_truth") == node.store.sql("SELECT kappa FROM judge_runs") == [(1.0,)]
+    assert (
+        node.store.sql("SELECT kappa FROM ground_truth") == node.store.sql("SELECT kappa FROM judge_runs") == [(1.0,)]
+    )
     single = await node.ok("store_dual_judge_scores", query_id=42, query="How do rivers carve valleys?", docs=docs[:1])
     assert single["kappa"] == 1.0 and single["kappa_degenerate"] is True
 
@@ -170,15 +192,22 @@ def golden_set(expected: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-async def test_a_golden_test_measures_with_the_same_search_and_needs_three_days_for_a_baseline(node: CognitiveNode) -> None:
+async def test_a_golden_test_measures_with_the_same_search_and_needs_three_days_for_a_baseline(
+    node: CognitiveNode,
+) -> None:
     assert (await node.error("get_golden_test_results"))["details"] == "Golden test set is empty"
-    ids = [(await node.ok("compress_to_l2_insight", content=f"rivers carve valley {n}", source_ids=[]))["id"] for n in range(2)]
+    ids = [
+        (await node.ok("compress_to_l2_insight", content=f"rivers carve valley {n}", source_ids=[]))["id"]
+        for n in range(2)
+    ]
     node.store.publish(event("cm.golden_set.imported", {"queries": golden_set(ids)}, id="golden"))
     for day in range(4):
         answer = await node.ok("get_golden_test_results")
         assert answer["precision_at_5"] == pytest.approx(0.4) and answer["queries_tested"] == 50
         assert [answer["query_breakdown"][kind]["count"] for kind in ("short", "medium", "long")] == [20, 20, 10]
-        assert answer["details"] == (f"Baseline needs 3 days of results; {day} recorded" if day < 3 else "All metrics within normal range")
+        assert answer["details"] == (
+            f"Baseline needs 3 days of results; {day} recorded" if day < 3 else "All metrics within normal range"
+        )
         again = await node.ok("get_golden_test_results")
         assert again["date"] == answer["date"]
         node.clock.time += timedelta(days=1)
@@ -194,7 +223,9 @@ async def test_a_golden_test_that_could_not_see_the_latest_insights_says_stale(n
     assert answer["stale"] is True and answer["spooled"] is True
 
 
-async def test_a_golden_set_is_checked_immutable_and_shares_no_session_with_the_ground_truth(node: CognitiveNode) -> None:
+async def test_a_golden_set_is_checked_immutable_and_shares_no_session_with_the_ground_truth(
+    node: CognitiveNode,
+) -> None:
     truth(node, 42, session="g7")
     node.store.publish(event("cm.golden_set.imported", {"queries": golden_set([1])}, id="shared"))
     node.store.publish(event("cm.golden_set.imported", {"queries": golden_set([1])[:49]}, id="few"))

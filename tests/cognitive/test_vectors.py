@@ -38,7 +38,9 @@ def test_scores_of_ranks() -> None:
     by_label = {each.label: each for each in fuse([1, 2], [1, 3], WEIGHTS)}
     assert (round(by_label[1].rrf_score, 6), round(by_label[1].score, 12)) == (0.016393, 1.0)
     assert (round(by_label[2].rrf_score, 6), round(by_label[2].score, 6)) == (0.01129, 0.68871)
-    assert round(fuse([1], [], WEIGHTS)[0].rrf_score, 6) == 0.011475 and round(fuse([1], [], WEIGHTS)[0].score, 12) == 0.7
+    assert (
+        round(fuse([1], [], WEIGHTS)[0].rrf_score, 6) == 0.011475 and round(fuse([1], [], WEIGHTS)[0].score, 12) == 0.7
+    )
     assert round(fuse([], [1], WEIGHTS)[0].score, 12) == 0.3 and fuse([], [], WEIGHTS) == []
     with pytest.raises(WeightsError, match=r"Weights must sum to 1\.0, got 0\.8"):
         checked_weights({"semantic": 0.5})
@@ -58,7 +60,11 @@ def test_scores_of_ranks() -> None:
 def test_kappa(one: list[float], other: list[float], expected: float, name: str, degenerate: bool) -> None:
     labels = agreement.labels(one), agreement.labels(other)
     value = agreement.kappa(*labels)
-    assert round(value, 4) == expected and agreement.agreement(value) == name and agreement.is_degenerate(*labels) is degenerate
+    assert (
+        round(value, 4) == expected
+        and agreement.agreement(value) == name
+        and agreement.is_degenerate(*labels) is degenerate
+    )
 
 
 def test_kappa_of_nothing_or_of_unequal_lists_is_an_error() -> None:
@@ -80,7 +86,9 @@ def test_classes_of_queries_and_precision() -> None:
 def test_a_golden_set_may_lack_a_class_no_more_than_have_too_much_of_it() -> None:
     short, medium, long = ("w " * words for words in (5, 20, 30))
     assert golden.set_problem([short] * 40 + [medium] * 40 + [long] * 20) is None
-    assert "20% ± 5% long queries; these have 10%" in str(golden.set_problem([short] * 45 + [medium] * 45 + [long] * 10))
+    assert "20% ± 5% long queries; these have 10%" in str(
+        golden.set_problem([short] * 45 + [medium] * 45 + [long] * 10)
+    )
     assert "50 to 100" in str(golden.set_problem([short] * 49))
 
 
@@ -90,11 +98,15 @@ def test_words_in_the_querys_order_weigh_three_tenths() -> None:
     assert longest_run(["a", "b", "c"], ["b", "c", "a", "b"]) == 2
 
 
-@pytest.mark.parametrize(("baseline", "today", "detected"), [(0.80, 0.75, False), (0.80, 0.74, True), (0.82, 0.78, False)])
+@pytest.mark.parametrize(
+    ("baseline", "today", "detected"), [(0.80, 0.75, False), (0.80, 0.74, True), (0.82, 0.78, False)]
+)
 def test_drift_is_more_than_five_points_below_the_baseline(baseline: float, today: float, detected: bool) -> None:
     found = golden.drift(today, [baseline] * 3)
     assert found.detected is detected
-    assert found.details == (f"Precision@5 dropped by {baseline - today:.2f} from baseline {baseline:.2f}" if detected else golden.NORMAL)
+    assert found.details == (
+        f"Precision@5 dropped by {baseline - today:.2f} from baseline {baseline:.2f}" if detected else golden.NORMAL
+    )
     assert golden.drift(today, [baseline] * 2).baseline is None and golden.drift(0.0, [0.9] * 2).detected is False
 
 
@@ -111,12 +123,19 @@ def test_ids_have_at_most_53_bits() -> None:
 def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
     path = tmp_path / "truth.jsonl"
     good = '{"query": "a", "session_id": "s", "expected_docs": [1]}'
-    path.write_text("\n".join([good, "{", '{"query": ""}', good, '{"query": "b", "session_id": "s", "expected_docs": ["x"]}']))
+    path.write_text(
+        "\n".join([good, "{", '{"query": ""}', good, '{"query": "b", "session_id": "s", "expected_docs": ["x"]}'])
+    )
     with pytest.raises(BadRows) as caught:
         read_rows(path)
     assert all(
         part in caught.value.message
-        for part in ("line 2: no JSON", "line 3: `query`", "line 4: the same query as line 1", "line 5: `expected_docs`")
+        for part in (
+            "line 2: no JSON",
+            "line 3: `query`",
+            "line 4: the same query as line 1",
+            "line 5: `expected_docs`",
+        )
     )
     path.write_text(good)
     assert read_rows(path) == [(1, {"query": "a", "session_id": "s", "expected_docs": [1]})]

@@ -85,8 +85,15 @@ def test_what_was_touched_last_stays_whatever_the_order_of_the_log() -> None:
 def test_the_same_words_again_touch_the_item_so_that_it_is_not_the_oldest() -> None:
     store = filled()
     answer = put(store, 10, "  ITEM \n 0 ", 0.3)
-    assert answer == {"added_id": item_number("default", "item 0"), "evicted_id": None, "archived_id": None, "refreshed": True}
-    assert store.sql("SELECT importance, created_at < last_accessed FROM working_memory WHERE content = 'item 0'") == [(0.5, True)]
+    assert answer == {
+        "added_id": item_number("default", "item 0"),
+        "evicted_id": None,
+        "archived_id": None,
+        "refreshed": True,
+    }
+    assert store.sql("SELECT importance, created_at < last_accessed FROM working_memory WHERE content = 'item 0'") == [
+        (0.5, True)
+    ]
     put(store, 11, "item 11")
     assert stale(store) == [("item 1", 0.5, "LRU_EVICTION")]
 
@@ -95,7 +102,10 @@ def test_items_touched_at_one_moment_go_in_the_order_of_the_log() -> None:
     store = Store()
     for number in range(12):
         put(store, number, f"item {number}", at=0)
-    assert [row[0] for row in store.sql('SELECT original_content FROM stale_memory ORDER BY "offset"')] == ["item 0", "item 1"]
+    assert [row[0] for row in store.sql('SELECT original_content FROM stale_memory ORDER BY "offset"')] == [
+        "item 0",
+        "item 1",
+    ]
 
 
 def test_an_operator_archives_an_item_and_a_missing_one_is_refused() -> None:
@@ -128,7 +138,12 @@ def test_never_more_than_ten_rows_every_evicted_one_archived_once_and_a_replay_g
     from streams.topics import MEMORY
 
     events = [
-        event("cm.wm.updated", {"content": f"item {n}", "importance": i}, id=f"u{place}", time=NOW + timedelta(seconds=place))
+        event(
+            "cm.wm.updated",
+            {"content": f"item {n}", "importance": i},
+            id=f"u{place}",
+            time=NOW + timedelta(seconds=place),
+        )
         for place, (n, i) in enumerate(updates)
     ]
     first, again = Store(), Store()

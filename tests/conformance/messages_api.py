@@ -121,7 +121,11 @@ def _stream(model: str, block: Block) -> Iterator[dict[str, Any]]:
     yield {"type": "content_block_start", "index": 0, "content_block": empty}
     yield {"type": "content_block_delta", "index": 0, "delta": delta}
     yield {"type": "content_block_stop", "index": 0}
-    yield {"type": "message_delta", "delta": {"stop_reason": _reason(block), "stop_sequence": None}, "usage": {"output_tokens": 1}}
+    yield {
+        "type": "message_delta",
+        "delta": {"stop_reason": _reason(block), "stop_sequence": None},
+        "usage": {"output_tokens": 1},
+    }
     yield {"type": "message_stop"}
 
 

@@ -113,13 +113,23 @@ def run(claude: Path, tmp_path: Path) -> Run:
     def run(server: dict[str, Any], *script: Step) -> Session:
         config = tmp_path / "mcp.json"
         config.write_text(json.dumps({"mcpServers": {"thalweg": server}}))
-        options = ["--mcp-config", str(config), "--strict-mcp-config", "--allowedTools", "mcp__thalweg", "--output-format", "json"]
+        options = [
+            "--mcp-config",
+            str(config),
+            "--strict-mcp-config",
+            "--allowedTools",
+            "mcp__thalweg",
+            "--output-format",
+            "json",
+        ]
         place = tmp_path / "project"
         place.mkdir(exist_ok=True)
         with scripted(*script) as api:
             command = [str(claude), "-p", "Write down what you have learned.", *options]
             env = _environment(api, tmp_path)
-            done = subprocess.run(command, env=env, cwd=place, capture_output=True, timeout=RUN_S, stdin=subprocess.DEVNULL)
+            done = subprocess.run(
+                command, env=env, cwd=place, capture_output=True, timeout=RUN_S, stdin=subprocess.DEVNULL
+            )
             assert done.returncode == 0, done.stdout.decode()[-2000:] + done.stderr.decode()[-2000:]
             assert api.refused == [], "it wanted to speak to somebody else"
             return Session(json.loads(done.stdout), api)
@@ -129,7 +139,12 @@ def run(claude: Path, tmp_path: Path) -> Run:
 
 def _environment(api: MessagesApi, home: Path) -> dict[str, str]:
     """Nothing of this user's own; telemetry, updates and error reports off; every other machine behind the API, which refuses."""
-    off = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING")
+    off = (
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "DISABLE_AUTOUPDATER",
+        "DISABLE_TELEMETRY",
+        "DISABLE_ERROR_REPORTING",
+    )
     proxy = {"HTTPS_PROXY": api.url, "HTTP_PROXY": api.url, "NO_PROXY": "127.0.0.1"}
     waits = ("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MCP_CONNECT_TIMEOUT_MS", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
     account = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "scripted"}
@@ -154,7 +169,11 @@ def test_what_claude_code_writes_is_in_the_store_and_what_it_asks_is_shown_to_it
         return _use(2, "journal_query", query="which part loses its place")
 
     session = run(request.getfixturevalue(way), _load(0, "journal_write", "journal_query"), write, query, NOTED)
-    assert (session.ended["result"], session.ended["is_error"], session.ended["permission_denials"]) == ("Noted.", False, [])
+    assert (session.ended["result"], session.ended["is_error"], session.ended["permission_denials"]) == (
+        "Noted.",
+        False,
+        [],
+    )
 
     told = json.dumps(session.api.turns[0]["messages"])
     listed = {"mcp__thalweg__" + tool["name"].replace(".", "_") for tool in thalweg("tools", "--json").json()}
@@ -164,13 +183,17 @@ def test_what_claude_code_writes_is_in_the_store_and_what_it_asks_is_shown_to_it
 
     written = session.answer(1)
     assert thalweg.sql("SELECT entry_id, content, category FROM journal") == [[written["entry_id"], LESSON, "insight"]]
-    assert [found["id"] for found in session.answer(2)["results"] if found["entity_type"] == "JournalEntry"] == [written["entry_id"]]
+    assert [found["id"] for found in session.answer(2)["results"] if found["entity_type"] == "JournalEntry"] == [
+        written["entry_id"]
+    ]
 
 
 def test_a_refused_call_is_shown_to_the_model_as_an_error_with_what_it_may_send(
     run: Run, over_stdio: dict[str, Any], thalweg: Program
 ) -> None:
-    session = run(over_stdio, _load(0, "journal_write"), _use(1, "journal_write", content=LESSON, category="wisdom"), NOTED)
+    session = run(
+        over_stdio, _load(0, "journal_write"), _use(1, "journal_write", content=LESSON, category="wisdom"), NOTED
+    )
     assert session.shown(1)["is_error"] is True
     refusal = session.answer(1)
     assert refusal["error_code"] == "unknown_category" and '`category` is "wisdom"' in refusal["error_message"]
@@ -184,7 +207,10 @@ def test_a_call_repeated_under_one_tool_use_has_one_effect_and_the_transcript_le
     write = _use(1, "journal_write", content=LESSON, category="insight")
     create = _use(2, "belief_create", content="The user prefers blue green deployments")
     first, again = (run(over_stdio, _load(0, "journal_write", "belief_create"), write, create, NOTED) for _ in range(2))
-    assert again.answer(1)["entry_id"] == first.answer(1)["entry_id"] and again.answer(2)["belief"] == first.answer(2)["belief"]
+    assert (
+        again.answer(1)["entry_id"] == first.answer(1)["entry_id"]
+        and again.answer(2)["belief"] == first.answer(2)["belief"]
+    )
     assert thalweg.sql("SELECT count(*) FROM journal") == [[1]]
 
     imported = thalweg("import", "claude-code", str(tmp_path / ".claude" / "projects"), "--json").json()
@@ -192,11 +218,17 @@ def test_a_call_repeated_under_one_tool_use_has_one_effect_and_the_transcript_le
     assert thalweg.sql("SELECT belief_id, request_id, tool_call_id FROM belief_origins") == [
         [first.answer(2)["belief"]["id"], _id(2), _id(2)]
     ]
-    made = thalweg.sql("SELECT DISTINCT tool_name, is_error FROM tool_calls SEMI JOIN belief_origins USING (tool_call_id)")
+    made = thalweg.sql(
+        "SELECT DISTINCT tool_name, is_error FROM tool_calls SEMI JOIN belief_origins USING (tool_call_id)"
+    )
     assert made == [["mcp__thalweg__belief_create", False]]
 
 
-def test_a_tool_with_a_dot_in_its_name_is_called_by_the_name_that_claude_code_gives_it(run: Run, over_stdio: dict[str, Any]) -> None:
+def test_a_tool_with_a_dot_in_its_name_is_called_by_the_name_that_claude_code_gives_it(
+    run: Run, over_stdio: dict[str, Any]
+) -> None:
     over_stdio["env"]["SURR_ENABLE_INNER_VOICE"] = "1"
-    session = run(over_stdio, _load(0, "inner_voice_retrieve"), _use(1, "inner_voice_retrieve", query="what was learned"), NOTED)
+    session = run(
+        over_stdio, _load(0, "inner_voice_retrieve"), _use(1, "inner_voice_retrieve", query="what was learned"), NOTED
+    )
     assert session.answer(1)["diagnostics"]["reason"] == "no_candidates"

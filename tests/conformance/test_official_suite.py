@@ -56,7 +56,11 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_server_conforms(scenario: str, suite: list[str], node: NodeProcess, tmp_path: Path) -> None:
     (tmp_path / "bearer.cjs").write_text(BEARER)
-    env = {**os.environ, "NODE_OPTIONS": f"--require {tmp_path / 'bearer.cjs'}", "BEARER": node.bearer()["Authorization"]}
+    env = {
+        **os.environ,
+        "NODE_OPTIONS": f"--require {tmp_path / 'bearer.cjs'}",
+        "BEARER": node.bearer()["Authorization"],
+    }
     command = [*suite, "server", "--url", ask(node.home, "status")["http"]["url"], "--scenario", scenario]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, timeout=240)
     assert done.returncode == 0, done.stdout.decode()[-2000:] + done.stderr.decode()[-1000:]

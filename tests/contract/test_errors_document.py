@@ -18,7 +18,9 @@ PACKAGES = ("streams", "storage", "processors", "mcp_ingress", "thalweg")
 def table(heading: str) -> list[list[str]]:
     """The rows of the table under a heading, without its head."""
     section = DOCUMENT.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("|")
+    ]
     return rows[2:]
 
 
@@ -40,10 +42,16 @@ def codes_in_source() -> set[str]:
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Refused", "checked_text", "refuse"):
-                    found |= {keyword.value.value for keyword in node.keywords if keyword.arg == "code" and _is_text(keyword.value)}
+                    found |= {
+                        keyword.value.value
+                        for keyword in node.keywords
+                        if keyword.arg == "code" and _is_text(keyword.value)
+                    }
                 if isinstance(node, ast.Dict):
                     found |= {
-                        value.value for key, value in zip(node.keys, node.values, strict=True) if _names_code(key) and _is_text(value)
+                        value.value
+                        for key, value in zip(node.keys, node.values, strict=True)
+                        if _names_code(key) and _is_text(value)
                     }
     return found
 

@@ -18,8 +18,15 @@ RESOURCES = find_resources().resources
 @pytest.mark.parametrize("resource", RESOURCES.values(), ids=lambda resource: resource.name)
 def test_its_contract_is_the_one_of_the_snapshot(resource: Resource) -> None:
     listed = wire_resource(resource).model_dump(mode="json", by_alias=True, exclude_none=True)
-    template = wire_template(resource).model_dump(mode="json", by_alias=True, exclude_none=True) if resource.template else None
-    contract = {"resource": listed, "template": template, "parameters": resource.parameters, "required": resource.required}
+    template = (
+        wire_template(resource).model_dump(mode="json", by_alias=True, exclude_none=True) if resource.template else None
+    )
+    contract = {
+        "resource": listed,
+        "template": template,
+        "parameters": resource.parameters,
+        "required": resource.required,
+    }
     path = SNAPSHOTS / f"{resource.name}.json"
     now = json.dumps(contract, indent=2, ensure_ascii=False, sort_keys=True) + "\n"
     if os.environ.get("THALWEG_SNAP"):

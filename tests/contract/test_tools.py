@@ -101,7 +101,9 @@ def test_whatever_comes_in_is_never_answered_with_anything_but_a_sentence(tool: 
         try:
             check(arguments)
         except Refused as refused:
-            assert refused.message[0].isupper() and refused.message.rstrip()[-1] in ".?)…" and len(refused.message) < 1000
+            assert (
+                refused.message[0].isupper() and refused.message.rstrip()[-1] in ".?)…" and len(refused.message) < 1000
+            )
 
     answered()
 

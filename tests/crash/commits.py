@@ -40,7 +40,9 @@ async def _read(broker: str) -> Commits:
         for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in STAGES]).items():  # type: ignore[misc]
             offsets = await log.committed(group, {member.stage.source.name for member in members})
             for member in members:
-                committed[member.stage] = {at: offset for at, offset in offsets.items() if at.topic == member.stage.source.name}
+                committed[member.stage] = {
+                    at: offset for at, offset in offsets.items() if at.topic == member.stage.source.name
+                }
         return Commits(committed, await _marks(log))
     finally:
         await log.stop()

@@ -113,7 +113,9 @@ def no_loss(store: duckdb.DuckDBPyConnection, ledger: Ledger) -> None:
         assert not missing, f"I1: ids that were given, but are not in {query}: {list(missing)[:5]} of {len(missing)}"
     gone = ledger.published - {identity for (identity,) in store.execute("SELECT event_id FROM events").fetchall()}
     assert not gone, f"I1: acknowledged by the log, but not applied: {list(gone)[:5]} of {len(gone)}"
-    buried = store.execute("""SELECT topic, partition, "offset" FROM dead_letters WHERE stage = 'materialise'""").fetchall()
+    buried = store.execute(
+        """SELECT topic, partition, "offset" FROM dead_letters WHERE stage = 'materialise'"""
+    ).fetchall()
     unburied = ledger.poison - {Position(*place) for place in buried}
     assert not unburied, f"I1: poison without a dead letter: {list(unburied)[:5]} of {len(unburied)}"
 
@@ -157,7 +159,9 @@ def rows_come_from_events(store: duckdb.DuckDBPyConnection) -> None:
             OR (topic, partition, "offset") NOT IN (SELECT (topic, partition, "offset") FROM events)"""
         [(count,)] = store.execute(places).fetchall()
         assert count == 0, f"I3: {table} holds {count} rows of no event"
-    [(count,)] = store.execute("SELECT count(*) FROM duplicates WHERE event_key NOT IN (SELECT event_key FROM events)").fetchall()
+    [(count,)] = store.execute(
+        "SELECT count(*) FROM duplicates WHERE event_key NOT IN (SELECT event_key FROM events)"
+    ).fetchall()
     assert count == 0, f"I3: {count} repeats of no event"
 
 
@@ -176,7 +180,9 @@ def lines_and_numbers_hold(store: duckdb.DuckDBPyConnection) -> None:
         "SELECT supersedes_id FROM valence_beliefs WHERE extraction_method LIKE 'supersession:%' GROUP BY supersedes_id HAVING count(*) > 1"
     ).fetchall()
     assert not forked, f"beliefs that were superseded twice: {forked}"
-    held = store.execute("SELECT belief_id FROM valence_beliefs WHERE (status = 'superseded') <> (superseded_by_id IS NOT NULL)").fetchall()
+    held = store.execute(
+        "SELECT belief_id FROM valence_beliefs WHERE (status = 'superseded') <> (superseded_by_id IS NOT NULL)"
+    ).fetchall()
     assert not held, f"beliefs that are held beside their successors: {held}"
 
 
@@ -198,7 +204,11 @@ def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> N
     A document that is moved from the overlay into the index just then counts twice for a moment: so look again before it counts as wrong.
     """
     deadline = time.monotonic() + PATIENCE_S
-    while (indexes := ask(node.home, "status")["indexes"]) and not _is_whole(indexes, store) and time.monotonic() < deadline:
+    while (
+        (indexes := ask(node.home, "status")["indexes"])
+        and not _is_whole(indexes, store)
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.05)
     index_counts_are_those_of(store, indexes)
 
@@ -241,7 +251,9 @@ def read_usage(pid: int, home: Path) -> Usage:
     """Of a process and its data directory (Linux)."""
     process = Path(f"/proc/{pid}")
     resident = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return Usage(len(list((process / "fd").iterdir())), sum(len(names) for _, _, names in os.walk(home)), round(resident / 2**20))
+    return Usage(
+        len(list((process / "fd").iterdir())), sum(len(names) for _, _, names in os.walk(home)), round(resident / 2**20)
+    )
 
 
 def is_bounded(usage: Usage) -> None:
@@ -258,7 +270,10 @@ def indexes_at_rest_hold_the_rows(home: Path) -> None:
     vector, and of them RECALL once the rows are in a graph, as they are where there are very many."""
     database = Database(home)
     cursor = database.cursor()
-    covered = {f"{topic}/{at}": end for topic, at, end in cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()}
+    covered = {
+        f"{topic}/{at}": end
+        for topic, at, end in cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()
+    }
     indexes = SearchIndexes(home / "indexes", database.cursor, HashingEmbedder().info)
     exact_rows = vector_module.EXACT_ROWS
     try:

@@ -23,7 +23,9 @@ GIVE_UP_S = 300.0
 class Caller(threading.Thread):
     """Writes one thing after another. A call that fails is sent again with the same request id until it is answered (R4)."""
 
-    def __init__(self, node: NodeProcess, number: int, seed: int, ledger: Ledger, known: Known, stop: threading.Event) -> None:
+    def __init__(
+        self, node: NodeProcess, number: int, seed: int, ledger: Ledger, known: Known, stop: threading.Event
+    ) -> None:
         super().__init__(name=f"caller-{number}", daemon=True)
         self._home, self._number, self._ledger, self._known, self._stop_asked = node.home, number, ledger, known, stop
         self._random = random.Random(seed * 1000 + number)
@@ -121,7 +123,10 @@ class Load:
         return [self.sources, *self._callers]
 
     def __enter__(self) -> Load:
-        self._hook, threading.excepthook = threading.excepthook, lambda args: self._errors.append(args.exc_value or RuntimeError())
+        self._hook, threading.excepthook = (
+            threading.excepthook,
+            lambda args: self._errors.append(args.exc_value or RuntimeError()),
+        )
         self.sources.start()
         self._wait_until(self.sources.ready.is_set, "the sources are ready", PATIENCE_S)
         for caller in self._callers:
@@ -133,7 +138,9 @@ class Load:
         for thread in self._threads:
             thread.join(2 * PATIENCE_S)
         threading.excepthook = self._hook
-        assert exc[0] is not None or not any(thread.is_alive() for thread in self._threads), "somebody still waits for an answer"
+        assert exc[0] is not None or not any(thread.is_alive() for thread in self._threads), (
+            "somebody still waits for an answer"
+        )
         if self._errors and exc[0] is None:
             raise self._errors[0]
 

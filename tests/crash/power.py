@@ -179,8 +179,14 @@ class Power:
         library = at / "power.so"
         source = Path(__file__).with_suffix(".c")
         compiler = next(name for name in ("cc", "gcc", "clang", "g++", "clang++") if shutil.which(name))
-        subprocess.run([compiler, "-xc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-lpthread"], check=True)
-        self.env = {"LD_PRELOAD": str(library), "THALWEG_POWER_ROOT": str(self.root), "THALWEG_POWER_JOURNAL": str(self._journal)}
+        subprocess.run(
+            [compiler, "-xc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-lpthread"], check=True
+        )
+        self.env = {
+            "LD_PRELOAD": str(library),
+            "THALWEG_POWER_ROOT": str(self.root),
+            "THALWEG_POWER_JOURNAL": str(self._journal),
+        }
 
     def mark(self, name: str) -> None:
         """Note in the journal that something was answered: what that promises must survive every cut from here on."""

@@ -34,7 +34,10 @@ PRODUCER = "urn:load:producer"
 TIMEOUT_S = 60.0
 PAUSE_S = 0.2
 POISON = Outgoing(
-    TELEMETRY.name, NAMESPACE.encode(), b'{"cut off', (("ce_id", b"poison"), ("ce_source", b"urn:load"), ("ce_type", b"no.type"))
+    TELEMETRY.name,
+    NAMESPACE.encode(),
+    b'{"cut off',
+    (("ce_id", b"poison"), ("ce_source", b"urn:load"), ("ce_type", b"no.type")),
 )
 
 
@@ -89,7 +92,9 @@ class Sources(threading.Thread):
             yield append
             return
         address = self._broker.removeprefix("kafka://")
-        async with AIOKafkaProducer(bootstrap_servers=address, enable_idempotence=True, request_timeout_ms=int(TIMEOUT_S * 1000)) as client:
+        async with AIOKafkaProducer(
+            bootstrap_servers=address, enable_idempotence=True, request_timeout_ms=int(TIMEOUT_S * 1000)
+        ) as client:
 
             async def send(*records: Outgoing) -> Sequence[Position]:
                 sent = [await client.send_and_wait(r.topic, r.value, r.key, headers=list(r.headers)) for r in records]
@@ -105,11 +110,16 @@ class Sources(threading.Thread):
         self.counts["produced"] += len(records)
 
     def _events(self, number: int) -> list[tuple[str, Event]]:
-        content, text = f"I realized that {sentence(self._random)}, says a producer ({number}).", f"What a producer saw ({number})."
+        content, text = (
+            f"I realized that {sentence(self._random)}, says a producer ({number}).",
+            f"What a producer saw ({number}).",
+        )
         self._ledger.rows.setdefault("SELECT content FROM talos_journal", set()).add(content)
         self._ledger.rows.setdefault("SELECT text FROM session_events", set()).add(text)
         entry = producer_event("talos.journal.written", f"j-{number}", {"content": content, "category": "insight"})
-        seen = producer_event("session.event", f"t-{number}", {"session_id": "produced", "event_type": "user", "text": text})
+        seen = producer_event(
+            "session.event", f"t-{number}", {"session_id": "produced", "event_type": "user", "text": text}
+        )
         return [(MEMORY.name, entry), (TELEMETRY.name, seen), *([(TELEMETRY.name, seen)] if number % 3 == 0 else [])]
 
     async def _poison(self, publish: Any) -> None:
@@ -118,7 +128,10 @@ class Sources(threading.Thread):
 
     async def _export(self, publish: Any, number: int) -> None:
         """A request of each signal; a third of them twice, as the Collector does after a failure."""
-        requests = [Outgoing(topic, None, orjson.dumps(body)) for topic, body in zip(OTLP_TOPICS, otlp_requests(number), strict=True)]
+        requests = [
+            Outgoing(topic, None, orjson.dumps(body))
+            for topic, body in zip(OTLP_TOPICS, otlp_requests(number), strict=True)
+        ]
         for _ in range(1 + (number % 3 == 0)):
             await publish(*requests)
         for query, identity in OTLP_ROWS.items():
@@ -149,7 +162,11 @@ def evaluation_sets() -> list[tuple[str, Event]]:
     """The ground truth and the golden set of the evaluating tools: 20 short, 20 medium and 10 long queries."""
     lengths = [5] * 20 + [15] * 20 + [35] * 10
     golden = [
-        {"query": " ".join(f"word{number}" for _ in range(length)), "expected_docs": [1], "session_id": f"golden-{number}"}
+        {
+            "query": " ".join(f"word{number}" for _ in range(length)),
+            "expected_docs": [1],
+            "session_id": f"golden-{number}",
+        }
         for number, length in enumerate(lengths)
     ]
     truth = [
@@ -175,7 +192,12 @@ OTLP_ROWS = {
 def otlp_requests(number: int) -> list[dict[str, Any]]:
     """A span, a log record and a data point, as OTLP/JSON."""
     start = 1_763_000_000_000_000_000 + number
-    span = {"traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}", "name": "chat", "startTimeUnixNano": str(start)}
+    span = {
+        "traceId": f"{number + 1:032x}",
+        "spanId": f"{number + 1:016x}",
+        "name": "chat",
+        "startTimeUnixNano": str(start),
+    }
     record = {"timeUnixNano": str(start), "severityText": "WARN", "body": {"stringValue": f"slow {number}"}}
     point = {"timeUnixNano": str(start), "asInt": str(number)}
     metric = {"name": f"tokens.{number}", "sum": {"dataPoints": [point], "isMonotonic": True}}
@@ -188,8 +210,20 @@ def otlp_requests(number: int) -> list[dict[str, Any]]:
 
 def transcript(session: str, text: str) -> list[bytes]:
     """A question and its answer in a conversation of Claude Code's, and a line that is cut off."""
-    shared = {"isSidechain": False, "cwd": "/src", "sessionId": session, "version": "2.1.12", "timestamp": "2026-03-04T09:12:07.712Z"}
-    asked = {**shared, "uuid": f"{session}-1", "parentUuid": None, "type": "user", "message": {"role": "user", "content": text}}
+    shared = {
+        "isSidechain": False,
+        "cwd": "/src",
+        "sessionId": session,
+        "version": "2.1.12",
+        "timestamp": "2026-03-04T09:12:07.712Z",
+    }
+    asked = {
+        **shared,
+        "uuid": f"{session}-1",
+        "parentUuid": None,
+        "type": "user",
+        "message": {"role": "user", "content": text},
+    }
     reply = {
         "id": f"msg-{session}",
         "type": "message",

@@ -59,7 +59,9 @@ class FrailNode(Node):
 
 
 @pytest.fixture(params=["slow", "raises", "hangs"])
-async def node(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FrailNode]:
+async def node(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[FrailNode]:
     monkeypatch.setattr(guarded, "LIMIT_S", LIMIT_S)
     monkeypatch.setattr(guarded.guarded, "__defaults__", (LIMIT_S,))
     node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2, behind_s=0.1))
@@ -76,11 +78,17 @@ async def call(node: Node, tool: str, **arguments: Any) -> dict[str, Any]:
     return answer.body
 
 
-async def test_writes_are_applied_and_search_answers_from_keywords_until_the_embedder_is_mended(node: FrailNode) -> None:
+async def test_writes_are_applied_and_search_answers_from_keywords_until_the_embedder_is_mended(
+    node: FrailNode,
+) -> None:
     for number in range(5):
         began = time.monotonic()
-        written = await call(node, "journal_write", content=f"I realized that the gearbox of case {number} whines.", category="insight")
-        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=BESIDE_S, stages=("extract",))
+        written = await call(
+            node, "journal_write", content=f"I realized that the gearbox of case {number} whines.", category="insight"
+        )
+        assert await node.applied.wait(
+            Freshness.from_json(written["freshness"]), timeout_s=BESIDE_S, stages=("extract",)
+        )
         assert time.monotonic() - began < BESIDE_S
     for _ in range(3):
         began = time.monotonic()
@@ -97,10 +105,14 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
 
 
 @pytest.mark.parametrize("node", ["raises"], indirect=True)
-async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(node: FrailNode, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(
+    node: FrailNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.frame.stage.LONGEST_DELAY_S", 0.2)
     for number in range(2 * CONSECUTIVE_FAILURES):
-        written = await call(node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight")
+        written = await call(
+            node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight"
+        )
     token = Freshness.from_json(written["freshness"])
     assert await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))
     await node.health.observe()  # from here on the stage is seen to be behind

@@ -85,7 +85,9 @@ def write(client: Client, ledger: Ledger, number: int) -> dict[str, object]:
     """One entry; what was accepted, spooled too, is in the ledger."""
     request_id = f"r-{number}"
     ledger.ask(request_id)
-    answer = client.call("journal_write", {"content": f"I realized that case {number} is real.", "category": "insight"}, request_id)
+    answer = client.call(
+        "journal_write", {"content": f"I realized that case {number} is real.", "category": "insight"}, request_id
+    )
     if answer["success"] or answer.get("spooled"):
         ledger.answer(request_id, answer["entry_id"], "SELECT entry_id FROM talos_journal")
     elif answer["error_code"] != "timeout":  # what came too late may be on the log
@@ -159,7 +161,9 @@ def goes_on(node: NodeProcess, disk: Disk) -> None:
         if not node.is_alive():
             assert node.died() in (1, 2)
             if isinstance(disk, SmallDisk):  # else its own log may not grow either
-                assert node.log_tail().splitlines()[-1].startswith("thalweg: ") and "Traceback" not in node.log_tail(), node.log_tail()
+                assert (
+                    node.log_tail().splitlines()[-1].startswith("thalweg: ") and "Traceback" not in node.log_tail()
+                ), node.log_tail()
             node.start()
         try:
             node.settle()

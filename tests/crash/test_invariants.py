@@ -32,7 +32,15 @@ from tests.crash.writes import WRITES
 from tests.schema import NOW, copy_into, migrated_home
 
 SPACE = HashingEmbedder().info.space
-EMPTY = {"VARCHAR": "", "JSON": "{}", "BOOLEAN": True, "TIMESTAMP": NOW, "DATE": NOW.date(), "BLOB": b"", "UUID": UUID(int=0)}
+EMPTY = {
+    "VARCHAR": "",
+    "JSON": "{}",
+    "BOOLEAN": True,
+    "TIMESTAMP": NOW,
+    "DATE": NOW.date(),
+    "BLOB": b"",
+    "UUID": UUID(int=0),
+}
 """What stands in a column that may not be null and of which the test says nothing; 0 in one of numbers."""
 
 
@@ -127,9 +135,16 @@ def test_no_duplicate_fails_on_a_row_that_is_there_twice(store: Store, table: st
 
 
 COUNTED = {
-    "clusters.record_count": [("clusters", {"record_count": 3}), ("merges", {"record_id": "one"}), ("merges", {"record_id": "two"})],
+    "clusters.record_count": [
+        ("clusters", {"record_count": 3}),
+        ("merges", {"record_id": "one"}),
+        ("merges", {"record_id": "two"}),
+    ],
     "valence_entities.link_count": [("valence_entities", {"link_count": 1}), ("valence_belief_entities", {})],
-    "valence_beliefs.corroboration_count": [("valence_beliefs", {"corroboration_count": 1}), ("belief_corroborations", {})],
+    "valence_beliefs.corroboration_count": [
+        ("valence_beliefs", {"corroboration_count": 1}),
+        ("belief_corroborations", {}),
+    ],
 }
 
 
@@ -156,7 +171,9 @@ def test_no_invention_fails_on_a_refused_call_that_was_applied_and_on_one_that_n
             invariants.no_invention(store.connection, ledger)
 
 
-@pytest.mark.parametrize("wrong", [{"event_id": "nobody's"}, {"offset": 6}, {"topic": "elsewhere"}], ids=lambda wrong: min(wrong))
+@pytest.mark.parametrize(
+    "wrong", [{"event_id": "nobody's"}, {"offset": 6}, {"topic": "elsewhere"}], ids=lambda wrong: min(wrong)
+)
 def test_a_row_that_no_applied_event_made_fails(store: Store, wrong: dict[str, Any]) -> None:
     store.event("e1", offset=5)
     made = {"event_id": "e1", "topic": MEMORY.name, "offset": 5}
@@ -192,9 +209,12 @@ def test_an_offset_that_nothing_accounts_for_fails(store: Store) -> None:
 BROKEN_LINES = {
     "sessions whose exchanges have gaps": [("vkb_exchanges", {"sequence": 1}), ("vkb_exchanges", {"sequence": 3})],
     "beliefs that were superseded twice": [
-        ("valence_beliefs", {"belief_id": heir, "supersedes_id": "b", "extraction_method": "supersession:manual"}) for heir in ("c", "d")
+        ("valence_beliefs", {"belief_id": heir, "supersedes_id": "b", "extraction_method": "supersession:manual"})
+        for heir in ("c", "d")
     ],
-    "beliefs that are held beside their successors": [("valence_beliefs", {"status": "active", "superseded_by_id": "c"})],
+    "beliefs that are held beside their successors": [
+        ("valence_beliefs", {"status": "active", "superseded_by_id": "c"})
+    ],
 }
 
 
@@ -236,7 +256,13 @@ def test_a_stage_that_follows_another_and_commits_before_it_publishes_fails() ->
 
 
 def embed(store: Store, label: int, *, space: str = SPACE) -> None:
-    store.put("embeddings", label=label, space=space, record_id=str(label), vector=stored_vector(np.eye(1, HashingEmbedder().info.dim)[0]))
+    store.put(
+        "embeddings",
+        label=label,
+        space=space,
+        record_id=str(label),
+        vector=stored_vector(np.eye(1, HashingEmbedder().info.dim)[0]),
+    )
 
 
 def test_a_text_without_a_vector_and_an_index_that_lacks_a_row_fail(store: Store) -> None:
@@ -269,19 +295,29 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_indexes_at_rest_that_hold_the_rows_are_asked_exactly_and_through_a_graph(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexes_at_rest_that_hold_the_rows_are_asked_exactly_and_through_a_graph(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph_sizes: list[int] = []
     ask = vector_module._ask
-    monkeypatch.setattr(vector_module, "_ask", lambda graph, *given: graph_sizes.append(graph.element_count) or ask(graph, *given))
+    monkeypatch.setattr(
+        vector_module, "_ask", lambda graph, *given: graph_sizes.append(graph.element_count) or ask(graph, *given)
+    )
     invariants.indexes_at_rest_hold_the_rows(home)
     assert set(graph_sizes) == {60}
 
 
 FAULTS: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
     "I7: the vector index": lambda patch: patch.setattr(SearchIndexes, "labels", without_last(SearchIndexes.labels, 1)),
-    "I7: the keyword index": lambda patch: patch.setattr(SearchIndexes, "labels", without_last(SearchIndexes.labels, 0)),
-    "I7: exact search misses": lambda patch: patch.setattr(SearchIndexes, "nearest", lambda self, cursor, vector, k: [(1, 1.0)] * k),
-    "I7: the graph finds": lambda patch: patch.setattr(vector_module, "_ask", lambda graph, query, k, allowed: [(1, 1.0)]),
+    "I7: the keyword index": lambda patch: patch.setattr(
+        SearchIndexes, "labels", without_last(SearchIndexes.labels, 0)
+    ),
+    "I7: exact search misses": lambda patch: patch.setattr(
+        SearchIndexes, "nearest", lambda self, cursor, vector, k: [(1, 1.0)] * k
+    ),
+    "I7: the graph finds": lambda patch: patch.setattr(
+        vector_module, "_ask", lambda graph, query, k, allowed: [(1, 1.0)]
+    ),
 }
 
 
@@ -295,7 +331,9 @@ def without_last(labels: Callable[..., Any], side: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("said", FAULTS)
-def test_indexes_at_rest_that_lack_a_row_or_do_not_find_what_is_near_fail(home: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+def test_indexes_at_rest_that_lack_a_row_or_do_not_find_what_is_near_fail(
+    home: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
     FAULTS[said](monkeypatch)
     with pytest.raises(AssertionError, match=said):
         invariants.indexes_at_rest_hold_the_rows(home)

@@ -25,7 +25,11 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
 KILLS = int(os.environ.get("THALWEG_KILLS", "20"))
 SEED = int(os.environ.get("THALWEG_SEED", "7"))
-RECURRING = [name for name in NAMES if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild")]
+RECURRING = [
+    name
+    for name in NAMES
+    if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild")
+]
 """Failpoints that batches pass; the others lie in saving and rebuilding an index, in re-embedding and in giving partitions up."""
 
 
@@ -46,7 +50,9 @@ def rebuilt(node: NodeProcess) -> None:
         before = live(store)
     assert node.stop() == 0, node.log_tail()
     indexes_at_rest_hold_the_rows(node.home)
-    done = subprocess.run([sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-m", "thalweg", "rebuild", "--from-log"], env=node.env, capture_output=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr.decode()
     node.start()
     node.settle()
@@ -133,7 +139,9 @@ SAVING = ["mid_index_save", "after_rename"]
 
 @pytest.mark.parametrize("nth", [1, 2, 17])
 @pytest.mark.parametrize("failpoint", SAVING)
-def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebuilt_or_whole(failpoint, nth, broker_url, tmp_path):
+def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebuilt_or_whole(
+    failpoint, nth, broker_url, tmp_path
+):
     """A save is rare; here one follows another a second later, which is how often the node looks whether one is due."""
     node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:{nth}:kill", THALWEG_INDEX_SAVE_S="0.1")
     with Load(node, callers=2, seed=nth) as load:
@@ -146,7 +154,9 @@ def test_a_kill_while_an_index_is_saved_under_load_leaves_an_index_that_is_rebui
 
 
 @pytest.mark.parametrize("failpoint", SAVING)
-def test_a_kill_while_a_stopping_node_saves_its_indexes_leaves_an_index_that_is_rebuilt_or_whole(failpoint, broker_url, tmp_path):
+def test_a_kill_while_a_stopping_node_saves_its_indexes_leaves_an_index_that_is_rebuilt_or_whole(
+    failpoint, broker_url, tmp_path
+):
     node = a_node(tmp_path, broker_url).start(THALWEG_FAILPOINT=f"{failpoint}:1:kill")
     with Load(node, callers=2, seed=3) as load:
         load.wait_for(20)

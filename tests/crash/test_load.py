@@ -110,7 +110,9 @@ async def test_at_rest_a_write_is_found_within_a_second(
     for number in range(10):
         began = time.monotonic()
         written = await write(node, f"r{number}", visitor)
-        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S, stages=("embed",))
+        assert await node.applied.wait(
+            Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S, stages=("embed",)
+        )
         asked = Request("journal_query", {"query": f"I realized that r{number} is so.", "limit": 1}, {})
         [found] = (await node.door.call(visitor, asked)).body["results"]
         assert f"r{number} " in found["content"]
@@ -137,7 +139,9 @@ async def test_ids_order_and_dedupe_do_not_depend_on_a_clock_that_jumps(start: S
     assert await read(node, rows) == live
 
 
-async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_again_and_nothing_is_lost(start: StartNode) -> None:
+async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_again_and_nothing_is_lost(
+    start: StartNode,
+) -> None:
     node = await start()
     clock = OfferedClock()
     node.door.limits = RateLimits(clock, RATE)
@@ -173,7 +177,9 @@ async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_agai
     assert grown_mb < 100, f"{grown_mb:.0f} MB more for {calls} calls"
 
 
-async def test_the_writer_waits_for_no_reader_and_a_reader_sees_none_of_what_is_written_meanwhile(start: StartNode) -> None:
+async def test_the_writer_waits_for_no_reader_and_a_reader_sees_none_of_what_is_written_meanwhile(
+    start: StartNode,
+) -> None:
     node = await start(rate_limit=10_000.0)
     await write(node, "before")
     await settled(node)

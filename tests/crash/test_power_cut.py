@@ -93,13 +93,17 @@ async def lost(power: Power, at: Path) -> tuple[int, dict[int, list[int]]]:
         (left / "home").mkdir(exist_ok=True)
         found = await kept(left / "home")
         if found[:acknowledged] != list(range(acknowledged)):
-            losses[count] = [number for number, place in enumerate([*found, *[-1] * WRITES][:acknowledged]) if number != place]
+            losses[count] = [
+                number for number, place in enumerate([*found, *[-1] * WRITES][:acknowledged]) if number != place
+            ]
         shutil.rmtree(left)
     return count, losses
 
 
 @pytest.mark.usefixtures("no_sync")
-async def test_nothing_acknowledged_is_lost_or_out_of_order_when_the_power_fails_after_any_of_200_writes(tmp_path: Path) -> None:
+async def test_nothing_acknowledged_is_lost_or_out_of_order_when_the_power_fails_after_any_of_200_writes(
+    tmp_path: Path,
+) -> None:
     power = Power(tmp_path)
     run_writer(power, WRITES)
     count, losses = await lost(power, tmp_path / "cut")
@@ -150,7 +154,8 @@ def answer_calls(power: Power) -> dict[str, str]:
             answered[f"r-{number}"] = str(client.insist("journal_write", said, f"r-{number}")["entry_id"])
             power.mark(f"r-{number}")
         client.close()
-        assert node.stop() == 0, node.log_tail()  # a kill between an operation and its entry in the journal would tell them apart
+        # a kill between an operation and its entry in the journal would tell them apart
+        assert node.stop() == 0, node.log_tail()
     return answered
 
 
@@ -175,9 +180,14 @@ def test_a_node_whose_power_fails_starts_again_with_all_that_it_answered(tmp_pat
             known[entry.name] = answered[entry.name]
         if place in cut_at:
             left = NodeProcess(disk.cut(tmp_path / f"cut-{place}", cut_at[place])).start()
-            print(f"cut at {place} of {len(entries)}, {len(known)} calls answered, store moved aside: {is_recovered(left)}")
+            print(
+                f"cut at {place} of {len(entries)}, {len(known)} calls answered, store moved aside: {is_recovered(left)}"
+            )
             check_all(left, Ledger(answered=dict(known), unknown=set(answered)))
             assert left.stop() == 0, left.log_tail()
     seen = disk.now()
     real = {name: path.read_bytes() for name in BY_JOURNAL if (path := power.root / name).exists()}
-    assert {name: seen[name] for name in BY_JOURNAL if name in seen} == real and {"log.db", "thalweg.duckdb"} <= real.keys()
+    assert {name: seen[name] for name in BY_JOURNAL if name in seen} == real and {
+        "log.db",
+        "thalweg.duckdb",
+    } <= real.keys()

@@ -45,7 +45,9 @@ indexes.wait_ready(300)
 def tokens_of(number: int) -> Tokens:
     """What a model might give: every number other tokens, some of them met again."""
     count = 3 + number % 5
-    return Tokens((number * 7 + np.arange(count)).astype(np.uint16), unit_rows(count, WIDTH, seed=number), np.ones(count, bool))
+    return Tokens(
+        (number * 7 + np.arange(count)).astype(np.uint16), unit_rows(count, WIDTH, seed=number), np.ones(count, bool)
+    )
 
 
 def fill(home: Path) -> None:
@@ -53,10 +55,21 @@ def fill(home: Path) -> None:
     migrate(database.cursor(), SystemClock().now())
     said, vectors = texts(COUNT), unit_rows(COUNT, MINILM.dim)
     about = {"toolset": "talos", "kind": "Insight", "session_id": None, "domain": None}
-    model = {"space": MINILM.space, "model_id": MINILM.model_id, "dtype": "float32", "dim": MINILM.dim, "is_trained": True}
-    names = [{"label": label_of_memory(number), "record_id": f"memory-{number}", **origin_of_memory(number)} for number in range(COUNT)]
+    model = {
+        "space": MINILM.space,
+        "model_id": MINILM.model_id,
+        "dtype": "float32",
+        "dim": MINILM.dim,
+        "is_trained": True,
+    }
+    names = [
+        {"label": label_of_memory(number), "record_id": f"memory-{number}", **origin_of_memory(number)}
+        for number in range(COUNT)
+    ]
     documents = [{**name, **about, "text": text, "created_at": START} for name, text in zip(names, said, strict=True)]
-    embeddings = [{**name, **model, "vector": vectors[at], "tokens": pack(tokens_of(at))} for at, name in enumerate(names)]
+    embeddings = [
+        {**name, **model, "vector": vectors[at], "tokens": pack(tokens_of(at))} for at, name in enumerate(names)
+    ]
     Writer(database).commit(Changes(appended={"documents": documents, "embeddings": embeddings}))
     database.close()
 
@@ -81,7 +94,9 @@ def answers(home: Path) -> tuple[list[list[tuple[str, float]]], dict[int, bytes]
     return found, bodies, labels
 
 
-def test_a_kill_at_any_part_of_a_rebuild_leaves_what_the_next_start_makes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_at_any_part_of_a_rebuild_leaves_what_the_next_start_makes_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(tmp_path)
     monkeypatch.setattr(table, "CATCH_UP_ROWS", CAUGHT_UP)
     expected = answers(tmp_path)
@@ -90,7 +105,13 @@ def test_a_kill_at_any_part_of_a_rebuild_leaves_what_the_next_start_makes_whole(
     for nth in (1, of_words, of_words + 1, of_words + of_tokens // 2, of_words + of_tokens):
         for path in sorted((tmp_path / "indexes").rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
-        environment = {**os.environ, "THALWEG_FAILPOINT": f"mid_index_rebuild:{nth}:kill", "PYTHONPATH": os.pathsep.join(sys.path)}
-        killed = subprocess.run([sys.executable, "-c", REBUILD, str(tmp_path)], env=environment, timeout=300, check=False)
+        environment = {
+            **os.environ,
+            "THALWEG_FAILPOINT": f"mid_index_rebuild:{nth}:kill",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        killed = subprocess.run(
+            [sys.executable, "-c", REBUILD, str(tmp_path)], env=environment, timeout=300, check=False
+        )
         assert killed.returncode == -9, nth
         assert answers(tmp_path) == expected, nth

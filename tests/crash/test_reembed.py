@@ -72,7 +72,9 @@ def be_killed_while_re_embedding(node: NodeProcess, nth: int) -> None:
 
 
 @pytest.mark.parametrize("nth", [1, 2, 4])
-def test_a_kill_while_re_embedding_loses_nothing_and_the_node_goes_on_by_itself(nth: int, broker_url: str, tmp_path: Path) -> None:
+def test_a_kill_while_re_embedding_loses_nothing_and_the_node_goes_on_by_itself(
+    nth: int, broker_url: str, tmp_path: Path
+) -> None:
     node = NodeProcess(tmp_path / "home", broker_url).start()
     with Load(node, callers=3, seed=nth) as load:
         load.wait_for(130)
@@ -106,7 +108,9 @@ def wait_until_whole(node: NodeProcess, timeout_s: float = 2 * PATIENCE_S) -> No
         time.sleep(0.1)
 
 
-def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanwhile(broker_url: str | None, tmp_path: Path) -> None:
+def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanwhile(
+    broker_url: str | None, tmp_path: Path
+) -> None:
     home, count = tmp_path / "home", 20_000
     database = Database(home)
     migrate(database.cursor(), SystemClock().now())
@@ -118,7 +122,9 @@ def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanw
         assert node.died() == -9, node.log_tail()
     node.start(THALWEG_FAILPOINT="")
     sought = texts(count)[-1]
-    assert any(sought == result["content"] for result in Client(home).call("journal_query", {"query": sought})["results"])
+    assert any(
+        sought == result["content"] for result in Client(home).call("journal_query", {"query": sought})["results"]
+    )
     state = rebuilt_indexes(node)
     assert (state["keyword"]["count"], state["vector"]["count"]) == (count, count)
     while (home / "indexes").exists():

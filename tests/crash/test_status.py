@@ -88,7 +88,10 @@ async def until(node: Node, holds: Callable[[dict[str, Any]], bool], timeout_s: 
 
 
 async def write(node: Node, *numbers: int) -> None:
-    entries = [event("talos.journal.written", {"content": f"I realized {n}.", "category": "insight"}, id=f"e{n}") for n in numbers]
+    entries = [
+        event("talos.journal.written", {"content": f"I realized {n}.", "category": "insight"}, id=f"e{n}")
+        for n in numbers
+    ]
     await node.log.publish([encode(MEMORY.name, entry) for entry in entries])
 
 
@@ -97,17 +100,24 @@ def wait_until_late(node: GatedNode) -> None:
     node.clock.ahead_s += BEHIND_S + 1
 
 
-async def test_a_stage_that_hangs_is_stuck_and_red_while_writes_are_applied_and_green_when_it_goes_on(node: GatedNode) -> None:
+async def test_a_stage_that_hangs_is_stuck_and_red_while_writes_are_applied_and_green_when_it_goes_on(
+    node: GatedNode,
+) -> None:
     node.gate.open.clear()
     await write(node, 1, 2, 3)
-    report = await until(node, lambda seen: seen["topics"][MEMORY.name]["lag"] == 0 and seen["stages"]["extract"]["lag"] == 3)
+    report = await until(
+        node, lambda seen: seen["topics"][MEMORY.name]["lag"] == 0 and seen["stages"]["extract"]["lag"] == 3
+    )
     assert report["stages"]["extract"]["state"] == "working"
     await until(node, lambda seen: seen["stages"]["embed"]["lag"] == seen["stages"]["tensions"]["lag"] == 0)
     wait_until_late(node)
     report = await node.health.report()
     assert (report["status"], report["stages"]["extract"]["state"]) == ("red", "stuck")
     [problem] = report["problems"]
-    assert problem.startswith("stage extract is stuck: 3 records wait, the oldest for 6") and "dedup" in problem.partition(";")[2]
+    assert (
+        problem.startswith("stage extract is stuck: 3 records wait, the oldest for 6")
+        and "dedup" in problem.partition(";")[2]
+    )
     node.gate.open.set()
     report = await until(node, lambda seen: seen["status"] == "green")
     assert report["stages"]["extract"]["lag"] == 0
@@ -124,8 +134,12 @@ async def test_a_stage_that_moves_but_does_not_keep_up_is_behind_and_red(node: G
 
 
 @pytest.mark.parametrize("work", ["derive", "publish"])
-@pytest.mark.parametrize("death", [RuntimeError("out of its mind"), asyncio.CancelledError()], ids=lambda d: type(d).__name__)
-async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(node: GatedNode, death: BaseException, work: str) -> None:
+@pytest.mark.parametrize(
+    "death", [RuntimeError("out of its mind"), asyncio.CancelledError()], ids=lambda d: type(d).__name__
+)
+async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(
+    node: GatedNode, death: BaseException, work: str
+) -> None:
     ended = asyncio.ensure_future(node.wait())
     setattr(node.runners[0], work, dying(death))
     await write(node, 1)

@@ -50,7 +50,9 @@ def test_fifty_parallel_calls_leave_ten_rows_and_forty_archived(broker_url: str 
         assert len(answers) == CALLS and all(answer.get("status") == "success" for answer in answers.values()), answers
         node.settle()
         assert node.sql("SELECT count(*), count(DISTINCT id) FROM working_memory") == [(10, 10)]
-        assert node.sql("SELECT count(*), count(DISTINCT item_id), count(DISTINCT original_content) FROM stale_memory") == [(40, 40, 40)]
+        assert node.sql(
+            "SELECT count(*), count(DISTINCT item_id), count(DISTINCT original_content) FROM stale_memory"
+        ) == [(40, 40, 40)]
         assert node.sql("SELECT count(*) FROM stale_memory s JOIN working_memory w ON w.id = s.item_id") == [(0,)]
         rebuilt(node)
     finally:

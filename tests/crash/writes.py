@@ -101,7 +101,9 @@ WRITES: Mapping[str, Write] = {
         weight=4,
         learns="open session",
     ),
-    "session_close": Write(closing, "session_id", "SELECT session_id FROM talos_sessions WHERE ended_at IS NOT NULL", weight=4),
+    "session_close": Write(
+        closing, "session_id", "SELECT session_id FROM talos_sessions WHERE ended_at IS NOT NULL", weight=4
+    ),
     "friction_log": Write(
         lambda known, chance: {"description": sentence(chance), "category": "tooling"},
         "friction_id",
@@ -115,11 +117,18 @@ WRITES: Mapping[str, Write] = {
         weight=20,
     ),
     "reflect": Write(
-        lambda known, chance: {"content": f"Looking back, {sentence(chance)}."}, "reflection_id", "SELECT entity_id FROM entities", weight=5
+        lambda known, chance: {"content": f"Looking back, {sentence(chance)}."},
+        "reflection_id",
+        "SELECT entity_id FROM entities",
+        weight=5,
     ),
     # Valence: conversations
     "session_start": Write(
-        lambda known, chance: {"platform": "api"}, "session_id", "SELECT session_id FROM vkb_sessions", weight=4, learns="conversation"
+        lambda known, chance: {"platform": "api"},
+        "session_id",
+        "SELECT session_id FROM vkb_sessions",
+        weight=4,
+        learns="conversation",
     ),
     "session_end": Write(
         with_id("conversation", "session_id", lambda chance: {"summary": sentence(chance)}),
@@ -146,7 +155,10 @@ WRITES: Mapping[str, Write] = {
         learns="pattern",
     ),
     "pattern_reinforce": Write(
-        with_id("pattern", "pattern_id", lambda chance: {}), "pattern_id", "SELECT pattern_id FROM vkb_patterns", weight=3
+        with_id("pattern", "pattern_id", lambda chance: {}),
+        "pattern_id",
+        "SELECT pattern_id FROM vkb_patterns",
+        weight=3,
     ),
     # Valence: beliefs
     "belief_create": Write(belief, "belief.id", "SELECT belief_id FROM valence_beliefs", weight=15, learns="belief"),

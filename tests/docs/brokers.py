@@ -78,7 +78,9 @@ class Runs:
         cases: dict[str, dict[str, str | None]] = {}
         for item in collect(files):
             cases.setdefault(name_of(item), {})[item.nodeid] = broker_of(item)
-        return cls(cases, frozenset(item.nodeid for selection in ci_selections() for item in collect(files, *selection)))
+        return cls(
+            cases, frozenset(item.nodeid for selection in ci_selections() for item in collect(files, *selection))
+        )
 
     def column(self, tests: Iterable[str]) -> str:
         """What a row that names these tests (a file stands for all of its tests) says of where they run."""
@@ -135,6 +137,8 @@ def _named(function: FunctionType) -> Iterator[Any]:
         code = codes.pop()
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
         values = [function.__globals__.get(name) for name in code.co_names]
-        for program in (text for text in code.co_consts if isinstance(text, str) and re.fullmatch(r"tests(\.\w+)+", text)):
+        for program in (
+            text for text in code.co_consts if isinstance(text, str) and re.fullmatch(r"tests(\.\w+)+", text)
+        ):
             values += vars(import_module(program)).values()
         yield from (value for value in values if inspect.isfunction(value) or inspect.isclass(value))

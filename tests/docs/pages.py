@@ -113,7 +113,10 @@ def tools_page() -> str:
         "| tool | toolset | kind | what it does |",
         "|---|---|---|---|",
     ]
-    lines += [f"| [`{tool.name}`](#{tool.name.replace('.', '')}) | {tool.toolset} | {tool.kind} | {tool.title} |" for tool in inventory]
+    lines += [
+        f"| [`{tool.name}`](#{tool.name.replace('.', '')}) | {tool.toolset} | {tool.kind} | {tool.title} |"
+        for tool in inventory
+    ]
     for tool in inventory:
         lines += ["", f"## {tool.name}", "", *_tool(tool)]
     return "\n".join(lines) + "\n"
@@ -125,7 +128,13 @@ def _tool(tool: Tool) -> list[str]:
     required = tool.input_schema.get("required", [])
     lines += ["", "| argument | type | | meaning |", "|---|---|---|---|"]
     for name, schema in tool.input_schema["properties"].items():
-        need = "needed" if name in required else f"default `{orjson.dumps(schema['default']).decode()}`" if "default" in schema else ""
+        need = (
+            "needed"
+            if name in required
+            else f"default `{orjson.dumps(schema['default']).decode()}`"
+            if "default" in schema
+            else ""
+        )
         lines.append(f"| `{name}` | {_type(schema)} | {need} | {schema.get('description', '')} |")
     answer = ", ".join(f"`{name}`" for name in tool.output_schema.get("properties", {}))
     return [*lines, "", f"Answers {answer}."]

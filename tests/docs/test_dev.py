@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
     ("flags", "path", "lacking"),
     [((), "", "a C++ compiler"), (("-S",), None, "pip")],  # without site-packages there is no pip
 )
-def test_what_is_missing_is_one_sentence(tmp_path: Path, command: str, flags: tuple[str, ...], path: str | None, lacking: str) -> None:
+def test_what_is_missing_is_one_sentence(
+    tmp_path: Path, command: str, flags: tuple[str, ...], path: str | None, lacking: str
+) -> None:
     for name in ("dev.py", "pyproject.toml", "requirements.lock", "requirements-models.lock"):
         shutil.copy(ROOT / name, tmp_path)
     compiler = tmp_path / "bin"

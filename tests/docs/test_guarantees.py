@@ -16,7 +16,9 @@ PAGE = (ROOT / "GUARANTEES.md").read_text()
 def table(title: str) -> list[list[str]]:
     """The cells of a section's table, without its head."""
     section = PAGE.partition(f"## {title}")[2].partition("\n## ")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| ")][1:]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| ")
+    ][1:]
 
 
 def find_tests(cell: str) -> list[str]:
@@ -71,7 +73,9 @@ DISK = "tests/crash/test_full_disk.py"
         ([DISK, OUTAGE], "both"),
     ],
 )
-def test_where_a_test_runs_is_read_off_its_marks_parameters_and_what_it_opens(runs: Runs, tests: list[str], column: str) -> None:
+def test_where_a_test_runs_is_read_off_its_marks_parameters_and_what_it_opens(
+    runs: Runs, tests: list[str], column: str
+) -> None:
     assert runs.column(tests) == column
 
 

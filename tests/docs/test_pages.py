@@ -57,7 +57,9 @@ def test_the_commands_page_has_every_command_and_no_other() -> None:
 def test_every_command_has_an_example_of_itself() -> None:
     for name, command in commands(cli, "thalweg"):
         if not isinstance(command, click.Group):
-            assert re.search(rf"Example: (?:\w+=\S+ )*.*{re.escape(name)}", command.help or ""), f"{name} has no example"
+            assert re.search(rf"Example: (?:\w+=\S+ )*.*{re.escape(name)}", command.help or ""), (
+                f"{name} has no example"
+            )
 
 
 def test_the_tools_page_has_every_tool_and_no_other() -> None:
@@ -65,13 +67,17 @@ def test_the_tools_page_has_every_tool_and_no_other() -> None:
 
 
 def test_the_topics_page_has_every_event_type_and_no_other() -> None:
-    assert set(re.findall(r"^\| `(thalweg\.[\w.]+\.v\d+)` \| [A-Z]", page("docs/topics.md"), re.MULTILINE)) == set(event_types())
+    assert set(re.findall(r"^\| `(thalweg\.[\w.]+\.v\d+)` \| [A-Z]", page("docs/topics.md"), re.MULTILINE)) == set(
+        event_types()
+    )
 
 
 def test_every_topic_is_a_channel_that_is_read_and_written() -> None:
     document = asyncapi_document()
     assert set(document["channels"]) == {topic.name for topic in TOPICS}
-    assert set(document["operations"]) == {f"{action}:{topic.name}" for action in ("receive", "send") for topic in TOPICS}
+    assert set(document["operations"]) == {
+        f"{action}:{topic.name}" for action in ("receive", "send") for topic in TOPICS
+    }
 
 
 def references(value: object) -> Iterator[str]:
@@ -105,6 +111,7 @@ def test_what_the_program_publishes_fits_the_asyncapi_document() -> None:
         headers = {name: value.decode() for name, value in outgoing.headers}
         jsonschema_rs.validate(message["headers"], headers)
         jsonschema_rs.validate(
-            {**message["payload"], "components": {"schemas": document["components"]["schemas"]}}, orjson.loads(outgoing.value or b"")
+            {**message["payload"], "components": {"schemas": document["components"]["schemas"]}},
+            orjson.loads(outgoing.value or b""),
         )
         assert decode(Record(topic, 0, 0, 0, outgoing.key, outgoing.value, outgoing.headers))

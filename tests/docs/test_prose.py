@@ -89,7 +89,9 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 
 def test_every_command_that_the_readme_names_exists() -> None:
     text = (ROOT / "README.md").read_text()
-    for words in re.findall(r"\bthalweg ((?:[a-z]+ ?)+)", "\n".join(re.findall(r"`([^`\n]+)`", text) + blocks(ROOT / "README.md", "sh"))):
+    for words in re.findall(
+        r"\bthalweg ((?:[a-z]+ ?)+)", "\n".join(re.findall(r"`([^`\n]+)`", text) + blocks(ROOT / "README.md", "sh"))
+    ):
         command: click.Command = cli
         for word in words.split():
             if not isinstance(command, click.Group):

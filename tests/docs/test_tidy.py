@@ -38,7 +38,9 @@ def test_every_package_that_is_imported_is_one_that_is_declared() -> None:
         for path in MODULES
         if path.relative_to(ROOT).parts[0] != "tests"
         for name in imported(path)
-        if name not in sys.stdlib_module_names and name not in FOLDERS and not declared & {canonical(one) for one in packages.get(name, ())}
+        if name not in sys.stdlib_module_names
+        and name not in FOLDERS
+        and not declared & {canonical(one) for one in packages.get(name, ())}
     }
     assert len(declared) > 20 and wrong == set()
 

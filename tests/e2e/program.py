@@ -52,7 +52,9 @@ class Program:
     def __call__(self, *arguments: str, **env: str) -> Said:
         """Run to its end."""
         command = [sys.executable, "-m", "thalweg", *arguments]
-        done = subprocess.run(command, env={**self.env, **env}, capture_output=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, env={**self.env, **env}, capture_output=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL
+        )
         return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def wait_for(self, written: Mapping[str, Any]) -> None:
@@ -73,4 +75,6 @@ class Program:
             if not answer.get("stale"):
                 rows: list[list[Any]] = answer["rows"]
                 return rows
-        raise AssertionError(f"{TRIES} times not all that was accepted was applied, so these rows say nothing: {answer}")
+        raise AssertionError(
+            f"{TRIES} times not all that was accepted was applied, so these rows say nothing: {answer}"
+        )

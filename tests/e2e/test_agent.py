@@ -47,7 +47,10 @@ async def over_http(program: Program) -> AsyncIterator[Client]:
     node.start()
     try:
         http_client = create_mcp_http_client(headers=node.bearer())
-        async with http_client, Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http_client)) as client:
+        async with (
+            http_client,
+            Client(streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http_client)) as client,
+        ):
             yield client
     finally:
         node.stop()
@@ -60,7 +63,9 @@ NOT_YET = ("pending", "stale", "spooled", "degraded")
 """What an answer says that did not wait for all it was to show: true, and no error, when a machine is slow."""
 
 
-async def answered(client: Client, tool: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None) -> CallToolResult:
+async def answered(
+    client: Client, tool: str, arguments: dict[str, Any], meta: dict[str, Any] | None = None
+) -> CallToolResult:
     """The answer to a call that was in time: of one that was not, the call is made again, under its own request id."""
     meta = {REQUEST_ID_META: str(uuid4()), **(meta or {})}
     deadline = time.monotonic() + PATIENCE_S
@@ -100,7 +105,11 @@ async def test_a_session_from_open_to_close_answers_what_was_stored(thalweg: Pro
         assert opened["inherited_count"] == 0 and "pending" not in opened
         written = [
             await call(client, "journal_write", content=text, category="insight", session_id=SESSION)
-            for text in ("I realized that the parser loses its place.", "I realized that retries hide faults.", "Readers never block.")
+            for text in (
+                "I realized that the parser loses its place.",
+                "I realized that retries hide faults.",
+                "Readers never block.",
+            )
         ]
         assert len({answer["entry_id"] for answer in written}) == 3
         frictions = [await call(client, "friction_log", **FRICTION, session_id=SESSION) for _ in range(3)]
@@ -116,7 +125,9 @@ async def test_a_session_from_open_to_close_answers_what_was_stored(thalweg: Pro
         assert closed["token_count"] is not None and closed["tool_calls"] is not None
         assert thalweg.sql("SELECT count(*) FROM journal") == [[3]]
         assert thalweg.sql("SELECT recurrence_count FROM friction_recurrence") == [[3]]
-        assert thalweg.sql("SELECT goal, source FROM sessions WHERE ended_at IS NOT NULL") == [["Ship the release", "talos"]]
+        assert thalweg.sql("SELECT goal, source FROM sessions WHERE ended_at IS NOT NULL") == [
+            ["Ship the release", "talos"]
+        ]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -142,11 +153,17 @@ async def test_of_two_agents_that_open_one_session_at_once_one_wins_and_the_othe
     async with AsyncExitStack() as stack:
         agents = [await stack.enter_async_context(over_stdio(thalweg)) for _ in range(2)]
         arguments = [{"session_id": SESSION, "goal": f"of agent {number}"} for number in range(2)]
-        results = await asyncio.gather(*(answered(agent, "session_open", sent) for agent, sent in zip(agents, arguments, strict=True)))
+        results = await asyncio.gather(
+            *(answered(agent, "session_open", sent) for agent, sent in zip(agents, arguments, strict=True))
+        )
         winners = [number for number, result in enumerate(results) if not result.is_error]
         assert len(winners) == 1
         loser = results[1 - winners[0]].structured_content
-        assert loser is not None and loser["error_code"] == "session_exists" and loser["suggested_session_id"] == f"{SESSION}-2"
+        assert (
+            loser is not None
+            and loser["error_code"] == "session_exists"
+            and loser["suggested_session_id"] == f"{SESSION}-2"
+        )
         assert thalweg.sql("SELECT goal FROM sessions") == [[f"of agent {winners[0]}"]]
 
 

@@ -26,7 +26,9 @@ async def test_query_first_then_create_then_the_tension_that_it_makes_and_its_en
             source_ref="The runbook",
             entities=[{"name": "Deployments", "type": "concept", "role": "subject"}],
         )
-        found = await call(client, "belief_query", query="user's preferred deployment strategy", domain_filter=["architecture"])
+        found = await call(
+            client, "belief_query", query="user's preferred deployment strategy", domain_filter=["architecture"]
+        )
         [belief] = found["beliefs"]
         printed = {
             "content": "The user prefers blue green deployments",
@@ -34,10 +36,15 @@ async def test_query_first_then_create_then_the_tension_that_it_makes_and_its_en
             "domain_path": ["tech", "architecture"],
         }
         assert printed.items() <= belief.items() and found["total_count"] == 1 and 0 < belief["relevance_score"] <= 1
-        assert {"type": "document", "title": "The runbook"}.items() <= belief["source"].items() and belief["created_at"].endswith("Z")
+        assert {"type": "document", "title": "The runbook"}.items() <= belief["source"].items() and belief[
+            "created_at"
+        ].endswith("Z")
 
         second = await call(
-            client, "belief_create", content="The user never prefers blue green deployments", entities=[{"name": "deployments"}]
+            client,
+            "belief_create",
+            content="The user never prefers blue green deployments",
+            entities=[{"name": "deployments"}],
         )
         [ahead] = second["tensions_detected"]
         entity_id = first["belief"]["entities"][0]["entity"]["id"]
@@ -46,9 +53,13 @@ async def test_query_first_then_create_then_the_tension_that_it_makes_and_its_en
         assert {name: listed["tensions"][0][name] for name in ("type", "severity", "belief_a_id", "belief_b_id")} == {
             name: ahead[name] for name in ("type", "severity", "belief_a_id", "belief_b_id")
         }
-        ended = await call(client, "tension_resolve", tension_id=ahead["id"], resolution="A typing error", action="supersede_b")
+        ended = await call(
+            client, "tension_resolve", tension_id=ahead["id"], resolution="A typing error", action="supersede_b"
+        )
         assert [row["status"] for row in ended["beliefs"]] == ["active", "superseded"]
-        assert (await call(client, "entity_get", entity_id=entity_id, include_beliefs=True))["beliefs"] == [ended["beliefs"][0]]
+        assert (await call(client, "entity_get", entity_id=entity_id, include_beliefs=True))["beliefs"] == [
+            ended["beliefs"][0]
+        ]
 
 
 async def test_of_many_supersedes_at_once_one_wins_and_the_others_are_told(thalweg: Program) -> None:
@@ -78,13 +89,19 @@ async def test_of_resolutions_at_once_one_wins_and_the_others_are_told_which(tha
         [tension] = stated["tensions_detected"]
 
         async def resolve(number: int) -> dict[str, Any]:
-            fields = {"tension_id": tension["id"], "resolution": f"said by {number}", "action": ("keep_both", "supersede_a")[number % 2]}
+            fields = {
+                "tension_id": tension["id"],
+                "resolution": f"said by {number}",
+                "action": ("keep_both", "supersede_a")[number % 2],
+            }
             return (await answered(client, "tension_resolve", fields)).structured_content or {}
 
         answers = await asyncio.gather(*(resolve(number) for number in range(6)))
         [won] = [answer for answer in answers if answer["success"]]
         lost = [answer for answer in answers if not answer["success"]]
         assert len(lost) == 5 and {answer["error_code"] for answer in lost} == {"TENSION_ALREADY_RESOLVED"}
-        assert {(answer["details"]["resolution"], answer["details"]["action"]) for answer in lost} == {(won["resolution"], won["action"])}
+        assert {(answer["details"]["resolution"], answer["details"]["action"]) for answer in lost} == {
+            (won["resolution"], won["action"])
+        }
         [listed] = (await call(client, "tension_list"))["tensions"]
         assert listed["resolution"] == won["resolution"]

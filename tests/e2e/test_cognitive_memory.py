@@ -76,12 +76,21 @@ def prepared(tmp_path: Path) -> Iterator[Program]:
     truth, golden = tmp_path / "truth.jsonl", tmp_path / "golden.jsonl"
     truth.write_text(json.dumps({"id": 42, "query": "What rests on memory?", "expected_docs": [1], "session_id": "t"}))
     rows = [
-        {"query": " ".join(["memory", f"n{number}", *["rests"] * (words - 2)]), "expected_docs": [1, 2], "session_id": f"g{number}"}
+        {
+            "query": " ".join(["memory", f"n{number}", *["rests"] * (words - 2)]),
+            "expected_docs": [1, 2],
+            "session_id": f"g{number}",
+        }
         for number, words in enumerate(GOLDEN)
     ]
     golden.write_text("\n".join(map(json.dumps, rows)))
     assert program("memory", "import-ground-truth", str(truth), "--json").json() == {"read": 1, "imported": 1}
-    assert program("memory", "import-golden-set", str(golden), "--json").json() == {"imported": 50, "short": 20, "medium": 20, "long": 10}
+    assert program("memory", "import-golden-set", str(golden), "--json").json() == {
+        "imported": 50,
+        "short": 20,
+        "medium": 20,
+        "long": 10,
+    }
     yield program
     program("stop")
 
@@ -95,7 +104,9 @@ async def test_every_printed_request_gives_an_answer_of_the_printed_shape(prepar
             result = await answered(client, tool, arguments)
             assert not result.is_error and result.structured_content is not None, (tool, result)
             answers[tool] = result.structured_content
-            if tool != "update_working_memory" or answers[tool]["evicted_id"] is not None:  # printed is the answer that evicts
+            if (
+                tool != "update_working_memory" or answers[tool]["evicted_id"] is not None
+            ):  # printed is the answer that evicts
                 same_shape(PRINTED["tools"][tool]["returns"], answers[tool], tool)
             assert answers[tool]["status"] == ("ok" if tool == "ping" else "success")
         assert answers["update_working_memory"]["evicted_id"] is not None
@@ -125,7 +136,10 @@ def _requests(answers: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[st
     yield "store_raw_dialogue", {name: said[name] for name in ("session_id", "speaker", "content", "metadata")}
     yield "compress_to_l2_insight", {"content": INSIGHT, "source_ids": [answers["store_raw_dialogue"]["id"]]}
     yield "hybrid_search", {"query_text": "consciousness and memory"}
-    yield "hybrid_search", {"query_text": "consciousness", "top_k": 5, "weights": printed["hybrid_search"]["returns"]["weights"]}
+    yield (
+        "hybrid_search",
+        {"query_text": "consciousness", "top_k": 5, "weights": printed["hybrid_search"]["returns"]["weights"]},
+    )
     yield from (("update_working_memory", {"content": f"item {number}", "importance": 0.5}) for number in range(11))
     yield "store_episode", {name: EPISODE[name] for name in ("query", "reward", "reflection")}
     document = printed["store_dual_judge_scores"]["document"]

@@ -18,13 +18,23 @@ pytestmark = pytest.mark.timeout(300)
 
 def hook(thalweg: Program, *arguments: str, **told: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "thalweg", "hook", *arguments]
-    return subprocess.run(command, env=thalweg.env, input=json.dumps(told).encode(), capture_output=True, timeout=TIMEOUT_S, check=False)
+    return subprocess.run(
+        command, env=thalweg.env, input=json.dumps(told).encode(), capture_output=True, timeout=TIMEOUT_S, check=False
+    )
 
 
-def test_a_session_is_told_by_its_hooks_and_its_transcript_follows_at_its_end(thalweg: Program, node: NodeProcess, tmp_path: Path) -> None:
+def test_a_session_is_told_by_its_hooks_and_its_transcript_follows_at_its_end(
+    thalweg: Program, node: NodeProcess, tmp_path: Path
+) -> None:
     node.settle()  # it has published before: a hook waits for the log, but not long
     transcript = tmp_path / "s1.jsonl"
-    line = {"type": "user", "sessionId": "s1", "uuid": "u1", "timestamp": "2026-01-05T10:00:00Z", "message": {"content": "Mend it."}}
+    line = {
+        "type": "user",
+        "sessionId": "s1",
+        "uuid": "u1",
+        "timestamp": "2026-01-05T10:00:00Z",
+        "message": {"content": "Mend it."},
+    }
     transcript.write_text(json.dumps(line) + "\n")
     told = {"session_id": "s1", "cwd": "/repo", "transcript_path": str(transcript)}
     for event in ("SessionStart", "UserPromptSubmit", "SessionEnd"):

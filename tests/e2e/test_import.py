@@ -38,18 +38,26 @@ def test_importing_twice_changes_nothing(thalweg: Program, node: NodeProcess) ->
     assert (again["events"], again["unreadable"], again["applied"]) == (first["events"], 1, True)
     assert first["new_lines"] > again["new_lines"] == again["records"] == 0
     after = rows(thalweg)
-    assert {table: len(found) for table, found in after.items()} == {table: len(found) for table, found in before.items()}
+    assert {table: len(found) for table, found in after.items()} == {
+        table: len(found) for table, found in before.items()
+    }
     assert after == before
 
 
-def test_the_line_that_is_cut_off_is_one_dead_letter_with_its_reason_and_bytes(thalweg: Program, node: NodeProcess) -> None:
+def test_the_line_that_is_cut_off_is_one_dead_letter_with_its_reason_and_bytes(
+    thalweg: Program, node: NodeProcess
+) -> None:
     for _ in range(2):
         assert thalweg("import", "claude-code", EXAMPLE, "--json").json()["applied"]
     node.settle()
     listed = thalweg("dlq", "list", "--json").json()
     assert listed["total"] == 1
     [letter] = listed["dead_letters"]
-    assert letter["stage"] == "import" and "cut off" in letter["error_message"] and "session.jsonl, line" in letter["error_message"]
+    assert (
+        letter["stage"] == "import"
+        and "cut off" in letter["error_message"]
+        and "session.jsonl, line" in letter["error_message"]
+    )
     shown = thalweg("dlq", "show", letter["dead_letter_id"]).json()
     assert shown["value"].encode() in Path(EXAMPLE).read_bytes()
     replayed = thalweg("dlq", "replay", "--all")
@@ -63,7 +71,9 @@ def test_a_subagent_is_a_session_that_names_its_parent(thalweg: Program, node: N
     sessions = thalweg.sql("SELECT session_id, parent_session_id FROM sessions ORDER BY parent_session_id NULLS FIRST")
     parents = [session for session, parent in sessions if parent is None]
     assert len(parents) == 1
-    assert [parent for _, parent in sessions if parent is not None] == parents * (len(sessions) - 1) and len(sessions) > 1
+    assert [parent for _, parent in sessions if parent is not None] == parents * (len(sessions) - 1) and len(
+        sessions
+    ) > 1
 
 
 def test_what_was_imported_can_be_asked_for(thalweg: Program, node: NodeProcess) -> None:
@@ -90,7 +100,9 @@ def test_sql_answers_from_the_store_when_no_node_runs(thalweg: Program, node: No
     assert thalweg.sql("SELECT count(*) FROM session_events") == live
 
 
-def test_a_path_that_does_not_exist_and_a_folder_without_files_are_named(thalweg: Program, node: NodeProcess, tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_and_a_folder_without_files_are_named(
+    thalweg: Program, node: NodeProcess, tmp_path: Path
+) -> None:
     missing = thalweg("import", "claude-code", str(tmp_path / "nowhere"))
     assert missing.code == 2 and "nowhere" in missing.err and "Traceback" not in missing.err
     (tmp_path / "empty").mkdir()

@@ -36,7 +36,12 @@ async def publish(node: NodeProcess, text: str) -> None:
     log = open_log(f"sqlite://{node.home}/log.db")
     await log.start()
     memory = Event(
-        "long", "producer", wire_type("talos.journal.written"), "default", SystemClock().now(), {"content": text, "category": "insight"}
+        "long",
+        "producer",
+        wire_type("talos.journal.written"),
+        "default",
+        SystemClock().now(),
+        {"content": text, "category": "insight"},
     )
     await log.publish([encode(MEMORY.name, memory)], timeout_s=30)
     await log.stop()
@@ -52,14 +57,19 @@ def wait_until_whole(node: NodeProcess) -> None:
 
 def rows(node: NodeProcess) -> list[tuple[object, ...]]:
     tables = ("events", "embeddings", "passages", "documents", "duplicates", "dead_letters")
-    return [node.sql(f"SELECT '{table}', count(*) FROM {table} WHERE topic <> 'thalweg.invocations.v1'")[0] for table in tables]
+    return [
+        node.sql(f"SELECT '{table}', count(*) FROM {table} WHERE topic <> 'thalweg.invocations.v1'")[0]
+        for table in tables
+    ]
 
 
 def log_bytes(node: NodeProcess) -> int:
     return sum((node.home / name).stat().st_size for name in ("log.db", "log.db-wal") if (node.home / name).exists())
 
 
-async def test_five_starts_on_a_log_with_a_long_text_add_nothing_to_log_or_store_and_it_is_found(node: NodeProcess) -> None:
+async def test_five_starts_on_a_log_with_a_long_text_add_nothing_to_log_or_store_and_it_is_found(
+    node: NodeProcess,
+) -> None:
     await publish(node, LONG)
     with closing(Client(node.home)) as client:  # others do not wait for it
         assert client.insist("journal_write", {"content": "An otter swims.", "category": "insight"}, "other")["success"]
@@ -78,12 +88,16 @@ async def test_five_starts_on_a_log_with_a_long_text_add_nothing_to_log_or_store
         assert rows(node) == before
         assert node.stop() == 0, node.log_tail()
     assert log_bytes(node) <= size + 64 * 1024
-    stored = sum(file.stat().st_size for file in node.home.rglob("*") if file.is_file() and "snapshots" not in file.parts)
+    stored = sum(
+        file.stat().st_size for file in node.home.rglob("*") if file.is_file() and "snapshots" not in file.parts
+    )
     assert stored < 20 * len(LONG.encode()), stored
     node.start()
     with closing(Client(node.home)) as client:
         for question in ("capybara", "the committee adjourned"):
             deadline = time.monotonic() + PATIENCE_S
-            while not any("committee" in str(hit) for hit in client.call("journal_query", {"query": question})["results"]):
+            while not any(
+                "committee" in str(hit) for hit in client.call("journal_query", {"query": question})["results"]
+            ):
                 assert time.monotonic() < deadline, question
                 time.sleep(0.1)

@@ -47,7 +47,9 @@ def everything(node: NodeProcess) -> dict[str, list[object]]:
 # --- up, stop, status
 
 
-def test_a_node_is_green_while_it_runs_and_red_with_exit_code_1_when_none_does(thalweg: Program, node: NodeProcess) -> None:
+def test_a_node_is_green_while_it_runs_and_red_with_exit_code_1_when_none_does(
+    thalweg: Program, node: NodeProcess
+) -> None:
     node.settle()
     running = thalweg("status", "--json")
     assert running.code == 0 and running.json()["status"] == "green"
@@ -58,7 +60,9 @@ def test_a_node_is_green_while_it_runs_and_red_with_exit_code_1_when_none_does(t
     assert thalweg("stop").code == 1
 
 
-def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_came(thalweg: Program, node: NodeProcess) -> None:
+def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_came(
+    thalweg: Program, node: NodeProcess
+) -> None:
     fill(node)
     status, kafka = node.settle(), node.broker is not None
     node.kill()
@@ -79,7 +83,9 @@ def test_without_a_node_the_status_says_how_the_last_one_ended_and_how_far_it_ca
     assert json.loads(thalweg("status", "--json").out)["last"]["ended"] == "cleanly"
 
 
-async def test_sql_without_a_node_says_what_the_store_does_not_have_yet(home: Path, node: NodeProcess, thalweg: Program) -> None:
+async def test_sql_without_a_node_says_what_the_store_does_not_have_yet(
+    home: Path, node: NodeProcess, thalweg: Program
+) -> None:
     fill(node)
     node.settle()
     assert node.stop() == 0
@@ -99,7 +105,9 @@ async def test_sql_waits_for_one_write_or_for_all_that_was_accepted(node: NodePr
     client = Client(node.home)
     written = client.insist("journal_write", {"content": "Seen at once.", "category": "insight"}, "seen")
     origin = "SELECT content, tool_name FROM memory_origins JOIN journal ON memory_id = entry_id"
-    assert thalweg.sql(origin) == [["Seen at once.", "journal_write"]], "the record of the call that was answered is applied too"
+    assert thalweg.sql(origin) == [["Seen at once.", "journal_write"]], (
+        "the record of the call that was answered is applied too"
+    )
     token = json.dumps(written["freshness"])
     covered = thalweg("sql", "SELECT content FROM journal", "--json", "--freshness", token).json()
     assert covered["rows"] == [["Seen at once."]] and "stale" not in covered
@@ -148,7 +156,9 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(home: Path, arguments: 
     assert refused.code == 2 and said in refused.sentence
 
 
-@pytest.mark.parametrize("command", [["up"], ["status"], ["import", "claude-code", "."], ["sql", "SELECT 1"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "command", [["up"], ["status"], ["import", "claude-code", "."], ["sql", "SELECT 1"]], ids=lambda words: words[0]
+)
 def test_a_data_directory_that_is_a_file_is_one_sentence(home: Path, command: list[str]) -> None:
     home.write_text("no directory")
     refused = Program(home)(*command)
@@ -216,7 +226,11 @@ def test_copies_open_elsewhere_with_the_same_rows(thalweg: Program, node: NodePr
         assert copy.execute("SELECT count(*) FROM journal").fetchall() == [(3,)]
     rows = thalweg("export", "parquet", str(tmp_path / "out"), "--json").json()
     assert rows["journal"] == 3
-    read = duckdb.connect().execute("SELECT count(*) FROM read_parquet(?)", [str(tmp_path / "out" / "journal.parquet")]).fetchall()
+    read = (
+        duckdb.connect()
+        .execute("SELECT count(*) FROM read_parquet(?)", [str(tmp_path / "out" / "journal.parquet")])
+        .fetchall()
+    )
     assert read == [(3,)]
     assert node.stop() == 0
     assert thalweg("snapshot", str(tmp_path / "later.duckdb")).code == 0
@@ -265,7 +279,11 @@ def test_a_damaged_store_is_moved_aside_and_rebuilt_with_the_same_contents(home:
     store = home / "thalweg.duckdb"
     whole = store.read_bytes()
     store.write_bytes(
-        {"truncated": whole[:20_000], "zeroed header": bytes(12_288) + whole[12_288:], "no database": b"nonsense" * 4096}[damage]
+        {
+            "truncated": whole[:20_000],
+            "zeroed header": bytes(12_288) + whole[12_288:],
+            "no database": b"nonsense" * 4096,
+        }[damage]
     )
     node.start()
     assert everything(node) == before
@@ -291,7 +309,9 @@ def test_damaged_indexes_are_noticed_before_they_are_loaded_and_made_anew(home: 
     node.start()
     status = node.settle()
     with node.store() as store:
-        [(vectors, documents)] = store.execute("SELECT (SELECT count(*) FROM embeddings), (SELECT count(*) FROM documents)").fetchall()
+        [(vectors, documents)] = store.execute(
+            "SELECT (SELECT count(*) FROM embeddings), (SELECT count(*) FROM documents)"
+        ).fetchall()
     assert (status["indexes"]["vector"]["count"], status["indexes"]["keyword"]["count"]) == (vectors, documents)
     found = Client(home).call("journal_query", {"query": "caches lie"})
     assert any("caches lie" in result["content"] for result in found["results"])

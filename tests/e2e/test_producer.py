@@ -44,7 +44,9 @@ def binary(topic: str, event_id: str, event_type: str, data: object, key: bytes 
 def structured(topic: str, event_id: str, event_type: str, data: object, key: bytes = b"default") -> Outgoing:
     """The same in structured mode: all of it in the value."""
     event = {"specversion": "1.0", "id": event_id, "source": "urn:elsewhere", "type": event_type, "data": data}
-    return Outgoing(topic, key, orjson.dumps(event), (("content-type", b"application/cloudevents+json; charset=utf-8"),))
+    return Outgoing(
+        topic, key, orjson.dumps(event), (("content-type", b"application/cloudevents+json; charset=utf-8"),)
+    )
 
 
 async def send(node: NodeProcess, records: Sequence[Outgoing]) -> None:
@@ -74,19 +76,29 @@ async def test_events_in_binary_and_structured_mode_become_rows(thalweg: Program
         ],
     )
     node.settle()
-    assert thalweg.sql("SELECT event_id, content FROM journal ORDER BY 1") == [["j-1", JOURNAL["content"]], ["j-2", "I realized more."]]
+    assert thalweg.sql("SELECT event_id, content FROM journal ORDER BY 1") == [
+        ["j-1", JOURNAL["content"]],
+        ["j-2", "I realized more."],
+    ]
     assert thalweg.sql("SELECT count(*) FROM entities_live WHERE label = 'Insight'") == [[2]]
-    assert thalweg.sql("SELECT event_id, text FROM session_events ORDER BY 1") == [[n, SESSION_EVENT["text"]] for n in ("t-1", "t-2")]
+    assert thalweg.sql("SELECT event_id, text FROM session_events ORDER BY 1") == [
+        [n, SESSION_EVENT["text"]] for n in ("t-1", "t-2")
+    ]
     assert thalweg.sql("SELECT count(*) FROM dead_letters") == [[0]]
 
 
-async def test_an_event_that_is_sent_twice_is_one_row_and_of_two_bodies_the_first_stands(thalweg: Program, node: NodeProcess) -> None:
+async def test_an_event_that_is_sent_twice_is_one_row_and_of_two_bodies_the_first_stands(
+    thalweg: Program, node: NodeProcess
+) -> None:
     kind = "thalweg.talos.journal.written.v1"
     other = {**JOURNAL, "content": "Something else."}
     await send(node, [binary(MEMORY.name, "j-1", kind, body) for body in (JOURNAL, JOURNAL, other)])
     node.settle()
     assert thalweg.sql("SELECT content FROM journal") == [[JOURNAL["content"]]]
-    assert thalweg.sql("SELECT same_body FROM duplicates WHERE event_id = 'j-1' ORDER BY same_body") == [[False], [True]]
+    assert thalweg.sql("SELECT same_body FROM duplicates WHERE event_id = 'j-1' ORDER BY same_body") == [
+        [False],
+        [True],
+    ]
 
 
 async def test_poison_lies_in_the_dead_letter_topic_with_reason_and_bytes_and_the_others_are_unaffected(
@@ -94,7 +106,9 @@ async def test_poison_lies_in_the_dead_letter_topic_with_reason_and_bytes_and_th
 ) -> None:
     kind = "thalweg.talos.journal.written.v1"
     poison = {
-        "not JSON": Outgoing(MEMORY.name, b"default", b'{"content": \xff', binary(MEMORY.name, "p-1", kind, {}).headers),
+        "not JSON": Outgoing(
+            MEMORY.name, b"default", b'{"content": \xff', binary(MEMORY.name, "p-1", kind, {}).headers
+        ),
         '"content" is a required': binary(MEMORY.name, "p-2", kind, {"category": "insight"}),
         "is not known": binary(MEMORY.name, "p-3", "com.example.ordered", {}),
         "no key": binary(MEMORY.name, "p-4", kind, JOURNAL, key=b""),
@@ -122,7 +136,11 @@ async def test_replaying_poison_gives_the_same_letter_and_never_a_row(thalweg: P
     node.settle()
     after = thalweg("dlq", "list", "--json").json()
     [again] = after["dead_letters"]
-    assert (again["first_id"], again["state"], again["error_message"]) == (letter["dead_letter_id"], "replayed", letter["error_message"])
+    assert (again["first_id"], again["state"], again["error_message"]) == (
+        letter["dead_letter_id"],
+        "replayed",
+        letter["error_message"],
+    )
     assert thalweg.sql("SELECT count(*) FROM journal") == [[0]]
     missing = thalweg("dlq", "show", "no-such-letter")
     assert missing.code == 1 and "no-such-letter" in missing.sentence
@@ -163,17 +181,24 @@ async def test_what_the_otel_collector_writes_to_kafka_becomes_rows(tmp_path: Pa
         await admin.close()
         node.start()
         deadline = time.monotonic() + 90
-        while not {topic for topic, _ in _otlp()} <= set(ask(node.home, "status")["topics"]):  # what was just made may be found later
+        while not {topic for topic, _ in _otlp()} <= set(
+            ask(node.home, "status")["topics"]
+        ):  # what was just made may be found later
             assert time.monotonic() < deadline, ask(node.home, "status")["topics"]
             await asyncio.sleep(0.1)
-        await send(node, [Outgoing(topic, None, value) for topic, value in _otlp() + _otlp()])  # the Collector repeats after a failure
+        # the Collector repeats after a failure
+        await send(node, [Outgoing(topic, None, value) for topic, value in _otlp() + _otlp()])
         thalweg = Program(node.home, broker.url)
         node.settle()
-        assert thalweg.sql("SELECT namespace, trace_id, name, duration_ms FROM otel_spans") == [["team", TRACE.hex(), "chat", 250.0]]
+        assert thalweg.sql("SELECT namespace, trace_id, name, duration_ms FROM otel_spans") == [
+            ["team", TRACE.hex(), "chat", 250.0]
+        ]
         assert thalweg.sql("SELECT severity, body FROM otel_logs") == [["WARN", '"slow"']]
         assert thalweg.sql("SELECT name, value FROM otel_metrics") == [["tokens", 7.0]]
         letters = thalweg("dlq", "list", "--json").json()["dead_letters"]
-        assert {(letter["topic"], letter["value_bytes"]) for letter in letters} == {("otlp_spans", 10)} and len(letters) == 2
+        assert {(letter["topic"], letter["value_bytes"]) for letter in letters} == {("otlp_spans", 10)} and len(
+            letters
+        ) == 2
     finally:
         node.stop()
         broker.kill()

@@ -60,22 +60,40 @@ async def test_the_nine_tools_answer_as_the_seeds_print_it(thalweg: Program) -> 
             for name, schema in printed.get("input_schema", {}).get("properties", {}).items():
                 said = shown[tool].input_schema["properties"][name]
                 assert schema.items() <= said.items() or name in ("entity_types", "domains", "time_range"), (tool, name)
-            assert shown[tool].input_schema.get("required") == printed.get("input_schema", {"required": ["query"]})["required"]
+            assert (
+                shown[tool].input_schema.get("required")
+                == printed.get("input_schema", {"required": ["query"]})["required"]
+            )
         await _three_sessions(client)
-        current = await ask(client, "session_open", session_id=SESSION, goal="Design", persona="Sage", protocol="LBRP", human="Robbie")
+        current = await ask(
+            client, "session_open", session_id=SESSION, goal="Design", persona="Sage", protocol="LBRP", human="Robbie"
+        )
         assert current["inherited_count"] == sum(current["inherited_summary"].values())
         written = await ask(
-            client, "journal_write", content=ENTRY, category="insight", session_id=SESSION, domain="meta-cognitive", confidence=0.85
+            client,
+            "journal_write",
+            content=ENTRY,
+            category="insight",
+            session_id=SESSION,
+            domain="meta-cognitive",
+            confidence=0.85,
         )
         insight, *others = written["extracted_entities"]
         [belief] = [entity for entity in others if entity["type"] == "Belief"]
         assert insight["type"] == "Insight"
         assert {"type": "LED_TO", "from": insight["id"], "to": belief["id"]} in written["extracted_relationships"]
         friction = await ask(
-            client, "friction_log", description="Read tool truncation", category="tooling", session_id=SESSION, blocking=True
+            client,
+            "friction_log",
+            description="Read tool truncation",
+            category="tooling",
+            session_id=SESSION,
+            blocking=True,
         )
         assert (friction["is_recurring"], friction["recurrence_count"]) == (True, 4)
-        await ask(client, "reflect", content="I realized I open files twice.", trigger="pattern_notice", session_id=SESSION)
+        await ask(
+            client, "reflect", content="I realized I open files twice.", trigger="pattern_notice", session_id=SESSION
+        )
         days = {"start": "2020-01-01", "end": "2999-12-31"}
         found = await ask(
             client,
@@ -87,20 +105,31 @@ async def test_the_nine_tools_answer_as_the_seeds_print_it(thalweg: Program) -> 
             limit=3,
         )
         assert insight["id"] in [result["id"] for result in found["results"]]
-        checked = await ask(client, "pattern_check", session_id=SESSION, context="truncated reads", include_emerging=True)
-        assert checked["matching_patterns"][0]["total_occurrences"] == 3 and checked["emerging_signals"][0]["occurrences"] == 2
-        cypher = (
-            "MATCH (p:Pattern) WHERE p.occurrence_count >= $least RETURN p.name AS pattern_name, p.occurrence_count AS occurrence_count"
+        checked = await ask(
+            client, "pattern_check", session_id=SESSION, context="truncated reads", include_emerging=True
         )
+        assert (
+            checked["matching_patterns"][0]["total_occurrences"] == 3
+            and checked["emerging_signals"][0]["occurrences"] == 2
+        )
+        cypher = "MATCH (p:Pattern) WHERE p.occurrence_count >= $least RETURN p.name AS pattern_name, p.occurrence_count AS occurrence_count"
         asked = await ask(client, "graph_query", cypher=cypher, parameters={"least": 3}, explain=False)
         assert asked["columns"] == ["pattern_name", "occurrence_count"] and asked["rows"][0][1] == 3
-        voice = await ask(client, "inner_voice.retrieve", **{**SEED["inner_voice.retrieve"]["request"], "query": "friction and read tool"})
+        voice = await ask(
+            client,
+            "inner_voice.retrieve",
+            **{**SEED["inner_voice.retrieve"]["request"], "query": "friction and read tool"},
+        )
         assert set(voice) == {"snippets", "diagnostics"} and set(voice["snippets"][0]) == set(
             SEED["inner_voice.retrieve"]["response"]["snippets"][0]
         )
         assert set(voice["diagnostics"]) == set(SEED["inner_voice.retrieve"]["response"]["diagnostics"])
-        closed = await ask(client, "session_close", session_id=SESSION, goal_achieved=True, summary="Designed.", skip_reflection=False)
-        assert closed["reflection_prompt"].startswith(SEED["session_close"]["response"]["reflection_prompt"].rstrip("."))
+        closed = await ask(
+            client, "session_close", session_id=SESSION, goal_achieved=True, summary="Designed.", skip_reflection=False
+        )
+        assert closed["reflection_prompt"].startswith(
+            SEED["session_close"]["response"]["reflection_prompt"].rstrip(".")
+        )
         again = await refused(client, "session_open", session_id=SESSION, goal="Again")
         assert (again["error_code"], again["suggested_session_id"]) == ("session_exists", f"{SESSION}-2")
     told = thalweg.sql("SELECT count(*) FROM session_events WHERE event_type = 'knowledge.pattern_detected'")

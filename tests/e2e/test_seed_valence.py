@@ -83,19 +83,27 @@ async def test_every_request_that_the_seed_prints_is_answered_in_the_printed_sha
         _asked_in_sql(thalweg)
         for tool in SEED:
             problem = await refused(client, tool, nonsense=1)
-            assert problem["success"] is False and problem["error_code"] == "INVALID_PARAMS" and problem["error_message"], tool
+            assert (
+                problem["success"] is False and problem["error_code"] == "INVALID_PARAMS" and problem["error_message"]
+            ), tool
 
 
 async def _conversation(talk: Conversation) -> str:
-    started = await talk.ask("session_start", platform="matrix", project_context="deployment", external_room_id=ROOM, metadata={"n": 1})
+    started = await talk.ask(
+        "session_start", platform="matrix", project_context="deployment", external_room_id=ROOM, metadata={"n": 1}
+    )
     session_id: str = started["session_id"]
     found = await talk.ask("session_find_by_room", external_room_id=ROOM, platform="matrix", status="active")
     assert found["session"] == started["session"]
     for number, role in enumerate(("user", "assistant", "system"), 1):
-        added = await talk.ask("exchange_add", session_id=session_id, role=role, content=f"turn {number}", tool_uses=[{"name": "Bash"}])
+        added = await talk.ask(
+            "exchange_add", session_id=session_id, role=role, content=f"turn {number}", tool_uses=[{"name": "Bash"}]
+        )
         assert added["sequence"] == number and added["exchange"]["id"] == added["exchange_id"]
     listed = await talk.ask("exchange_list", session_id=session_id, limit=2, offset=1)
-    assert [exchange["content"] for exchange in listed["exchanges"]] == ["turn 2", "turn 3"] and listed["total_count"] == 3
+    assert [exchange["content"] for exchange in listed["exchanges"]] == ["turn 2", "turn 3"] and listed[
+        "total_count"
+    ] == 3
     got = await talk.ask("session_get", session_id=session_id, include_exchanges=True, exchange_limit=1)
     assert got["exchanges"] == listed["exchanges"][1:]
     listed = await talk.ask("session_list", platform="matrix", project_context="deployment", status="active", limit=5)
@@ -119,7 +127,12 @@ async def _beliefs(talk: Conversation) -> str:
     belief = stated["belief"]
     entity_id: str = belief["entities"][0]["entity"]["id"]
     found = await talk.ask(
-        "belief_query", query=STRATEGY, domain_filter=["tech", "architecture"], entity_id=entity_id, include_superseded=False, limit=20
+        "belief_query",
+        query=STRATEGY,
+        domain_filter=["tech", "architecture"],
+        entity_id=entity_id,
+        include_superseded=False,
+        limit=20,
     )
     assert found["total_count"] == 1 and found["beliefs"][0]["source"] == belief["source"]
     assert found["beliefs"][0]["confidence"] == {"overall": 0.8, "source_reliability": 0.9}
@@ -130,23 +143,35 @@ async def _beliefs(talk: Conversation) -> str:
         reason="They said so",
         confidence={"overall": 0.9},
     )
-    assert newer["new_belief"]["source"] == belief["source"] and newer["old_belief"]["superseded_by_id"] == newer["new_belief"]["id"]
+    assert (
+        newer["new_belief"]["source"] == belief["source"]
+        and newer["old_belief"]["superseded_by_id"] == newer["new_belief"]["id"]
+    )
     got = await talk.ask("belief_get", belief_id=belief["id"], include_history=True, include_tensions=True)
-    assert [step["id"] for step in got["history"]] == [belief["id"], newer["new_belief"]["id"]] and got["tensions"] == []
+    assert [step["id"] for step in got["history"]] == [belief["id"], newer["new_belief"]["id"]] and got[
+        "tensions"
+    ] == []
     searched = await talk.ask("entity_search", query="deploy", type="concept", limit=20)
     entity = await talk.ask("entity_get", entity_id=entity_id, include_beliefs=True, belief_limit=10)
-    assert searched["entities"] == [entity["entity"]] and [row["id"] for row in entity["beliefs"]] == [newer["new_belief"]["id"]]
+    assert searched["entities"] == [entity["entity"]] and [row["id"] for row in entity["beliefs"]] == [
+        newer["new_belief"]["id"]
+    ]
     return entity_id
 
 
 async def _tensions(talk: Conversation, entity_id: str) -> None:
     """The seed's third pattern: create, list by the entity, resolve."""
-    stated = await talk.ask("belief_create", content="The user never prefers canary deployments", entities=[{"name": "deployments"}])
+    stated = await talk.ask(
+        "belief_create", content="The user never prefers canary deployments", entities=[{"name": "deployments"}]
+    )
     [ahead] = stated["tensions_detected"]
     listed = await talk.ask("tension_list", status="detected", severity="low", entity_id=entity_id, limit=20)
     assert [tension["id"] for tension in listed["tensions"]] == [ahead["id"]]
     ended = await talk.ask("tension_resolve", tension_id=ahead["id"], resolution="A typing error", action="supersede_b")
-    assert ended["tension"]["status"] == "resolved" and [belief["status"] for belief in ended["beliefs"]] == ["active", "superseded"]
+    assert ended["tension"]["status"] == "resolved" and [belief["status"] for belief in ended["beliefs"]] == [
+        "active",
+        "superseded",
+    ]
 
 
 async def _patterns_and_insights(talk: Conversation, session_id: str) -> None:
@@ -159,9 +184,15 @@ async def _patterns_and_insights(talk: Conversation, session_id: str) -> None:
         confidence=0.8,
         entities=[{"name": "reviews"}],
     )
-    assert insight["belief"]["source"]["session_id"] == session_id and insight["belief"]["confidence"] == {"overall": 0.8}
+    assert insight["belief"]["source"]["session_id"] == session_id and insight["belief"]["confidence"] == {
+        "overall": 0.8
+    }
     recorded = await talk.ask(
-        "pattern_record", type="topic_recurrence", description="Asks for deployments", evidence=[session_id], confidence=0.5
+        "pattern_record",
+        type="topic_recurrence",
+        description="Asks for deployments",
+        evidence=[session_id],
+        confidence=0.5,
     )
     again = await talk.ask("pattern_reinforce", pattern_id=recorded["pattern_id"], session_id=session_id)
     assert again["already_counted"] is True
@@ -170,7 +201,9 @@ async def _patterns_and_insights(talk: Conversation, session_id: str) -> None:
 
 
 async def _end(talk: Conversation, session_id: str) -> None:
-    ended = await talk.ask("session_end", session_id=session_id, summary="Canaries", themes=["deployment"], status="completed")
+    ended = await talk.ask(
+        "session_end", session_id=session_id, summary="Canaries", themes=["deployment"], status="completed"
+    )
     assert ended["session"]["insight_count"] == 1 and ended["session"]["exchange_count"] == 3
     assert (await talk.ask("session_get", session_id=session_id))["session"] == ended["session"]
 
@@ -183,9 +216,18 @@ def _asked_in_sql(thalweg: Program) -> None:
         ("turn 3", "insight_extract", "thalweg.memory.v1", "The user reviews on Fridays")
     ]
     steps = thalweg.sql(titles["What does a belief come to, step by step?"])
-    assert ["The user prefers blue green deployments", 1, "The user prefers canary deployments", "They said so", True] in steps
+    assert [
+        "The user prefers blue green deployments",
+        1,
+        "The user prefers canary deployments",
+        "They said so",
+        True,
+    ] in steps
     [ended] = thalweg.sql(titles["What contradicted what, how badly, and how did it end?"])
-    assert ended[:2] == ["The user prefers canary deployments", "The user never prefers canary deployments"] and ended[5] == "resolved"
+    assert (
+        ended[:2] == ["The user prefers canary deployments", "The user never prefers canary deployments"]
+        and ended[5] == "resolved"
+    )
     said = thalweg.sql(titles["What was said in a room, and what was concluded from it?"])
     assert [row[2:4] for row in said] == [["turn 1", None], ["turn 2", None], ["turn 3", "The user reviews on Fridays"]]
     assert len(thalweg.sql(titles["Which patterns are alive, and how sure are they?"])) == 1

@@ -25,16 +25,25 @@ def broker_url() -> None:
     """The embedded log: the walls are the same on both."""
 
 
-def test_no_line_of_an_agent_reaches_the_control_of_the_node(thalweg: Program, node: NodeProcess, tmp_path: Path) -> None:
+def test_no_line_of_an_agent_reaches_the_control_of_the_node(
+    thalweg: Program, node: NodeProcess, tmp_path: Path
+) -> None:
     copied = tmp_path / "copy.duckdb"
     requests = [{"command": "snapshot_to", "file": str(copied)}, {"command": "stop"}]
-    messages = [*({"thalweg": "control", **request} for request in requests), INITIALIZE]  # what is answered holds the pump
+    messages = [
+        *({"thalweg": "control", **request} for request in requests),
+        INITIALIZE,
+    ]  # what is answered holds the pump
     lines = [json.dumps(message).encode() + b"\n" for message in messages]
     pump = [sys.executable, "-m", "thalweg", "mcp"]
-    done = subprocess.run(pump, env=thalweg.env, input=b"".join(lines), capture_output=True, timeout=TIMEOUT_S, check=False)
+    done = subprocess.run(
+        pump, env=thalweg.env, input=b"".join(lines), capture_output=True, timeout=TIMEOUT_S, check=False
+    )
     *refused, greeted = [json.loads(line) for line in done.stdout.splitlines()]
     assert greeted["id"] == INITIALIZE["id"]
-    assert [answer["error"]["message"] for answer in refused] == ["Invalid request: a line is one JSON-RPC 2.0 message."] * 2
+    assert [answer["error"]["message"] for answer in refused] == [
+        "Invalid request: a line is one JSON-RPC 2.0 message."
+    ] * 2
     assert not copied.exists() and thalweg("status", "--json").code == 0
 
 
@@ -44,10 +53,15 @@ def test_http_on_loopback_asks_for_the_token_of_the_data_directory_sql_too(thalw
     with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=PATIENCE_S) as client:
         for path, asked in (("/mcp", INITIALIZE), ("/sql", {"sql": "FROM sessions"})):
             refused = client.post(path, json=asked)
-            assert refused.status_code == 401 and "in the file `token` of the node's data directory" in refused.json()["message"]
+            assert (
+                refused.status_code == 401
+                and "in the file `token` of the node's data directory" in refused.json()["message"]
+            )
             assert client.post(path, json=asked, headers=node.bearer()).status_code == 200
     shown, token = thalweg("status").out, (thalweg.home / "token").read_text().strip()
-    assert f"HTTP on http://127.0.0.1:{port}/mcp, bearer token: {thalweg.home / 'token'}" in shown and token not in shown
+    assert (
+        f"HTTP on http://127.0.0.1:{port}/mcp, bearer token: {thalweg.home / 'token'}" in shown and token not in shown
+    )
     checks = thalweg("doctor", "--json", THALWEG_HTTP=str(port)).out
     assert str(thalweg.home / "token") in checks and token not in checks
     assert token not in node.log_tail() and str(thalweg.home / "token") in node.log_tail()
@@ -66,20 +80,32 @@ def test_everything_in_a_home_that_was_open_is_for_its_owner_alone(thalweg: Prog
         client = Client(thalweg.home)
         client.insist("journal_write", {"content": "The parser drops its last token.", "category": "observation"}, "r1")
         client.close()
-        (tmp_path / "t.jsonl").write_text('{"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"content": "Mend it."}}\n')
+        (tmp_path / "t.jsonl").write_text(
+            '{"type": "user", "sessionId": "s1", "uuid": "u1", "message": {"content": "Mend it."}}\n'
+        )
         assert thalweg("import", "claude-code", str(tmp_path / "t.jsonl")).code == 0
         assert thalweg("sql", "FROM sessions").code == 0
         assert thalweg("snapshot", str(outside / "copy.duckdb")).code == 0
         exported = thalweg("export", "parquet", str(outside / "parquet"))
         assert exported.code == 0, exported
         node.settle()
-        found = open_to_others(thalweg.home) + open_to_others(outside / "copy.duckdb") + open_to_others(outside / "parquet")
+        found = (
+            open_to_others(thalweg.home) + open_to_others(outside / "copy.duckdb") + open_to_others(outside / "parquet")
+        )
         node.stop()
     finally:
         os.umask(before)
     assert found == [] and open_to_others(thalweg.home) == []
     made = {path.name for path in thalweg.home.rglob("*")}
-    assert {"log.db", "thalweg.duckdb", "store.lock", "analysts.duckdb", "manifest.json", "events.jsonl", "node.log"} <= made
+    assert {
+        "log.db",
+        "thalweg.duckdb",
+        "store.lock",
+        "analysts.duckdb",
+        "manifest.json",
+        "events.jsonl",
+        "node.log",
+    } <= made
     assert "was open to other users (755); it is yours alone now (700)." in node.log_tail()
 
 

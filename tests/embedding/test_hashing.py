@@ -25,7 +25,11 @@ def test_each_text_has_a_unit_vector_that_does_not_depend_on_the_others(texts: l
 
 def test_alike_texts_are_nearer_than_others() -> None:
     text, alike, other = EMBEDDER.encode(
-        ["The build fails when the cache is cold", "the build failed with a cold cache", "Robbie prefers short answers in the morning"]
+        [
+            "The build fails when the cache is cold",
+            "the build failed with a cold cache",
+            "Robbie prefers short answers in the morning",
+        ]
     )
     assert text @ alike > 0.4 > text @ other
 
@@ -35,8 +39,12 @@ def test_it_says_that_it_is_not_trained() -> None:
 
 
 def test_another_process_makes_the_same_vectors() -> None:
-    program = "from processors.embedding.hashing import HashingEmbedder as H; print(H().encode(['río 東京']).tobytes().hex())"
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    program = (
+        "from processors.embedding.hashing import HashingEmbedder as H; print(H().encode(['río 東京']).tobytes().hex())"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.strip()
     assert printed == EMBEDDER.encode(["río 東京"]).tobytes().hex()
 
 

@@ -47,7 +47,9 @@ def test_every_row_has_length_one(rows: np.ndarray) -> None:
     assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-6)
 
 
-def test_rows_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(embedder: Embedder, rows: np.ndarray) -> None:
+def test_rows_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(
+    embedder: Embedder, rows: np.ndarray
+) -> None:
     alone = np.concatenate([embedder.encode([text]) for text in TEXTS])
     assert np.abs(alone - rows).max() < 1e-6
     assert np.abs(embedder.encode(TEXTS[::-1])[::-1] - rows).max() < 1e-6
@@ -56,12 +58,16 @@ def test_rows_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(embed
 def test_known_cosines_are_the_checkpoints_own(embedder: Embedder, original: Embedder) -> None:
     # as printed on the model's card for this pair of sentences
     for model, tolerance in ((original, 2e-4), (embedder, 1e-2)):
-        one, two, other = model.encode(["That is a happy person", "That is a very happy person", "Today is a sunny day"])
+        one, two, other = model.encode(
+            ["That is a happy person", "That is a very happy person", "Today is a sunny day"]
+        )
         assert one @ two == pytest.approx(0.9429, abs=tolerance)
         assert one @ other == pytest.approx(0.2569, abs=tolerance)
 
 
-def test_eight_bits_keep_the_direction_and_are_a_space_of_their_own(embedder: Embedder, original: Embedder, rows: np.ndarray) -> None:
+def test_eight_bits_keep_the_direction_and_are_a_space_of_their_own(
+    embedder: Embedder, original: Embedder, rows: np.ndarray
+) -> None:
     assert (rows * original.encode(TEXTS)).sum(axis=1).min() > 0.995
     assert (embedder.info.dtype, original.info.dtype) == ("int8", "float32")
     assert embedder.info.space != original.info.space
@@ -80,7 +86,11 @@ def test_a_processor_whose_products_overflow_gives_the_same_vectors(
 
 def test_texts_that_say_the_same_are_nearer(embedder: Embedder) -> None:
     friction, again, other = embedder.encode(
-        ["The test suite is slow because of the database", "Tests take ages as the DB is slow", "I prefer tea to coffee"]
+        [
+            "The test suite is slow because of the database",
+            "Tests take ages as the DB is slow",
+            "I prefer tea to coffee",
+        ]
     )
     assert friction @ again > 0.5 > friction @ other
 
@@ -107,7 +117,9 @@ def test_no_texts_give_no_rows(embedder: Embedder) -> None:
     assert embedder.encode([]).shape == (0, 384)
 
 
-def test_the_texts_of_a_small_batch_are_shared_out_to_threads_and_stay_the_same(model_cache: Path, embedder: Embedder) -> None:
+def test_the_texts_of_a_small_batch_are_shared_out_to_threads_and_stay_the_same(
+    model_cache: Path, embedder: Embedder
+) -> None:
     several = load_embedder("minilm", cache_dir=model_cache, threads=3)
     assert isinstance(several, TokenEmbedder) and isinstance(embedder, TokenEmbedder)
     for some in (TEXTS[:1], TEXTS[6:8], TEXTS[6:20], TEXTS):

@@ -39,9 +39,9 @@ def test_a_text_that_was_asked_for_alone_is_read_once_and_comes_with_its_tokens(
     [vector] = embedder.encode(["a river bends"])
     both = embedder.encode_tokens(["another", "a river bends", "another"])
     assert model.asked == [["a river bends"], ["another", "another"]]
-    assert np.array_equal(both.vectors, model._hashing.encode(["another", "a river bends", "another"])) and np.array_equal(
-        both.vectors[1], vector
-    )
+    assert np.array_equal(
+        both.vectors, model._hashing.encode(["another", "a river bends", "another"])
+    ) and np.array_equal(both.vectors[1], vector)
     assert [len(tokens.ids) for tokens in both.tokens] == [1, 3, 1]
 
 

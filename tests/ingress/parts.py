@@ -35,7 +35,9 @@ class NoStore:
 def gateway(log: Log, home: Path, clock: Clock | None = None) -> Gateway:
     """A gateway whose store parts are absent: tools that need none of them run on it."""
     absent = cast(Any, None)
-    return Gateway(log, AppliedPositions(), cast(Reader, NoStore()), absent, None, Spool(home / "spool"), clock or SystemClock())
+    return Gateway(
+        log, AppliedPositions(), cast(Reader, NoStore()), absent, None, Spool(home / "spool"), clock or SystemClock()
+    )
 
 
 @asynccontextmanager

@@ -30,7 +30,9 @@ def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
     database = Database(migrated_home(tmp_path / "store"))
 
     async def snapshot(max_age_s: float, freshness: Any) -> tuple[Snapshot, dict[str, Any]]:
-        return Snapshots(database).get(max_age_s), {"stale": True} if freshness is not None and Freshness.from_json(freshness) else {}
+        return Snapshots(database).get(max_age_s), {"stale": True} if freshness is not None and Freshness.from_json(
+            freshness
+        ) else {}
 
     yield SqlEndpoint(snapshot, RateLimits(SystemClock()))
     database.close()
@@ -39,16 +41,22 @@ def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
 @pytest.fixture
 async def client(tmp_path: Path, endpoint: SqlEndpoint) -> AsyncIterator[httpx.AsyncClient]:
     async with opened_door(tmp_path / "door") as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "default"), door.limits, token=TOKEN, analysts=endpoint)
+        server = HttpServer(
+            build_server(door, "0"), Principal("http", "default"), door.limits, token=TOKEN, analysts=endpoint
+        )
         await server.start()
         headers = {"authorization": f"Bearer {TOKEN}"}
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=WAIT_S) as client:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{server.port}", headers=headers, timeout=WAIT_S
+        ) as client:
             yield client
         await server.stop()
 
 
 async def test_a_question_is_answered_with_columns_rows_and_the_age_of_the_snapshot(client: httpx.AsyncClient) -> None:
-    answer = (await client.post("/sql", json={"sql": "SELECT count(*) AS sessions FROM sessions", "max_age_s": 60})).json()
+    answer = (
+        await client.post("/sql", json={"sql": "SELECT count(*) AS sessions FROM sessions", "max_age_s": 60})
+    ).json()
     assert (answer["columns"], answer["rows"], answer["truncated"]) == (["sessions"], [[0]], False)
     assert answer["snapshot_age_s"] >= 0
 

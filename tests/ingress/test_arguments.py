@@ -25,7 +25,10 @@ PROPERTIES: dict[str, Any] = {
         "x-error-code": "unknown_entity_type",
         "x-error-extra": {"hint": "labels"},
     },
-    "time_range": {"type": "object", "properties": {"start": {"type": "string"}, "zone": {"type": "string", "default": "UTC"}}},
+    "time_range": {
+        "type": "object",
+        "properties": {"start": {"type": "string"}, "zone": {"type": "string", "default": "UTC"}},
+    },
     "parameters": {"type": "object"},
 }
 CHECK = ArgumentCheck(checked(tool("demo", echo, PROPERTIES, required=["content"])).input_schema)
@@ -59,7 +62,10 @@ def test_an_object_without_named_properties_takes_any() -> None:
         ({"limit": True}, "The argument `limit` must be an integer, not true or false (true)."),
         ({"limit": None}, "The argument `limit` must be an integer, not null (null). Leave it out instead of null."),
         ({"limit": 0}, "The argument `limit` is 0; at least 1 is accepted."),
-        ({"blocking": "true"}, 'The argument `blocking` must be true or false, not a text ("true"). Pass true without quotes.'),
+        (
+            {"blocking": "true"},
+            'The argument `blocking` must be true or false, not a text ("true"). Pass true without quotes.',
+        ),
         ({"content": 5}, 'The argument `content` must be a text, not an integer (5). Pass "5" with quotes.'),
         ({"content": ""}, "The argument `content` is empty; it needs some text."),
         ({"content": "  "}, "The argument `content` is blank; it needs some text."),
@@ -67,7 +73,10 @@ def test_an_object_without_named_properties_takes_any() -> None:
         ({"domains": "work"}, 'The argument `domains` must be a list, not a text ("work"). Pass ["work"].'),
         ({"domains": ["a", 1]}, "The argument `domains[1]` must be a text"),
         ({"domains": ["a", "b", "c"]}, "The argument `domains` has 3 entries; at most 2 are accepted."),
-        ({"time_range": {"strat": "x"}}, "There is no argument `strat` in `time_range`. Did you mean `start`? Accepted: start, zone."),
+        (
+            {"time_range": {"strat": "x"}},
+            "There is no argument `strat` in `time_range`. Did you mean `start`? Accepted: start, zone.",
+        ),
         ({"content": "a\0b"}, "The argument `content` holds a NUL character"),
         ({"parameters": {"x": ["\ud800"]}}, "The argument `parameters.x` holds half of a surrogate pair"),
         ({"confidence": math.nan}, "The argument `confidence` is nan; a finite number is expected."),
@@ -95,7 +104,9 @@ def test_a_misspelt_name_is_said_before_the_missing_one_that_it_explains() -> No
 
 def test_a_value_that_is_no_option_has_the_toolsets_own_code_and_the_options() -> None:
     refused = refusal(category="insights")
-    assert refused.message == ('The argument `category` is "insights"; it must be one of insight, friction. Did you mean "insight"?')
+    assert refused.message == (
+        'The argument `category` is "insights"; it must be one of insight, friction. Did you mean "insight"?'
+    )
     options = ["insight", "friction"]
     details = {"parameter": "category", "allowed": options}
     assert (refused.error_code, refused.extra) == ("unknown_category", {"valid_options": options, "details": details})

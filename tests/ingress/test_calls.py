@@ -141,7 +141,9 @@ async def test_a_refusal_has_the_tools_code_and_extras_which_hide_nothing(desk: 
 async def test_what_is_unavailable_is_answered_degraded_with_when_to_try_again(desk: Desk) -> None:
     answer = await desk.call("fail", how="unavailable")
     assert answer.is_error
-    assert answer.body["degraded"] and answer.body["error_code"] == "unavailable" and answer.body["retry_after_ms"] == 250
+    assert (
+        answer.body["degraded"] and answer.body["error_code"] == "unavailable" and answer.body["retry_after_ms"] == 250
+    )
 
 
 async def test_a_degraded_answer_of_a_tool_is_no_error_but_recorded_as_one(desk: Desk) -> None:
@@ -167,7 +169,9 @@ async def test_a_tool_that_takes_too_long_is_answered_timeout(desk: Desk) -> Non
     assert (await desk.record())["outcome"] == "timeout"
 
 
-async def test_a_write_that_is_on_the_log_answers_pending_before_its_time_is_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_that_is_on_the_log_answers_pending_before_its_time_is_up(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gateway, "ANSWER_MARGIN_S", 20.0)
     desk.door.gateway.limits = gateway.Limits(write_wait_s=WAIT_S)
     assert desk.door.gateway.limits.write_wait_s > desk.door.inventory.tools["decide"].timeout_s

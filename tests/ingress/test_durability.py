@@ -54,7 +54,9 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> Syncs:
 # --- the spool
 
 
-async def test_a_spooled_write_is_answered_when_its_frame_and_the_name_of_the_file_are_synced(tmp_path: Path, syncs: Syncs) -> None:
+async def test_a_spooled_write_is_answered_when_its_frame_and_the_name_of_the_file_are_synced(
+    tmp_path: Path, syncs: Syncs
+) -> None:
     spool = Spool(tmp_path / "spool")
     await spool.append([record("one")])
     assert syncs.has(tmp_path / "spool") and syncs.has(tmp_path)
@@ -68,7 +70,9 @@ async def test_the_name_of_a_spool_that_another_process_made_is_synced_too(tmp_p
     assert syncs.has(tmp_path)
 
 
-async def test_a_write_whose_sync_fails_is_not_answered_as_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_whose_sync_fails_is_not_answered_as_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(handle: int) -> None:
         raise OSError(5, "Input/output error")
 
@@ -79,7 +83,9 @@ async def test_a_write_whose_sync_fails_is_not_answered_as_kept(tmp_path: Path, 
     assert spool.is_empty
 
 
-async def test_the_spool_is_emptied_once_the_log_has_what_was_in_it_and_that_is_synced(tmp_path: Path, syncs: Syncs) -> None:
+async def test_the_spool_is_emptied_once_the_log_has_what_was_in_it_and_that_is_synced(
+    tmp_path: Path, syncs: Syncs
+) -> None:
     class LookingLog(DeadLog):
         """A log that looks into the spool when it is given something."""
 
@@ -98,7 +104,9 @@ async def test_the_spool_is_emptied_once_the_log_has_what_was_in_it_and_that_is_
     await log.stop()
 
 
-async def test_what_the_log_will_never_take_is_synced_in_a_file_before_the_spool_is_emptied(tmp_path: Path, syncs: Syncs) -> None:
+async def test_what_the_log_will_never_take_is_synced_in_a_file_before_the_spool_is_emptied(
+    tmp_path: Path, syncs: Syncs
+) -> None:
     log = SmallLog(tmp_path / "log.db")
     log.letters = 1_200
     await log.start()
@@ -155,7 +163,9 @@ async def test_the_log_acknowledges_after_the_commit(tmp_path: Path, monkeypatch
 
     is_slow = False
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite.sqlite3, "connect", lambda *given, **named: connect(*given, factory=SlowConnection, **named))
+    monkeypatch.setattr(
+        sqlite.sqlite3, "connect", lambda *given, **named: connect(*given, factory=SlowConnection, **named)
+    )
     log = await opened(tmp_path / "log.db")
     is_slow = True
     publishing = asyncio.create_task(log.publish([record("one")], timeout_s=SOON_S))

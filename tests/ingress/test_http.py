@@ -41,14 +41,18 @@ async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
 @asynccontextmanager
 async def requests(home: Path, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     async with serving(home, **settings) as server:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", headers=HEADERS | BEARER, timeout=WAIT_S) as client:
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{server.port}", headers=HEADERS | BEARER, timeout=WAIT_S
+        ) as client:
             yield client
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_calls_and_its_namespace_is_its_credentials(tmp_path: Path, mode: Any) -> None:
     async with serving(tmp_path) as server:
-        transport = streamable_http_client(f"http://127.0.0.1:{server.port}/mcp", http_client=create_mcp_http_client(headers=BEARER))
+        transport = streamable_http_client(
+            f"http://127.0.0.1:{server.port}/mcp", http_client=create_mcp_http_client(headers=BEARER)
+        )
         async with Client(transport, mode=mode) as client:
             assert (await client.list_tools()).tools
             result = await client.call_tool("echo", {"text": "hi"})
@@ -70,16 +74,27 @@ async def test_health_needs_no_token_and_everything_else_does_and_says_where_it_
         for wrong in ("", "Bearer wrong", TOKEN, "Bearer right2", "Bearer righ", "Bearer", "bearer \xe9"):
             refused = await client.post("/mcp", json=INITIALIZE, headers={"authorization": wrong.encode("latin-1")})
             assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
-            assert refused.json()["message"] == "A bearer token is needed, `Authorization: Bearer <token>`: it is in a drawer."
+            assert (
+                refused.json()["message"]
+                == "A bearer token is needed, `Authorization: Bearer <token>`: it is in a drawer."
+            )
         assert (await client.post("/mcp", json=INITIALIZE)).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/sql", "/"])
 @pytest.mark.parametrize("bound", ["127.0.0.1", "0.0.0.0"])
-async def test_a_host_that_is_not_exactly_one_of_the_nodes_is_refused_on_every_path(tmp_path: Path, bound: str, path: str) -> None:
+async def test_a_host_that_is_not_exactly_one_of_the_nodes_is_refused_on_every_path(
+    tmp_path: Path, bound: str, path: str
+) -> None:
     async with requests(tmp_path, host=bound) as client:
         port = client.base_url.port
-        foreign = ["evil.example", f"evil.example:{port}", f"localhost:{port}.evil", "localhost:80.evil", f"localhost.evil:{port}"]
+        foreign = [
+            "evil.example",
+            f"evil.example:{port}",
+            f"localhost:{port}.evil",
+            "localhost:80.evil",
+            f"localhost.evil:{port}",
+        ]
         for host in [*foreign, "localhost", "localhost:1", f"localhost:{port}0", f"127.0.0.1:{port}@evil.example", ""]:
             refused = await client.post(path, json=INITIALIZE, headers={"host": host})
             assert refused.status_code == 421 and "`allowed_hosts`" in refused.json()["message"], host
@@ -113,13 +128,21 @@ async def test_an_origin_that_is_not_exactly_the_nodes_is_refused(tmp_path: Path
             assert (await client.post("/mcp", json=INITIALIZE, headers={"origin": origin})).status_code == 200, origin
 
 
-async def test_further_names_are_accepted_with_the_nodes_port_with_none_or_with_the_one_they_name_and_no_others(tmp_path: Path) -> None:
+async def test_further_names_are_accepted_with_the_nodes_port_with_none_or_with_the_one_they_name_and_no_others(
+    tmp_path: Path,
+) -> None:
     async with requests(tmp_path, allowed_hosts=["thalweg.example", "gate.example:8443"]) as client:
         port = client.base_url.port
         for host in ("thalweg.example", f"thalweg.example:{port}", "gate.example:8443"):
             named = {"host": host, "origin": f"https://{host}"}
             assert (await client.post("/mcp", json=INITIALIZE, headers=named)).status_code == 200, host
-        for host in ("thalweg.example:1", "gate.example", f"gate.example:{port}", "gate.example:8443.evil", "evil.thalweg.example"):
+        for host in (
+            "thalweg.example:1",
+            "gate.example",
+            f"gate.example:{port}",
+            "gate.example:8443.evil",
+            "evil.thalweg.example",
+        ):
             assert (await client.post("/mcp", json=INITIALIZE, headers={"host": host})).status_code == 421, host
 
 

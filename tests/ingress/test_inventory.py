@@ -36,7 +36,10 @@ def test_a_tool_with_a_defect_is_named_when_it_is_imported(changes: dict[str, An
 
 
 def test_every_object_that_names_its_properties_is_closed_and_others_stay_open() -> None:
-    nested = {"range": {"type": "object", "properties": {"start": {"type": "string"}}}, "parameters": {"type": "object"}}
+    nested = {
+        "range": {"type": "object", "properties": {"start": {"type": "string"}}},
+        "parameters": {"type": "object"},
+    }
     schema = checked(tool("nested", echo, nested)).input_schema
     assert schema["additionalProperties"] is False
     assert schema["properties"]["range"]["additionalProperties"] is False
@@ -60,7 +63,12 @@ def test_an_unknown_toolset_is_refused_with_those_there_are() -> None:
 
 
 def test_all_four_hints_are_said() -> None:
-    assert hints(GOOD) == {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    assert hints(GOOD) == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
     assert hints(replace(GOOD, kind="write"))["idempotentHint"] is False
 
 

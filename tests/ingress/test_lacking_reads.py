@@ -73,7 +73,9 @@ async def call(node: Node, tool: str, visitor: Visitor | None = None, **argument
 
 
 async def write(node: Node, number: int, visitor: Visitor) -> Freshness:
-    written = await call(node, "journal_write", visitor, content=f"I realized that gearbox {number} whines.", category="insight")
+    written = await call(
+        node, "journal_write", visitor, content=f"I realized that gearbox {number} whines.", category="insight"
+    )
     return Freshness.from_json(written["freshness"])
 
 
@@ -81,7 +83,9 @@ async def is_embedded(node: Node, token: Freshness) -> bool:
     return await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract", "embed"))
 
 
-async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are_not_found_by_meaning_yet(node: SlowNode) -> None:
+async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are_not_found_by_meaning_yet(
+    node: SlowNode,
+) -> None:
     visitor, limits = Visitor(node.door.local), node.gateway.limits
     assert limits.vector_wait_s == Settings().vector_wait_s == 0.15
     assert await is_embedded(node, await write(node, 0, visitor))
@@ -92,14 +96,18 @@ async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are
     found = await call(node, "journal_query", visitor, query="gearbox whines", entity_types=["JournalEntry"])
     assert found["embedding_behind"] == 3
     assert not {"stale", "degraded", "behind"} & set(found)
-    assert {result["content"] for result in found["results"]} == {f"I realized that gearbox {number} whines." for number in range(4)}
+    assert {result["content"] for result in found["results"]} == {
+        f"I realized that gearbox {number} whines." for number in range(4)
+    }
     searched = await search_node(node, {"query": "gearbox whines", "kinds": ["JournalEntry"]})
     assert searched["embedding_behind"] == 3
     assert sum("vector" in hit["sides"] for hit in searched["hits"]) == 1, "what is embedded is found by meaning too"
     for tool, arguments in SEARCHES.items():
         assert (await call(node, tool, **arguments))["embedding_behind"] == 3, "who has no token is told as well"
         elsewhere = Visitor(Principal("other", "elsewhere"))
-        assert "embedding_behind" not in await call(node, tool, elsewhere, **arguments), "these are writes of another namespace"
+        assert "embedding_behind" not in await call(node, tool, elsewhere, **arguments), (
+            "these are writes of another namespace"
+        )
     answer = await node.door.read(Visitor(node.door.local), "memory://l2-insights?query=gearbox", {})
     assert answer.body["embedding_behind"] == 3
     assert "embedding_behind" not in (await node.door.read(Visitor(node.door.local), "memory://l2-insights", {})).body
@@ -170,7 +178,9 @@ async def test_a_node_that_is_behind_says_what_it_lacks_to_every_reader_and_stop
     assert "behind" not in (await node.snapshot(0.0))[1]
 
 
-@pytest.mark.parametrize(("backlog", "is_said"), [((0, 0.0), False), ((5, LATE_S - 0.1), False), ((5, LATE_S), True), ((1, 4000.04), True)])
+@pytest.mark.parametrize(
+    ("backlog", "is_said"), [((0, 0.0), False), ((5, LATE_S - 0.1), False), ((5, LATE_S), True), ((1, 4000.04), True)]
+)
 def test_what_is_on_its_way_is_not_said(backlog: tuple[int, float], is_said: bool) -> None:
     records, seconds = backlog
     expected = {"behind": {"records": records, "seconds": round(seconds, 1)}} if is_said else {}

@@ -91,7 +91,9 @@ def test_what_others_leave_unused_is_lent(limits: RateLimits, clock: SetClock) -
     assert accepted >= 0.95 * RATE * 10
 
 
-def test_floods_of_one_credential_leave_another_credential_its_share_of_the_node(limits: RateLimits, clock: SetClock) -> None:
+def test_floods_of_one_credential_leave_another_credential_its_share_of_the_node(
+    limits: RateLimits, clock: SetClock
+) -> None:
     accepted = {"http": 0, "local": 0, "sql": 0}
     for _ in range(100):
         clock.seconds += 0.1
@@ -108,7 +110,9 @@ def test_a_new_connection_is_accepted_at_once_however_many_flood(limits: RateLim
     assert taken(limits, "local", "new", 1) == 1
 
 
-def test_new_connections_without_end_do_not_get_more_than_their_credential_has(limits: RateLimits, clock: SetClock) -> None:
+def test_new_connections_without_end_do_not_get_more_than_their_credential_has(
+    limits: RateLimits, clock: SetClock
+) -> None:
     assert sum(taken(limits, "local", str(number), 1) for number in range(1000)) <= 2 * CREDENTIAL * BURST
 
 
@@ -146,7 +150,9 @@ async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer
 
 
 @pytest.mark.parametrize("line", [b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n', b"{nonsense\n"])
-async def test_a_socket_is_read_no_faster_than_the_limit_and_another_is_answered_meanwhile(tmp_path: Path, line: bytes) -> None:
+async def test_a_socket_is_read_no_faster_than_the_limit_and_another_is_answered_meanwhile(
+    tmp_path: Path, line: bytes
+) -> None:
     async with listening(tmp_path, rate=5.0) as (server, _):
         flood, calm = await Lines.to_socket(server.path), await Lines.to_socket(server.path)
         await flood.greet()
@@ -169,7 +175,9 @@ async def test_a_socket_is_read_no_faster_than_the_limit_and_another_is_answered
 
 
 @pytest.mark.parametrize(("clients", "calls"), [(1, 45), (2, 30)])
-async def test_what_clients_send_too_fast_over_the_socket_is_late_but_not_refused(tmp_path: Path, clients: int, calls: int) -> None:
+async def test_what_clients_send_too_fast_over_the_socket_is_late_but_not_refused(
+    tmp_path: Path, clients: int, calls: int
+) -> None:
     async with listening(tmp_path, rate=20.0) as (server, _):
         peers = [await Lines.to_socket(server.path) for _ in range(clients)]
         for peer in peers:

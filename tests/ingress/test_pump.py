@@ -75,7 +75,9 @@ class PumpProcess(Lines):
 
 
 @asynccontextmanager
-async def pumping(home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S) -> AsyncIterator[PumpProcess]:
+async def pumping(
+    home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S
+) -> AsyncIterator[PumpProcess]:
     process = await asyncio.create_subprocess_exec(
         *pump_command(home, node, last_answers_s),
         stdin=subprocess.PIPE,
@@ -112,7 +114,9 @@ async def test_a_real_client_calls_through_the_pump_which_starts_the_node(tmp_pa
         async with Client(parameters, mode=mode) as client:
             for number in range(3):
                 result = await client.call_tool("echo", {"text": str(number)})
-                assert result.structured_content is not None and result.structured_content["arguments"]["text"] == str(number)
+                assert result.structured_content is not None and result.structured_content["arguments"]["text"] == str(
+                    number
+                )
             await kill_node(tmp_path)
             assert not (await client.call_tool("echo", {"text": "after"})).is_error
         assert len(started(tmp_path)) == 2
@@ -265,7 +269,9 @@ async def test_a_record_of_every_call_reaches_the_log_through_a_killed_node(tmp_
 def test_the_pump_imports_nothing_heavy() -> None:
     heavy = "{'mcp', 'duckdb', 'faust', 'numpy', 'orjson', 'pydantic', 'asyncio', 'click', 'rich', 'onnxruntime', 'http', 'email'}"
     code = f"import sys, thalweg.client.pump; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, timeout=30
+    )
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -306,8 +312,12 @@ class TwoNodes:
             request = json.loads(lines.readline())
             self.seen.append(request)
             stopping = len(self.seen) == 1
-            body = {"error": {"code": -32000, "message": "Connection closed"}} if stopping else {"result": {"content": []}}
-            connection.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], **body}, separators=(",", ":")).encode() + b"\n")
+            body = (
+                {"error": {"code": -32000, "message": "Connection closed"}} if stopping else {"result": {"content": []}}
+            )
+            connection.sendall(
+                json.dumps({"jsonrpc": "2.0", "id": request["id"], **body}, separators=(",", ":")).encode() + b"\n"
+            )
 
     def log_tail(self) -> str:
         return ""

@@ -99,8 +99,12 @@ async def test_after_a_restart_the_resend_names_the_row_that_the_log_holds(tmp_p
         assert again["entry_id"] == first["entry_id"]
         assert again["entry_id"].startswith("journal-2026-01-05-")
         assert again["entry_id"] in await entries(after, again)
-        assert await after.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM talos_journal").fetchall()) == [(1,)]
-        assert await after.reader.run(lambda cursor: cursor.execute("SELECT DISTINCT same_body FROM duplicates").fetchall()) == [(True,)]
+        assert await after.reader.run(
+            lambda cursor: cursor.execute("SELECT count(*) FROM talos_journal").fetchall()
+        ) == [(1,)]
+        assert await after.reader.run(
+            lambda cursor: cursor.execute("SELECT DISTINCT same_body FROM duplicates").fetchall()
+        ) == [(True,)]
     finally:
         await after.stop()
 

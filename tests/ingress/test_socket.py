@@ -66,7 +66,9 @@ async def test_a_line_that_is_not_json_is_answered_and_the_connection_lives_on(s
 async def test_values_that_storage_must_not_see_are_refused_at_the_door(server: SocketServer, bad: bytes) -> None:
     peer = await Lines.to_socket(server.path)
     await peer.greet()
-    line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":' + bad + b"}}}\n"
+    line = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":' + bad + b"}}}\n"
+    )
     await peer.send(line)
     answer = await peer.receive()
     assert "error" in answer or answer["result"]["isError"]
@@ -74,9 +76,12 @@ async def test_values_that_storage_must_not_see_are_refused_at_the_door(server: 
 
 
 @pytest.mark.parametrize(
-    ("params", "named"), [({"name": "echo", "arguments": ["hi"]}, "arguments"), ({"arguments": {}}, "name"), ({"name": 5}, "name")]
+    ("params", "named"),
+    [({"name": "echo", "arguments": ["hi"]}, "arguments"), ({"arguments": {}}, "name"), ({"name": 5}, "name")],
 )
-async def test_a_malformed_call_is_refused_with_what_is_malformed(server: SocketServer, params: dict[str, Any], named: str) -> None:
+async def test_a_malformed_call_is_refused_with_what_is_malformed(
+    server: SocketServer, params: dict[str, Any], named: str
+) -> None:
     peer = await Lines.to_socket(server.path)
     await peer.greet()
     error = (await peer.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))["error"]
@@ -105,7 +110,9 @@ async def test_calls_run_side_by_side_and_a_slow_one_holds_up_none(server: Socke
     assert (await peer.receive())["id"] == "fast"
 
 
-async def test_after_the_peers_last_line_what_it_asked_is_still_answered(server: SocketServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_the_peers_last_line_what_it_asked_is_still_answered(
+    server: SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mcp_ingress.socket.LAST_ANSWERS_S", WAIT_S)
     peer = await Lines.to_socket(server.path)
     await peer.greet()
@@ -116,7 +123,9 @@ async def test_after_the_peers_last_line_what_it_asked_is_still_answered(server:
 
 
 @pytest.mark.parametrize("line", [{"thalweg": "control", "command": "stop"}, {"command": "stop"}])
-async def test_the_agents_socket_takes_no_control_request_first_or_later(server: SocketServer, line: dict[str, Any]) -> None:
+async def test_the_agents_socket_takes_no_control_request_first_or_later(
+    server: SocketServer, line: dict[str, Any]
+) -> None:
     peer = await Lines.to_socket(server.path)
     await peer.send(line)
     first = (await peer.receive())["error"]

@@ -80,7 +80,9 @@ class SmallLog(SqliteLog):
 
 
 @pytest.mark.parametrize("letters", [5_000, 1_200])
-async def test_what_the_log_will_never_take_is_a_dead_letter_with_its_reason_and_holds_up_nothing(tmp_path: Path, letters: int) -> None:
+async def test_what_the_log_will_never_take_is_a_dead_letter_with_its_reason_and_holds_up_nothing(
+    tmp_path: Path, letters: int
+) -> None:
     large = "x" * 2_000
     spool, log = Spool(tmp_path / "spool"), SmallLog(tmp_path / "log.db")
     log.letters = letters
@@ -94,7 +96,10 @@ async def test_what_the_log_will_never_take_is_a_dead_letter_with_its_reason_and
     assert values(log, at) == [b"one", b"two", b"three", b"four"]
     [letter] = log.fetch(Partition(MEMORY.dlq.name, at.partition), 0, 10)
     read = read_letter(letter)
-    assert (read.stage, letter.key) == ("spool", b"space") and "At most 1000 bytes; raise `max.message.bytes`." in read.error_message
+    assert (read.stage, letter.key) == (
+        "spool",
+        b"space",
+    ) and "At most 1000 bytes; raise `max.message.bytes`." in read.error_message
     assert exhume(letter).topic == MEMORY.name and exhume(letter).partition is None
     if letters == 5_000:
         assert letter.value == large.encode()

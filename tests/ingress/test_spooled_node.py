@@ -117,7 +117,10 @@ async def test_an_operators_request_does_not_overtake_what_was_spooled(node: Nod
     assert (refused["ok"], refused["code"]) == (False, "log_unavailable")
     outage.is_on = False
     await handle(node, request)
-    assert [event.data["content"] for event in await events_on(node.log, MEMORY.name)] == ["Caches lie.", "From the command line."]
+    assert [event.data["content"] for event in await events_on(node.log, MEMORY.name)] == [
+        "Caches lie.",
+        "From the command line.",
+    ]
 
 
 async def test_sql_without_a_node_says_stale_while_the_last_one_left_something_in_its_spool(tmp_path: Path) -> None:

@@ -187,7 +187,9 @@ async def test_a_write_never_overtakes_one_that_was_spooled_before_it(tmp_path: 
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_whenever_the_log_goes_and_comes_the_writes_of_a_namespace_lie_on_it_in_order(tmp_path: Path, seed: int) -> None:
+async def test_whenever_the_log_goes_and_comes_the_writes_of_a_namespace_lie_on_it_in_order(
+    tmp_path: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     log = await opened(tmp_path / "log.db")
     parts = gateway(log, tmp_path)
@@ -209,4 +211,6 @@ async def test_whenever_the_log_goes_and_comes_the_writes_of_a_namespace_lie_on_
 async def written(parts: Any, number: int) -> Any:
     """What came of the write with this number."""
     call = Call(parts, Connection(), "default", f"r-{number}", Freshness())
-    return await call.publish((MEMORY.name, call.event("talos.journal.written", {"content": str(number), "category": "insight"})))
+    return await call.publish(
+        (MEMORY.name, call.event("talos.journal.written", {"content": str(number), "category": "insight"}))
+    )

@@ -66,7 +66,9 @@ async def test_records_of_calls_that_come_later_are_not_waited_for(node: Node, m
 async def test_what_is_not_found_while_the_callers_writes_are_under_way_is_refused_as_stale(node: Node) -> None:
     visitor = Visitor(node.door.local)
     await node.door.call(visitor, Request("journal_write", {"content": "It turned.", "category": "insight"}))
-    unknown = Request("tension_resolve", {"tension_id": str(UUID(int=4, version=4)), "resolution": "none", "action": "keep_both"})
+    unknown = Request(
+        "tension_resolve", {"tension_id": str(UUID(int=4, version=4)), "resolution": "none", "action": "keep_both"}
+    )
     limits, node.gateway.limits = node.gateway.limits, Limits(read_wait_s=0.0)
     visitor.connection.last_writes = Freshness({Partition(MEMORY.name, 0): 1_000_000})  # as if more were under way
     refused = await node.door.call(visitor, unknown)
@@ -78,4 +80,6 @@ async def test_what_is_not_found_while_the_callers_writes_are_under_way_is_refus
 
 async def test_a_wait_ends_in_the_time_of_who_asked(node: Node) -> None:
     never = {MEMORY.name: {"0": 1_000_000}}
-    assert await asyncio.to_thread(ask, node.settings.home, "wait", freshness=never, timeout_s=5.0) == {"applied": False}
+    assert await asyncio.to_thread(ask, node.settings.home, "wait", freshness=never, timeout_s=5.0) == {
+        "applied": False
+    }

@@ -18,7 +18,13 @@ ANY = {"type": "object", "properties": {"success": {"type": "boolean"}}, "requir
 
 
 async def echo(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"success": True, "arguments": arguments, "request_id": call.request_id, "namespace": call.namespace, "pid": os.getpid()}
+    return {
+        "success": True,
+        "arguments": arguments,
+        "request_id": call.request_id,
+        "namespace": call.namespace,
+        "pid": os.getpid(),
+    }
 
 
 async def write(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -67,20 +73,36 @@ async def die(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"success": True, "request_id": call.request_id, "deaths": deaths}
 
 
-def tool(name: str, handler: Any, properties: dict[str, Any], *, required: list[str] | None = None, **more: Any) -> Tool:
+def tool(
+    name: str, handler: Any, properties: dict[str, Any], *, required: list[str] | None = None, **more: Any
+) -> Tool:
     schema = {"type": "object", "properties": properties, "required": required or []}
     return Tool(name, "demo", name.title(), f"Shows {name}.", schema, ANY, more.pop("kind", "read"), handler, **more)
 
 
 ALL = (
     tool("echo", echo, {"text": {"type": "string"}, "session_id": SESSION, "times": {"type": "integer", "default": 1}}),
-    tool("write_note", write, {"content": {"type": "string"}, "session_id": SESSION}, required=["content"], kind="write"),
+    tool(
+        "write_note", write, {"content": {"type": "string"}, "session_id": SESSION}, required=["content"], kind="write"
+    ),
     tool("decide", decide, {}, kind="write", timeout_s=20.5),
     tool("asked", asked, {}),
     tool("slow", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=0.2),
     tool("patient", slow, {"seconds": {"type": "number"}}, required=["seconds"], timeout_s=60.0),
-    tool("fail", fail, {"how": {"type": "string"}, "session_id": SESSION}, required=["how"], memory_operation="search_memory"),
-    tool("die", die, {"counter": {"type": "string"}, "times": {"type": "integer"}}, required=["counter", "times"], kind="write"),
+    tool(
+        "fail",
+        fail,
+        {"how": {"type": "string"}, "session_id": SESSION},
+        required=["how"],
+        memory_operation="search_memory",
+    ),
+    tool(
+        "die",
+        die,
+        {"counter": {"type": "string"}, "times": {"type": "integer"}},
+        required=["counter", "times"],
+        kind="write",
+    ),
 )
 
 

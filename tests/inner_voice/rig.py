@@ -106,7 +106,17 @@ class Rig:
             self.store.sql(
                 'INSERT INTO embeddings (label, space, record_id, model_id, dtype, dim, is_trained, vector, namespace, topic, partition, "offset", '
                 "event_id) VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, 't', 0, ?, ?)",
-                *(label, MODEL.space, identity, MODEL.model_id, dim, stored_vector(vector), namespace, self._count, identity),
+                *(
+                    label,
+                    MODEL.space,
+                    identity,
+                    MODEL.model_id,
+                    dim,
+                    stored_vector(vector),
+                    namespace,
+                    self._count,
+                    identity,
+                ),
             )
         self.indexes.apply([(label, namespace, text)], [(label, vector)] if is_embedded and dim == MODEL.dim else [])
         return identity

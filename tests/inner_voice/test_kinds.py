@@ -77,18 +77,35 @@ async def _tell_valence(node: SmallNode) -> None:
     for metadata in ({}, {"is_private": True}, {"tags": ["PRIVATE"]}):
         session = await node.call("session_start", platform="api", metadata=metadata)
         for role in ("user", "assistant", "system"):
-            await node.call("exchange_add", session_id=session["session_id"], role=role, content=f"Tides, says the {role} {metadata}.")
-    await node.call("insight_extract", session_id=session["session_id"], content="Tides are lunar.", domain_path=["sea", "moon"])
+            await node.call(
+                "exchange_add",
+                session_id=session["session_id"],
+                role=role,
+                content=f"Tides, says the {role} {metadata}.",
+            )
+    await node.call(
+        "insight_extract", session_id=session["session_id"], content="Tides are lunar.", domain_path=["sea", "moon"]
+    )
     old = await node.call("belief_create", content="Tides come daily.", domain_path=["sea"])
-    await node.call("belief_supersede", old_belief_id=old["belief"]["id"], new_content="Tides come twice daily.", reason="measured")
+    await node.call(
+        "belief_supersede", old_belief_id=old["belief"]["id"], new_content="Tides come twice daily.", reason="measured"
+    )
     await node.call("pattern_record", type="topic_recurrence", description="Tides come up again and again")
 
 
 async def _tell_cognitive_memory(node: SmallNode) -> None:
-    said: list[dict[str, Any]] = [{}, {"is_private": True}, {"tags": ["Private", "sea"]}, {"tags": "private"}, {"tags": ["sea"]}]
+    said: list[dict[str, Any]] = [
+        {},
+        {"is_private": True},
+        {"tags": ["Private", "sea"]},
+        {"tags": "private"},
+        {"tags": ["sea"]},
+    ]
     for number, metadata in enumerate(said):
         speaker = ("user", "assistant", "thermometer")[number % 3]
-        await node.call("store_raw_dialogue", session_id="s", speaker=speaker, content=f"Raw tide {number}.", metadata=metadata)
+        await node.call(
+            "store_raw_dialogue", session_id="s", speaker=speaker, content=f"Raw tide {number}.", metadata=metadata
+        )
     await node.call("compress_to_l2_insight", content="Tides, compressed.", source_ids=[])
     await node.call("store_episode", query="tide?", reward=1, reflection="Problem: tide. Lesson: moon.")
     for number in range(11):
@@ -109,8 +126,12 @@ async def test_what_is_embedded_as_it_comes_is_what_is_embedded_when_a_space_is_
     for tell in (_tell_talos, _tell_valence, _tell_cognitive_memory):
         await tell(node)
     cursor = node.store.database.cursor()
-    filled = {missing.record_id: missing.text for missing in read_texts(cursor, missing_labels(cursor, "a new space")[0])}
-    as_it_comes = {found: text for event in node.published if event.type in TEXTS for found, text in texts_to_embed(event)}
+    filled = {
+        missing.record_id: missing.text for missing in read_texts(cursor, missing_labels(cursor, "a new space")[0])
+    }
+    as_it_comes = {
+        found: text for event in node.published if event.type in TEXTS for found, text in texts_to_embed(event)
+    }
     assert {found: as_it_comes.get(found) for found in filled} == filled
     node.close()
 
@@ -133,30 +154,49 @@ AND text NOT IN ('Raw tide 1.', 'Raw tide 2.', 'Raw tide 3.')"""
 
 
 async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
-    assert {toolset for (toolset,) in told.store.sql("SELECT DISTINCT toolset FROM documents")} == {"talos", "valence", "cognitive_memory"}
+    assert {toolset for (toolset,) in told.store.sql("SELECT DISTINCT toolset FROM documents")} == {
+        "talos",
+        "valence",
+        "cognitive_memory",
+    }
     snippets, seen = await found(told)
     assert seen["thought_candidates"] == counted(told, _THOUGHTS + _LIVE + _PRIVATE) == 20
     assert seen["kg_candidates"] == counted(told, _KNOWN + _LIVE + " AND kind <> 'Domain'")
-    assert {(snippet["table"], snippet["text"]) for snippet in snippets.values()} >= {("kg_entities", "Talos"), ("kg_entities", "LBRP")}
+    assert {(snippet["table"], snippet["text"]) for snippet in snippets.values()} >= {
+        ("kg_entities", "Talos"),
+        ("kg_entities", "LBRP"),
+    }
     assert "Robbie" not in {snippet["text"] for snippet in snippets.values()}, "no table is named for people"
-    assert seen["k_ret"] == len(snippets) and (seen["k_req"], seen["dim"], seen["model"]) == (50, 384, HashingEmbedder().info.model_id)
+    assert seen["k_ret"] == len(snippets) and (seen["k_req"], seen["dim"], seen["model"]) == (
+        50,
+        384,
+        HashingEmbedder().info.model_id,
+    )
     _, everything = await found(told, include_private=True)
     assert everything["thought_candidates"] == counted(told, _THOUGHTS + _LIVE) == seen["thought_candidates"] + 11
     _, tagged = await found(told, include_tags=["SEA"])
-    assert (
-        tagged["thought_candidates"] == counted(told, "domain = 'sea' AND kind = 'JournalEntry'") + 1
-    )  # and raw dialogue, not the private
-    assert tagged["kg_candidates"] == counted(told, "domain = 'sea' AND kind <> 'JournalEntry'" + _LIVE) + 1  # and the insight of a session
+    # and raw dialogue, not the private
+    assert tagged["thought_candidates"] == counted(told, "domain = 'sea' AND kind = 'JournalEntry'") + 1
+    # and the insight of a session
+    assert tagged["kg_candidates"] == counted(told, "domain = 'sea' AND kind <> 'JournalEntry'" + _LIVE) + 1
     _, none = await found(told, mix=0.0)
     assert (none["kg_candidates"], none["thought_candidates"]) == (0, seen["thought_candidates"])
 
 
-async def test_the_rows_that_are_gone_or_private_are_never_returned_and_the_others_say_whom_they_come_from(told: SmallNode) -> None:
+async def test_the_rows_that_are_gone_or_private_are_never_returned_and_the_others_say_whom_they_come_from(
+    told: SmallNode,
+) -> None:
     snippets = (await found(told, mix=0.0))[0] | (await found(told, mix=1.0))[0]
     gone = {record_id for (record_id,) in told.store.sql("SELECT memory_id FROM memories WHERE NOT is_live")}
     assert gone and not gone & set(snippets)
-    texts = {snippet["text"]: (snippet["table"], snippet["origin"], snippet["trust_tier"]) for snippet in snippets.values()}
-    assert "Tides come daily." not in texts and "Tide in mind 0" not in texts and not any("rivate" in text for text in texts)
+    texts = {
+        snippet["text"]: (snippet["table"], snippet["origin"], snippet["trust_tier"]) for snippet in snippets.values()
+    }
+    assert (
+        "Tides come daily." not in texts
+        and "Tide in mind 0" not in texts
+        and not any("rivate" in text for text in texts)
+    )
     expected = {
         "Raw tide 0.": ("thoughts", "human", "green"),
         "Raw tide 4.": ("thoughts", "model", "red"),
@@ -177,10 +217,16 @@ async def test_the_rows_that_are_gone_or_private_are_never_returned_and_the_othe
 
 async def test_what_an_operator_imports_is_a_snippet_with_its_name_and_its_description(told: SmallNode) -> None:
     entities = [
-        {"label": "Persona", "text": "Navigator", "properties": {"purpose": "Reads the tide before the course is set."}},
+        {
+            "label": "Persona",
+            "text": "Navigator",
+            "properties": {"purpose": "Reads the tide before the course is set."},
+        },
         {"label": "Sutra", "text": "Begin with the tide", "properties": {"number": 1}},
     ]
-    imported = make_event("talos.knowledge.imported", {"entities": entities}, event_id="import", time=told.clock.time, namespace="default")
+    imported = make_event(
+        "talos.knowledge.imported", {"entities": entities}, event_id="import", time=told.clock.time, namespace="default"
+    )
     told.process([told.store.record(encode(MEMORY.name, imported))])
     _embed_all(told)
     snippets, _ = await found(told, mix=1.0)

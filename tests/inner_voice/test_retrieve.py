@@ -92,7 +92,11 @@ async def test_a_row_of_another_dimension_is_neither_returned_nor_counted(rig: R
     rig.remember("anything", 1.0, dim=4)
     rig.remember("not embedded yet", is_embedded=False)
     answer = await rig.ask("anything")
-    assert (answer["snippets"], answer["diagnostics"]["thought_candidates"], answer["diagnostics"]["reason"]) == ([], 0, "no_candidates")
+    assert (answer["snippets"], answer["diagnostics"]["thought_candidates"], answer["diagnostics"]["reason"]) == (
+        [],
+        0,
+        "no_candidates",
+    )
 
 
 async def test_candidates_are_the_most_similar_and_counts_are_before_the_cut(rig: Rig) -> None:
@@ -118,7 +122,11 @@ async def test_tags_compare_without_case_and_hold_for_thoughts_and_knowledge_ali
     assert set(ids(await rig.ask(include_tags=["DRAFT"]))) == {"t:r0001", "o:r0002"}
     assert ids(await rig.ask(include_tags=["straße"])) == ["e:r0003"]
     nobody = await rig.ask(include_tags=["nobody has this"])
-    assert nobody["snippets"] == [] and nobody["diagnostics"]["reason"] == "no_candidates" and nobody["diagnostics"]["no_results"] is True
+    assert (
+        nobody["snippets"] == []
+        and nobody["diagnostics"]["reason"] == "no_candidates"
+        and nobody["diagnostics"]["no_results"] is True
+    )
 
 
 async def test_the_same_text_as_thought_and_as_belief_is_one_snippet_and_its_slot_is_filled_again(rig: Rig) -> None:
@@ -158,7 +166,9 @@ async def test_merged_rows_and_those_of_other_namespaces_are_absent(rig: Rig) ->
     rig.store.sql(
         "INSERT INTO entities SELECT 'r9', 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, now(), '', 'default', 't', 0, 0, 0, ''"
     )
-    rig.store.sql("INSERT INTO merges VALUES ('r9', 'r1', 'Insight', NULL, 'cosine', .9, 2, now(), 'default', 't', 0, 0, '')")
+    rig.store.sql(
+        "INSERT INTO merges VALUES ('r9', 'r1', 'Insight', NULL, 'cosine', .9, 2, now(), 'default', 't', 0, 0, '')"
+    )
     rig.remember("Merged.", kind="Insight", record_id="r9")
     rig.remember("Elsewhere.", namespace="other")
     assert (await rig.ask())["diagnostics"]["reason"] == "no_candidates"
@@ -167,7 +177,10 @@ async def test_merged_rows_and_those_of_other_namespaces_are_absent(rig: Rig) ->
 async def test_roles_and_paths_of_other_toolsets_count_as_soon_as_their_tables_are_there(rig: Rig) -> None:
     for number, (identity, role) in enumerate((("x1", "user"), ("x2", "assistant")), 1):
         rig.store.sql(
-            "INSERT INTO vkb_exchanges VALUES (?, 's1', ?, ?, '', 0, NULL, now(), 'default', 't', 0, 0, '')", identity, number, role
+            "INSERT INTO vkb_exchanges VALUES (?, 's1', ?, ?, '', 0, NULL, now(), 'default', 't', 0, 0, '')",
+            identity,
+            number,
+            role,
         )
     rig.store.sql(
         "INSERT INTO valence_beliefs BY NAME SELECT 'b1' AS belief_id, 0 AS label, '' AS content, '' AS content_hash, .7 AS overall, "
@@ -224,7 +237,9 @@ async def test_an_answer_that_may_lack_the_callers_writes_says_so_and_another_do
     assert "stale" not in (await rig.ask())["diagnostics"]
 
 
-async def test_what_is_unexpected_is_an_internal_error_that_shows_nothing(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_unexpected_is_an_internal_error_that_shows_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def defect(*_: object) -> None:
         raise RuntimeError("a secret path")
 
@@ -245,14 +260,18 @@ async def test_a_write_is_seen_by_the_next_retrieval(rig: Rig) -> None:
 async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(rig: Rig, tmp_path: Path) -> None:
     rig.remember("In the beginning.", kind="Insight")
     cursor, fresh = rig.store.database.cursor(), SearchIndexes(tmp_path / "fresh", rig.store.database.cursor, None)
-    vector = "INSERT INTO embeddings SELECT label, 'text/test-8', record_id, 'test-8', 'float32', 8, false, ?, namespace, "
+    vector = (
+        "INSERT INTO embeddings SELECT label, 'text/test-8', record_id, 'test-8', 'float32', 8, false, ?, namespace, "
+    )
     steps: list[Callable[[], object]] = [
         lambda: rig.remember("A thought.", record_id="t1"),
         lambda: rig.remember("Not embedded yet.", record_id="t2", is_embedded=False),
         lambda: rig.remember("Private.", record_id="t3", domain="private"),
         lambda: rig.remember("Elsewhere.", namespace="other"),
         lambda: rig.store.sql("INSERT INTO prunes VALUES ('t1', 'test', now(), 'default', 't', 0, 0, '')"),
-        lambda: rig.store.sql(f"{vector} 't', 0, 0, '', NULL, NULL FROM documents WHERE record_id = 't2'", stored_vector(np.eye(8)[1])),
+        lambda: rig.store.sql(
+            f"{vector} 't', 0, 0, '', NULL, NULL FROM documents WHERE record_id = 't2'", stored_vector(np.eye(8)[1])
+        ),
         lambda: rig.indexes.apply([], [(record_label("default\0t2"), np.eye(1, 8, dtype=np.float32)[0])]),
         lambda: rig.store.sql("DELETE FROM prunes"),
     ]
@@ -265,9 +284,9 @@ async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(ri
             fresh._generation += 1
             fresh._remembered = {}
             found, expected = (find_eligible(cursor, indexes, MODEL, wanted) for indexes in (rig.indexes, fresh))
-            assert {table: some.tolist() for table, some in found.items()} == {table: some.tolist() for table, some in expected.items()}, (
-                number
-            )
+            assert {table: some.tolist() for table, some in found.items()} == {
+                table: some.tolist() for table, some in expected.items()
+            }, number
 
 
 async def test_no_log_leaves_the_name_and_what_came_of_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

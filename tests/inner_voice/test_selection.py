@@ -17,8 +17,12 @@ START = datetime(2026, 1, 5)
 HELLO = "d74981efa70a0c880b8d8c1985d075dbcbf679b99a5f9914e5aaf96b831a9e24"
 
 
-def candidate(number: int, score: float, *, table: TableName = "thoughts", text: str | None = None, minutes: int = 0) -> Candidate:
-    return Candidate(table, f"r{number:03}", text or f"text {table} {number}", score, START + timedelta(minutes=minutes))
+def candidate(
+    number: int, score: float, *, table: TableName = "thoughts", text: str | None = None, minutes: int = 0
+) -> Candidate:
+    return Candidate(
+        table, f"r{number:03}", text or f"text {table} {number}", score, START + timedelta(minutes=minutes)
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,14 +39,24 @@ def candidate(number: int, score: float, *, table: TableName = "thoughts", text:
         (1.0, 10, 10, 10),
     ],
 )
-def test_slots_are_rounded_halves_up_and_each_source_with_hits_has_one(mix: float, top_k: int, alone: int, both: int) -> None:
+def test_slots_are_rounded_halves_up_and_each_source_with_hits_has_one(
+    mix: float, top_k: int, alone: int, both: int
+) -> None:
     assert knowledge_slots(mix, top_k, both_hit=False) == alone
     assert knowledge_slots(mix, top_k, both_hit=True) == both
 
 
 @pytest.mark.parametrize(
     ("best", "used"),
-    [([0.40, 0.20], 0.20), ([0.40, 0.12], 0.25), ([0.22, 0.18], 0.18), ([0.10, 0.12], 0.15), ([], 0.25), ([0.4, 0.3], 0.25), ([0.2], 0.2)],
+    [
+        ([0.40, 0.20], 0.20),
+        ([0.40, 0.12], 0.25),
+        ([0.22, 0.18], 0.18),
+        ([0.10, 0.12], 0.15),
+        ([], 0.25),
+        ([0.4, 0.3], 0.25),
+        ([0.2], 0.2),
+    ],
 )
 def test_the_floor_is_lowered_only_as_far_as_needed(best: list[float], used: float) -> None:
     assert adapted_floor(best, 0.25, 0.15) == used
@@ -60,7 +74,10 @@ def test_a_source_with_too_few_unique_hits_leaves_its_slots_to_the_other() -> No
 
 
 def test_the_same_text_is_one_snippet_and_its_slot_is_filled_again() -> None:
-    belief, thought = candidate(1, 0.5, table="kg_observations", text="The same."), candidate(2, 0.5, text=" the  SAME.")
+    belief, thought = (
+        candidate(1, 0.5, table="kg_observations", text="The same."),
+        candidate(2, 0.5, text=" the  SAME."),
+    )
     hits = pick([thought, belief, candidate(3, 0.3), candidate(4, 0.29)], 0.25, 0.5, 3, content_hash)
     assert [hit.candidate.record_id for hit in hits] == ["r001", "r003", "r004"]
 
@@ -120,7 +137,9 @@ def sentences(*ends: int, length: int = 900) -> str:
     return "".join(text)
 
 
-@pytest.mark.parametrize(("ends", "kept"), [((100, 700), 700), ((400,), 400), ((200,), 800), ((800,), 800), ((320,), 320), ((319,), 800)])
+@pytest.mark.parametrize(
+    ("ends", "kept"), [((100, 700), 700), ((400,), 400), ((200,), 800), ((800,), 800), ((320,), 320), ((319,), 800)]
+)
 def test_a_long_text_ends_with_its_last_sentence_unless_too_little_is_left(ends: tuple[int, ...], kept: int) -> None:
     assert len(cap(sentences(*ends))) == kept
 

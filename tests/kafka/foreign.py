@@ -19,7 +19,9 @@ def console_produce(broker: Broker, topic: str, lines: Sequence[str], **properti
     for name in ("parse.headers", "parse.key"):
         options += ["--property", f"{name}=true"]
     command = [*java(), "org.apache.kafka.tools.ConsoleProducer", *options]
-    done = subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PRODUCE_S, check=False)
+    done = subprocess.run(
+        command, input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=PRODUCE_S, check=False
+    )
     assert done.returncode == 0 and "ERROR" not in done.stderr, done.stderr[-2000:]
 
 

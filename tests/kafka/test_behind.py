@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 async def test_a_node_behind_its_kafka_says_how_many_records_and_seconds_it_lacks_and_what_is_not_embedded(
     own_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node = Node(Settings(home=tmp_path / "home", broker=own_broker.url, role="ingress", embedder="hashing", partitions=2))
+    node = Node(
+        Settings(home=tmp_path / "home", broker=own_broker.url, role="ingress", embedder="hashing", partitions=2)
+    )
     await node.start()
     try:
         may_apply, apply = asyncio.Event(), node.materialiser.apply

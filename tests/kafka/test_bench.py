@@ -17,7 +17,9 @@ WRITE = ["write", "--callers", "1,2", "--n", "4"]
 
 
 @pytest.mark.parametrize("arguments", [WRITE, INGEST], ids=["write", "ingest"])
-def test_on_an_empty_broker_every_figure_is_told_and_a_used_one_is_refused(arguments: list[str], own_broker: Broker) -> None:
+def test_on_an_empty_broker_every_figure_is_told_and_a_used_one_is_refused(
+    arguments: list[str], own_broker: Broker
+) -> None:
     command = ["bench", *arguments, "--embedder", "hashing", "--json", "--broker", own_broker.url]
     done = CliRunner().invoke(cli, command)
     assert done.exit_code == 0, done.output

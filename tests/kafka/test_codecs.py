@@ -31,7 +31,9 @@ def test_records_of_each_codec_are_applied_by_a_running_node_and_by_a_start_on_a
     node = NodeProcess(tmp_path / "node", own_broker.url).start()
     try:
         for codec in CODECS:
-            console_produce(own_broker, MEMORY.name, [said(codec, number) for number in range(3)], compression_type=codec)
+            console_produce(
+                own_broker, MEMORY.name, [said(codec, number) for number in range(3)], compression_type=codec
+            )
         expected = sorted((f"The {codec} gauge reads {number}.",) for codec in CODECS for number in range(3))
         node.settle()
         assert node.sql(WRITTEN) == expected
@@ -63,8 +65,12 @@ def test_a_damaged_batch_is_one_dead_letter_that_names_its_offsets_and_what_lies
             node.start()
             node.settle()
             assert node.sql(WRITTEN) == [("The none gauge reads 1.",)]
-            [(at, reason, size)] = node.sql("SELECT partition || '/' || \"offset\", error_message, value_bytes FROM dead_letters")
-            assert at == f"{partition}/2" and reason.startswith("The records 0 to 2 cannot be read: the batch on the log is damaged (")
+            [(at, reason, size)] = node.sql(
+                "SELECT partition || '/' || \"offset\", error_message, value_bytes FROM dead_letters"
+            )
+            assert at == f"{partition}/2" and reason.startswith(
+                "The records 0 to 2 cannot be read: the batch on the log is damaged ("
+            )
             assert size == len(data)
             assert node.stop() == 0, node.log_tail()
         assert f"{MEMORY.name}/{partition}: The records 0 to 2 cannot be read" in node.log_tail()

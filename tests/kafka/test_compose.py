@@ -40,14 +40,20 @@ def environment_of_the_node() -> dict[str, str]:
 def command_of_the_image() -> list[str]:
     """What the container runs: the Dockerfile's entry point with its command, which the compose file leaves alone."""
     assert "command" not in NODE and "entrypoint" not in NODE
-    lines = dict(line.split(" ", 1) for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith(("ENTRYPOINT ", "CMD ")))
+    lines = dict(
+        line.split(" ", 1)
+        for line in (ROOT / "Dockerfile").read_text().splitlines()
+        if line.startswith(("ENTRYPOINT ", "CMD "))
+    )
     words: list[str] = [*json.loads(lines["ENTRYPOINT"]), *json.loads(lines["CMD"])]
     assert words[0] == "thalweg"
     return words[1:]
 
 
 def test_the_nodes_environment_is_settings_that_every_command_in_the_container_reads(tmp_path: Path) -> None:
-    assert command_of_the_image() == ["up"]  # a flag of `up` would be unknown to `docker compose run thalweg rebuild --from-log`
+    assert command_of_the_image() == [
+        "up"
+    ]  # a flag of `up` would be unknown to `docker compose run thalweg rebuild --from-log`
     settings = load({"home": str(tmp_path)}, environment_of_the_node())
     assert settings.broker_url == "kafka://kafka:9092"
     assert settings.http == "0.0.0.0:7733"
@@ -56,7 +62,9 @@ def test_the_nodes_environment_is_settings_that_every_command_in_the_container_r
 
 
 def test_the_node_reaches_the_broker_under_the_name_that_the_broker_advertises() -> None:
-    inside = dict(listener.split("://") for listener in KAFKA["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(","))["INSIDE"]
+    inside = dict(listener.split("://") for listener in KAFKA["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(","))[
+        "INSIDE"
+    ]
     assert NODE["environment"]["THALWEG_BROKER"] == f"kafka://{inside}"
     assert NODE["depends_on"]["kafka"]["condition"] == "service_healthy"
     assert KAFKA["healthcheck"]["test"]
@@ -92,7 +100,9 @@ async def names_of_settings(broker: Broker) -> set[str]:
 
 def broker_of_the_page(directory: Path) -> tuple[Broker, dict[str, str]]:
     """The image turns KAFKA_A_B into the property a.b; here a broker from jars gets them, on free ports of loopback."""
-    given = {name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in KAFKA["environment"].items()}
+    given = {
+        name.removeprefix("KAFKA_").lower().replace("_", "."): value for name, value in KAFKA["environment"].items()
+    }
     inside, controller, outside = free_port(), free_port(), free_port()
     ports = {"9092": inside, "9093": controller, "29092": outside}
     moved = {
@@ -122,10 +132,13 @@ def node_of_the_page(home: Path, broker: Broker, port: int) -> subprocess.Popen[
     """The node's own command and environment as processes of this machine: other places and ports, nothing else is changed."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_")}
     asked = {
-        name: value.replace("kafka:9092", broker.bootstrap).replace("7733", str(port)) for name, value in environment_of_the_node().items()
+        name: value.replace("kafka:9092", broker.bootstrap).replace("7733", str(port))
+        for name, value in environment_of_the_node().items()
     }
     environment = {**own, **asked, "THALWEG_HOME": str(home), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen([sys.executable, "-m", "thalweg", *command_of_the_image()], env=environment, stdin=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [sys.executable, "-m", "thalweg", *command_of_the_image()], env=environment, stdin=subprocess.DEVNULL
+    )
 
 
 def healthy(service: dict[str, Any], port: int) -> bool:
@@ -134,7 +147,11 @@ def healthy(service: dict[str, Any], port: int) -> bool:
     assert (how, program, flag) in (("CMD", "python", "-c"), ("CMD", "bash", "-c"))
     own_port = "7733" if service is NODE else "9092"
     assert own_port in asks
-    command = [sys.executable if program == "python" else program, flag, asks.replace(own_port, str(port)).replace("$$", "$")]
+    command = [
+        sys.executable if program == "python" else program,
+        flag,
+        asks.replace(own_port, str(port)).replace("$$", "$"),
+    ]
     return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60).returncode == 0
 
 
@@ -152,7 +169,9 @@ def test_the_two_services_run_answer_a_call_with_the_token_and_stop(rig: None, t
         while not healthy(NODE, port):
             assert node.poll() is None and time.monotonic() < deadline, "the node's health check never passed"
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=60) as client:
-            write = calling(1, "journal_write", {REQUEST_ID_META: "once"}, content="I learned that tides turn.", category="insight")
+            write = calling(
+                1, "journal_write", {REQUEST_ID_META: "once"}, content="I learned that tides turn.", category="insight"
+            )
             assert client.post("/mcp", json=write).status_code == 401
             deadline = time.monotonic() + 60
             while True:

@@ -31,7 +31,9 @@ WAIT_S = 120.0
 
 
 @contextmanager
-def a_worker(kafka: Broker, topic: Topic, form: str, out: Path, fail_on: bytes | None = None) -> Iterator[subprocess.Popen[bytes]]:
+def a_worker(
+    kafka: Broker, topic: Topic, form: str, out: Path, fail_on: bytes | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A Faust worker in a process of its own; SIGTERM at the end, SIGKILL if that is ignored."""
     command = [sys.executable, "-m", "tests.kafka.faust_worker", kafka.bootstrap, topic.name, form, str(out)]
     if fail_on is not None:
@@ -116,7 +118,9 @@ async def test_noack_take_under_the_crashing_supervisor_loses_nothing_and_ends_t
     assert processed(out)[-(len(VALUES) - BAD) :] == VALUES[BAD:]
 
 
-async def test_noack_take_loses_nothing_to_a_kill(log: KafkaLog, kafka: Broker, make_topic: MakeTopic, tmp_path: Path) -> None:
+async def test_noack_take_loses_nothing_to_a_kill(
+    log: KafkaLog, kafka: Broker, make_topic: MakeTopic, tmp_path: Path
+) -> None:
     topic, out = await fill(log, make_topic), tmp_path / "out"
 
     async def some_are_processed() -> bool:

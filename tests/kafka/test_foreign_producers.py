@@ -47,7 +47,9 @@ async def read_back(log: KafkaLog, sent: object) -> Record:
     return records[0]
 
 
-async def test_a_cloudevent_in_binary_mode_is_an_event_of_its_keys_namespace(log: KafkaLog, producer: AIOKafkaProducer) -> None:
+async def test_a_cloudevent_in_binary_mode_is_an_event_of_its_keys_namespace(
+    log: KafkaLog, producer: AIOKafkaProducer
+) -> None:
     headers = [
         ("content-type", b"application/json"),
         ("ce_specversion", b"1.0"),
@@ -63,7 +65,10 @@ async def test_a_cloudevent_in_binary_mode_is_an_event_of_its_keys_namespace(log
     (logged,) = decode(await read_back(log, sent))
     assert (logged.event.namespace, logged.event.source, logged.event.id) == ("team-a", "urn:somebody:else", "42")
     assert logged.event.data == FRICTION
-    assert logged.event.extensions == {"tenant": "seven", "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
+    assert logged.event.extensions == {
+        "tenant": "seven",
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    }
     assert logged.position.offset == sent.offset
 
 
@@ -90,11 +95,15 @@ async def test_a_batch_of_observations_is_one_record_and_many_events(log: KafkaL
     points = [{"id": f"point-{n}", "data": {"name": "load", "kind": "gauge", "value": n / 10}} for n in range(500)]
     sent = await producer.send_and_wait(TELEMETRY.name, orjson.dumps(points), b"team-b", headers=headers)
     logged = decode(await read_back(log, sent))
-    assert [(event.index, event.event.id, event.event.data["value"]) for event in logged] == [(n, f"point-{n}", n / 10) for n in range(500)]
+    assert [(event.index, event.event.id, event.event.data["value"]) for event in logged] == [
+        (n, f"point-{n}", n / 10) for n in range(500)
+    ]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-async def test_a_producers_compression_is_invisible(log: KafkaLog, kafka: Broker, producer: AIOKafkaProducer, codec: str) -> None:
+async def test_a_producers_compression_is_invisible(
+    log: KafkaLog, kafka: Broker, producer: AIOKafkaProducer, codec: str
+) -> None:
     headers = [("ce_id", b"44"), ("ce_source", b"urn:else"), ("ce_type", wire_type("talos.friction.logged").encode())]
     async with AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, compression_type=codec) as compressing:
         sent = await compressing.send_and_wait(MEMORY.name, orjson.dumps(FRICTION), b"team-a", headers=headers)
@@ -102,7 +111,9 @@ async def test_a_producers_compression_is_invisible(log: KafkaLog, kafka: Broker
     assert logged.event.data == FRICTION
 
 
-async def test_a_record_with_neither_key_nor_cloudevent_is_poison_and_the_reader_goes_on(log: KafkaLog, producer: AIOKafkaProducer) -> None:
+async def test_a_record_with_neither_key_nor_cloudevent_is_poison_and_the_reader_goes_on(
+    log: KafkaLog, producer: AIOKafkaProducer
+) -> None:
     bad = await producer.send_and_wait(MEMORY.name, b"hello", partition=3)
     good = await producer.send_and_wait(MEMORY.name, b"next", partition=3)
     with pytest.raises(Poison, match="no key"):

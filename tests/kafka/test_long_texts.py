@@ -51,7 +51,11 @@ async def ends(broker: Broker) -> dict[str, int]:
     await log.start()
     found = await log.end_offsets([topic.name for topic in TOPICS])
     await log.stop()
-    return {f"{at.topic}/{at.partition}": offset for at, offset in found.items() if not at.topic.startswith("thalweg.invocations")}
+    return {
+        f"{at.topic}/{at.partition}": offset
+        for at, offset in found.items()
+        if not at.topic.startswith("thalweg.invocations")
+    }
 
 
 async def test_three_megabytes_of_a_producer_and_50000_chinese_characters_through_mcp_end_nothing_and_are_found_after_a_start(
@@ -73,7 +77,11 @@ async def test_three_megabytes_of_a_producer_and_50000_chinese_characters_throug
     for _ in range(2):
         node.start()
         status = node.settle(2 * PATIENCE_S)
-        assert (status["status"], status["dead_letters"].get("new", 0), status["spaces"]["failed"]) == ("green", 0, 0), status
+        assert (status["status"], status["dead_letters"].get("new", 0), status["spaces"]["failed"]) == (
+            "green",
+            0,
+            0,
+        ), status
         assert await ends(own_broker) == before, "a start published again what is there"
         with closing(Client(node.home)) as client:
             for question, start in (("capybara", PROSE), ("水獭在河里", CHINESE), (PROSE, PROSE)):
@@ -92,7 +100,9 @@ async def test_a_topic_that_takes_little_refuses_a_write_with_its_limit_and_gets
     admin = AIOKafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
     await admin.start()
     for topic in (MEMORY.name, DERIVED.name):
-        await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs={"max.message.bytes": "60000"})])
+        await admin.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, topic, configs={"max.message.bytes": "60000"})]
+        )
     await admin.close()
     log = open_log(own_broker.url)
     async with asyncio.timeout(SOON_S):
@@ -115,7 +125,9 @@ async def test_a_topic_that_takes_little_refuses_a_write_with_its_limit_and_gets
             refused = client.call("journal_write", {"content": PROSE * 900, "category": "insight"})
             assert "max.message.bytes" in str(refused), refused
             spool = node.home / "spool"
-            assert not spool.exists() or PROSE[:40].encode() not in spool.read_bytes(), "it is refused before it is spooled"
+            assert not spool.exists() or PROSE[:40].encode() not in spool.read_bytes(), (
+                "it is refused before it is spooled"
+            )
             own_broker.start()
         status = wait_until_whole(node)
         assert (status["status"], status["dead_letters"].get("new", 0)) == ("green", 0), status

@@ -104,7 +104,11 @@ class Sampler(threading.Thread):
         for sample in self.samples:
             for at, offset in sample.committed.items():
                 for stage in STAGES:
-                    marked = [reached for place, lies, reached in self.marks.get((stage, at), []) if lies < sample.derived.get(place, 0)]
+                    marked = [
+                        reached
+                        for place, lies, reached in self.marks.get((stage, at), [])
+                        if lies < sample.derived.get(place, 0)
+                    ]
                     assert offset <= max(marked, default=0), (
                         f"I6: {at} committed up to {offset}, but {stage} has marked {max(marked, default=0)}"
                     )
@@ -130,7 +134,9 @@ def up_with_all_partitions(node: NodeProcess, failpoint: str) -> None:
 
 
 @pytest.mark.parametrize("group", [1, 2])
-def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothing(own_broker: Broker, tmp_path: Path, group: int) -> None:
+def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothing(
+    own_broker: Broker, tmp_path: Path, group: int
+) -> None:
     node = NodeProcess(tmp_path / "one", own_broker.url)
     other = NodeProcess(tmp_path / "other", own_broker.url)
     try:
@@ -153,7 +159,9 @@ def test_a_member_that_dies_while_it_gives_partitions_up_costs_and_repeats_nothi
                 member.kill()
 
 
-def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_committed_too_early(own_broker: Broker, tmp_path: Path) -> None:
+def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_committed_too_early(
+    own_broker: Broker, tmp_path: Path
+) -> None:
     node = NodeProcess(tmp_path / "one", own_broker.url).start()
     other = NodeProcess(tmp_path / "other", own_broker.url)
     sampler = Sampler(own_broker.bootstrap)
@@ -189,7 +197,9 @@ def test_members_join_leave_die_and_wake_as_zombies_and_nothing_is_lost_or_commi
         sampler.finish()
         compared = sampler.check()
         print(f"processed {taken_over} s after a member died for good")
-        print(f"{len(load.ledger.answered)} writes, {len(sampler.samples)} samples, {compared} committed offsets compared")
+        print(
+            f"{len(load.ledger.answered)} writes, {len(sampler.samples)} samples, {compared} committed offsets compared"
+        )
         assert compared > 20 and max(taken_over) < TAKEN_OVER_S
         other.stop()
         assert node.stop() == 0, node.log_tail()

@@ -86,7 +86,9 @@ async def everything(log: KafkaLog) -> dict[Position, bytes]:
     return found
 
 
-async def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_under_load(own_broker: Broker, frail: KafkaLog) -> None:
+async def test_nothing_acknowledged_is_lost_when_the_broker_is_killed_under_load(
+    own_broker: Broker, frail: KafkaLog
+) -> None:
     acknowledged: dict[Position, bytes] = {}
     stop = asyncio.Event()
 
@@ -130,7 +132,9 @@ async def test_publishing_to_a_dead_broker_fails_typed_within_its_timeout(own_br
     await within_async(1.5, lambda: refused(frail, b"into the void", 1.0))
 
 
-async def test_questions_to_a_dead_broker_fail_typed_and_are_answered_once_it_is_back(own_broker: Broker, frail: KafkaLog) -> None:
+async def test_questions_to_a_dead_broker_fail_typed_and_are_answered_once_it_is_back(
+    own_broker: Broker, frail: KafkaLog
+) -> None:
     own_broker.kill()
     async with asyncio.timeout(HEALED_S):
         with pytest.raises(LogUnavailable):
@@ -143,7 +147,9 @@ async def test_questions_to_a_dead_broker_fail_typed_and_are_answered_once_it_is
     assert sum((await answered(lambda: frail.end_offsets([TOPIC.name]))).values()) == 1
 
 
-async def test_an_outage_longer_than_the_producers_request_timeout_heals(own_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_outage_longer_than_the_producers_request_timeout_heals(
+    own_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kafka_writer, "REQUEST_TIMEOUT_MS", 500)
     log = KafkaLog(own_broker.bootstrap)
     await log.start()
@@ -173,7 +179,9 @@ async def test_a_producer_whose_batch_numbers_have_a_gap_is_replaced(frail: Kafk
     assert sorted((await everything(frail)).values()) == [b"by a new producer", b"first"]
 
 
-async def test_a_paused_broker_fails_calls_typed_and_serves_again_when_it_goes_on(own_broker: Broker, frail: KafkaLog) -> None:
+async def test_a_paused_broker_fails_calls_typed_and_serves_again_when_it_goes_on(
+    own_broker: Broker, frail: KafkaLog
+) -> None:
     own_broker.pause()
     await within_async(1.0, lambda: refused(frail, b"while paused", 0.5))
     own_broker.resume()
@@ -181,7 +189,9 @@ async def test_a_paused_broker_fails_calls_typed_and_serves_again_when_it_goes_o
     assert b"after the pause" in (await everything(frail)).values()
 
 
-async def test_a_producer_that_is_stuck_is_replaced(own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_producer_that_is_stuck_is_replaced(
+    own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kafka_writer, "STUCK_S", 0.2)
     stuck = frail._writer
     assert stuck is not None
@@ -238,7 +248,9 @@ async def test_a_reader_goes_on_by_itself_after_a_kill(own_broker: Broker, frail
     await reader.close()
 
 
-async def test_a_reader_says_so_when_the_broker_stays_away(own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_says_so_when_the_broker_stays_away(
+    own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kafka, "AWAY_S", 4.0)
     reader = await frail.reader(dict.fromkeys(await frail.end_offsets([TOPIC.name]), 0))
     assert [record.value for record in await next_of(reader)] == [b"first"]

@@ -33,11 +33,15 @@ def example(language: str) -> str:
 
 
 def run(*command: str | Path, **env: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, env={**os.environ, **env}, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=RUN_S, env={**os.environ, **env}, check=False
+    )
     assert done.returncode == 0 and "ERROR" not in done.stderr, done.stderr[-2000:]
 
 
-def test_the_examples_for_nodejs_and_the_console_write_where_the_key_belongs(own_broker: Broker, tmp_path: Path) -> None:
+def test_the_examples_for_nodejs_and_the_console_write_where_the_key_belongs(
+    own_broker: Broker, tmp_path: Path
+) -> None:
     modules = installed("kafkajs@2.2.4")
     node = NodeProcess(tmp_path / "node", own_broker.url).start()
     try:
@@ -49,13 +53,24 @@ def test_the_examples_for_nodejs_and_the_console_write_where_the_key_belongs(own
         console.chmod(0o755)
         path = f"{console.parent}{os.pathsep}{os.environ['PATH']}"
         for namespace in NAMESPACES:
-            run("node", program, own_broker.bootstrap, namespace, NODE_PATH=str(modules), KAFKAJS_NO_PARTITIONER_WARNING="1")
+            run(
+                "node",
+                program,
+                own_broker.bootstrap,
+                namespace,
+                NODE_PATH=str(modules),
+                KAFKAJS_NO_PARTITIONER_WARNING="1",
+            )
         for namespace in NAMESPACES[:2]:
-            script = example("shell").replace("localhost:9092", own_broker.bootstrap).replace(" team ", f" {namespace} ")
+            script = (
+                example("shell").replace("localhost:9092", own_broker.bootstrap).replace(" team ", f" {namespace} ")
+            )
             run("sh", "-c", script, PATH=path)
         report = node.settle()
         assert node.sql(ENTRIES.format("/node")) == [(namespace, "The gauge drifts.") for namespace in NAMESPACES]
-        assert node.sql(ENTRIES.format("/console")) == [(namespace, "The gauge drifts.") for namespace in NAMESPACES[:2]]
+        assert node.sql(ENTRIES.format("/console")) == [
+            (namespace, "The gauge drifts.") for namespace in NAMESPACES[:2]
+        ]
         assert report["misplaced"] == [] and node.sql("SELECT count(*) FROM dead_letters") == [(0,)]
         assert node.stop() == 0, node.log_tail()
     finally:
@@ -70,7 +85,10 @@ def test_a_producer_that_spreads_a_namespace_over_partitions_is_counted_and_name
     try:
         spreading = "org.apache.kafka.clients.producer.RoundRobinPartitioner"
         entry = {"source": "/gauge", "type": wire_type("talos.journal.written")}
-        lines = [line({"id": f"{n}", **entry}, "team", f'{{"content": "The gauge reads {n}.", "category": "insight"}}') for n in range(24)]
+        lines = [
+            line({"id": f"{n}", **entry}, "team", f'{{"content": "The gauge reads {n}.", "category": "insight"}}')
+            for n in range(24)
+        ]
         console_produce(own_broker, MEMORY.name, lines, partitioner_class=spreading, batch_size="1")
         node.wait_for({MEMORY.name: {}})
         with pytest.raises(AssertionError, match="the producer /gauge puts records on other partitions"):

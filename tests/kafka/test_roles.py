@@ -18,14 +18,18 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 PLAIN_STAGES = ("extract", "embed")
 
 
-def test_an_ingress_node_takes_calls_while_workers_and_a_node_run_the_stages(own_broker: Broker, tmp_path: Path) -> None:
+def test_an_ingress_node_takes_calls_while_workers_and_a_node_run_the_stages(
+    own_broker: Broker, tmp_path: Path
+) -> None:
     node = NodeProcess(tmp_path / "all", own_broker.url)
     ingress = NodeProcess(tmp_path / "in", own_broker.url, THALWEG_ROLE="ingress")
     workers = [NodeProcess(tmp_path / f"w{number}", own_broker.url, THALWEG_ROLE="worker") for number in (1, 2)]
     try:
         ingress.start()
         with closing(Client(ingress.home)) as client:
-            first = client.insist("journal_write", {"content": "I learned that tides turn.", "category": "insight"}, "first")
+            first = client.insist(
+                "journal_write", {"content": "I learned that tides turn.", "category": "insight"}, "first"
+            )
             token = first["freshness"]
             assert ask(ingress.home, "status")["stages"]["extract"]["lag"] == 1
             for worker in workers:
@@ -37,7 +41,9 @@ def test_an_ingress_node_takes_calls_while_workers_and_a_node_run_the_stages(own
             while (behind := ask(ingress.home, "status"))["stages"]["patterns"]["state"] != "stuck":
                 assert time.monotonic() < deadline, behind
                 time.sleep(0.1)
-            assert behind["status"] == "red" and any("another node has to run it" in problem for problem in behind["problems"])
+            assert behind["status"] == "red" and any(
+                "another node has to run it" in problem for problem in behind["problems"]
+            )
             assert behind["stages"]["embed"]["lag"] == 0
 
             node.start()
@@ -53,7 +59,9 @@ def test_an_ingress_node_takes_calls_while_workers_and_a_node_run_the_stages(own
 
         workers[0].kill()  # its partitions go to the others
         with closing(Client(ingress.home)) as client:
-            token = client.insist("journal_write", {"content": "The worker is gone.", "category": "insight"}, "gone")["freshness"]
+            token = client.insist("journal_write", {"content": "The worker is gone.", "category": "insight"}, "gone")[
+                "freshness"
+            ]
         for asked in (ingress, node):
             asked.wait_for(token, *PLAIN_STAGES)
             asked.settle()  # what other stages derive counts too

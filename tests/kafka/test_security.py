@@ -30,11 +30,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "PLAIN"])
-def test_a_node_works_over_tls_with_a_password_from_call_to_search(broker: SecureBroker, tmp_path: Path, mechanism: str) -> None:
+def test_a_node_works_over_tls_with_a_password_from_call_to_search(
+    broker: SecureBroker, tmp_path: Path, mechanism: str
+) -> None:
     node = NodeProcess(tmp_path / "node", broker.secure_url, **broker.environment(mechanism=mechanism)).start()
     try:
         with closing(Client(node.home)) as client:
-            written = client.insist("journal_write", {"content": f"Sealed by {mechanism}.", "category": "insight"}, "sealed")
+            written = client.insist(
+                "journal_write", {"content": f"Sealed by {mechanism}.", "category": "insight"}, "sealed"
+            )
             node.wait_for(written["freshness"], "extract", "embed", "dedup")
             found = client.call("journal_query", {"query": f"Sealed by {mechanism}.", "limit": 1})
             assert mechanism in found["results"][0]["content"]
@@ -65,8 +69,18 @@ def test_what_does_not_let_us_in_is_one_line_that_says_what_to_do(
         changes = {"ca_file": str(make_certificates(tmp_path / "other")[0])}
     environment = {**os.environ, **broker.environment(**changes), "THALWEG_EMBEDDER": "none"}
     for arguments in (["up"], ["topics", "create"]) if said == "THALWEG_KAFKA_PASSWORD" else (["up"],):
-        command = [sys.executable, "-m", "thalweg", *arguments, "--home", str(tmp_path / "home"), "--broker", broker.secure_url]
-        tries = Tries(f"says {said}", enough=1)  # a broker that is slow for once does not say why it refuses, before the look for it ends
+        command = [
+            sys.executable,
+            "-m",
+            "thalweg",
+            *arguments,
+            "--home",
+            str(tmp_path / "home"),
+            "--broker",
+            broker.secure_url,
+        ]
+        # a broker that is slow for once does not say why it refuses, before the look for it ends
+        tries = Tries(f"says {said}", enough=1)
         while tries.are_needed:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
             assert done.returncode in (1, 2), done.stderr

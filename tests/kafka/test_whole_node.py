@@ -21,7 +21,9 @@ from thalweg.control.requests import ask
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
-def test_writes_of_an_outage_are_spooled_and_follow_in_order_when_kafka_is_back(own_broker: Broker, tmp_path: Path) -> None:
+def test_writes_of_an_outage_are_spooled_and_follow_in_order_when_kafka_is_back(
+    own_broker: Broker, tmp_path: Path
+) -> None:
     node = NodeProcess(tmp_path / "node", own_broker.url).start()
     try:
         with closing(Client(node.home)) as client:
@@ -42,7 +44,9 @@ def test_writes_of_an_outage_are_spooled_and_follow_in_order_when_kafka_is_back(
         node.settle()
         rows = node.sql('SELECT content FROM talos_journal ORDER BY "offset"')
         assert [content for (content,) in rows] == [f"Gauge {number} reads {number}." for number in range(5)]
-        assert node.sql("SELECT count(*), count(DISTINCT request_id) FROM outcomes WHERE request_id LIKE 'request-%'") == [(5, 5)]
+        assert node.sql(
+            "SELECT count(*), count(DISTINCT request_id) FROM outcomes WHERE request_id LIKE 'request-%'"
+        ) == [(5, 5)]
         assert node.stop() == 0, node.log_tail()
     finally:
         if node.is_alive():
@@ -55,7 +59,9 @@ def test_a_node_whose_kafka_is_gone_ends_when_it_is_asked_to(own_broker: Broker,
         client.insist("journal_write", {"content": "The gauge reads 1.", "category": "insight"}, "request-1")
         node.settle()
         own_broker.kill()
-        client.insist("journal_write", {"content": "The gauge reads 2.", "category": "insight"}, "request-2", spooled=True)
+        client.insist(
+            "journal_write", {"content": "The gauge reads 2.", "category": "insight"}, "request-2", spooled=True
+        )
     assert node.stop() in (0, 1), node.log_tail()
 
 
@@ -64,7 +70,9 @@ def test_a_directory_remembers_its_kafka_and_why_its_last_node_ended(own_broker:
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "THALWEG_HOME": str(home), "THALWEG_EMBEDDER": "hashing"}
-        done = subprocess.run([sys.executable, "-m", "thalweg", *words], env=env, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "thalweg", *words], env=env, capture_output=True, text=True, timeout=120, check=False
+        )
         assert "Traceback" not in done.stderr
         return done
 

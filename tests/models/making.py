@@ -10,7 +10,18 @@ from typing import Any
 
 WIDTH, LONGEST = 32, 48
 LETTERS = "abcdefghijklmnopqrstuvwxyz:."
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS), "river", "build", "query"]
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *LETTERS,
+    *(f"##{letter}" for letter in LETTERS),
+    "river",
+    "build",
+    "query",
+]
 LAYERS = {"hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 PROMPTS = {"query": "query: ", "passage": "passage: "}
 
@@ -28,7 +39,9 @@ def _dense(parts: Path, pooling: str = "mean", prompts: dict[str, str] | None = 
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    return SentenceTransformer(modules=[_bert(parts), Pooling(WIDTH, pooling_mode=pooling)], prompts=prompts, device="cpu")
+    return SentenceTransformer(
+        modules=[_bert(parts), Pooling(WIDTH, pooling_mode=pooling)], prompts=prompts, device="cpu"
+    )
 
 
 def _projected(parts: Path) -> Any:
@@ -36,7 +49,9 @@ def _projected(parts: Path) -> Any:
     from sentence_transformers.base.modules import Dense, Normalize
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    return SentenceTransformer(modules=[_bert(parts), Pooling(WIDTH, pooling_mode="mean"), Dense(WIDTH, 12), Normalize()], device="cpu")
+    return SentenceTransformer(
+        modules=[_bert(parts), Pooling(WIDTH, pooling_mode="mean"), Dense(WIDTH, 12), Normalize()], device="cpu"
+    )
 
 
 def _sparse(parts: Path) -> Any:
@@ -86,7 +101,9 @@ def _bert(parts: Path, task: str = "feature-extraction") -> Any:
 
     config = BertConfig(vocab_size=len(PIECES), max_position_embeddings=64, **LAYERS)
     (BertForMaskedLM if task == "fill-mask" else BertModel)(config).save_pretrained(parts)
-    BertTokenizer(vocab={piece: number for number, piece in enumerate(PIECES)}, model_max_length=LONGEST).save_pretrained(parts)
+    BertTokenizer(
+        vocab={piece: number for number, piece in enumerate(PIECES)}, model_max_length=LONGEST
+    ).save_pretrained(parts)
     return Transformer(str(parts), transformer_task=task)
 
 
@@ -99,7 +116,9 @@ def _images_and_texts(parts: Path) -> Path:
     texts = {"vocab_size": len(pieces), "max_position_embeddings": LONGEST, **LAYERS, **marks}
     images = {"image_size": 16, "patch_size": 8, **LAYERS}
     CLIPModel(CLIPConfig(text_config=texts, vision_config=images, projection_dim=20)).save_pretrained(parts)
-    tokenizer = CLIPTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}, merges=[], model_max_length=LONGEST)
+    tokenizer = CLIPTokenizer(
+        vocab={piece: number for number, piece in enumerate(pieces)}, merges=[], model_max_length=LONGEST
+    )
     pictures = CLIPImageProcessor(size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16})
     CLIPProcessor(image_processor=pictures, tokenizer=tokenizer).save_pretrained(parts)
     return parts

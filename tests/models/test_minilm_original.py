@@ -14,7 +14,15 @@ from processors.embedding.find import PACKAGE
 from processors.embedding.load import MINILM, load_embedder
 from thalweg.bench.recall_sets import BUILT_IN, read_set
 
-SHORT = ["A man is eating food.", "", "東京タワーへ行く", "naïve café 🙂", "def f(x): return x", "ALL CAPS!", "river " * 254]
+SHORT = [
+    "A man is eating food.",
+    "",
+    "東京タワーへ行く",
+    "naïve café 🙂",
+    "def f(x): return x",
+    "ALL CAPS!",
+    "river " * 254,
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +40,9 @@ def original() -> Any:
 def texts(original: Any) -> list[str]:
     """Those that fit the model's window: of a longer one the library reads the beginning, and we read all."""
     conversations = [conversation for name in BUILT_IN for conversation in read_set(name)]
-    said = {part.text: None for conversation in conversations for part in (*conversation.turns, *conversation.questions)}
+    said = {
+        part.text: None for conversation in conversations for part in (*conversation.turns, *conversation.questions)
+    }
     whole = [text for text in (*SHORT, *said) if len(original.tokenizer(text)["input_ids"]) <= MINILM.max_tokens]
     assert len(whole) > 200
     return whole
@@ -58,6 +68,8 @@ def test_minilm_float32_gives_the_librarys_vectors(model_cache: Path, texts: lis
     assert cosines("minilm-float32", model_cache, texts, expected).min() >= 0.9999995
 
 
-def test_minilm_in_eight_bits_is_as_near_to_them_as_the_documents_say(model_cache: Path, texts: list[str], expected: np.ndarray) -> None:
+def test_minilm_in_eight_bits_is_as_near_to_them_as_the_documents_say(
+    model_cache: Path, texts: list[str], expected: np.ndarray
+) -> None:
     found = cosines("minilm", model_cache, texts, expected)
     assert found.min() >= 0.995 and found.mean() >= 0.9985

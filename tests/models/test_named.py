@@ -16,7 +16,13 @@ from processors.embedding.named import SPARSE_DIM, hashed
 from streams.errors import EmbedderUnavailable
 from tests.models.making import LONGEST, MAKERS, PROMPTS
 
-TEXTS = ["the river bends", "a build is slow.", "z", "", *(f"case {'abcdefghij'[number]} " * (1 + number) for number in range(10))]
+TEXTS = [
+    "the river bends",
+    "a build is slow.",
+    "z",
+    "",
+    *(f"case {'abcdefghij'[number]} " * (1 + number) for number in range(10)),
+]
 Checkpoint = Callable[[str], Path]
 POOLING = {
     "dense": "mean",
@@ -72,7 +78,8 @@ def test_a_sparse_models_terms_are_hashed_so_that_their_cosines_stay(checkpoint:
     found = load(checkpoint("sparse")).encode(TEXTS)
     assert found.shape == (len(TEXTS), SPARSE_DIM)
     count = terms.shape[1]
-    places = hashed(np.arange(count), np.arange(count), np.ones(count, np.float32), count)  # where each term lies, and with which sign
+    # where each term lies, and with which sign
+    places = hashed(np.arange(count), np.arange(count), np.ones(count, np.float32), count)
     assert np.abs(found - unit(terms @ places)).max() < 1e-5
     assert np.abs(found @ found.T - unit(terms) @ unit(terms).T).max() < 0.15 and differ(found)
 
@@ -83,7 +90,9 @@ def test_a_multi_vector_models_vector_is_the_mean_of_its_token_vectors(checkpoin
     tokens = MultiVectorEncoder(str(checkpoint("multi-vector")), device="cpu").encode(TEXTS)
     assert len({len(one) for one in tokens}) > 3
     found = load(checkpoint("multi-vector")).encode(TEXTS)
-    assert np.abs(found - unit(np.stack([np.mean(np.asarray(one), axis=0) for one in tokens]))).max() < 1e-5 and differ(found)
+    assert np.abs(found - unit(np.stack([np.mean(np.asarray(one), axis=0) for one in tokens]))).max() < 1e-5 and differ(
+        found
+    )
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -99,7 +108,9 @@ def test_what_the_registry_says_of_a_model_is_true(checkpoint: Checkpoint, kind:
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_a_texts_vector_depends_on_neither_its_batch_nor_its_place_nor_the_thread(checkpoint: Checkpoint, kind: str) -> None:
+def test_a_texts_vector_depends_on_neither_its_batch_nor_its_place_nor_the_thread(
+    checkpoint: Checkpoint, kind: str
+) -> None:
     embedder = load(checkpoint(kind), threads=2)
     rows = embedder.encode(TEXTS)
     assert np.abs(np.concatenate([embedder.encode([text]) for text in TEXTS]) - rows).max() < 1e-5
@@ -112,7 +123,10 @@ def test_a_texts_vector_depends_on_neither_its_batch_nor_its_place_nor_the_threa
 def test_prompts_are_put_before_what_is_asked_and_what_is_stored(checkpoint: Checkpoint) -> None:
     from sentence_transformers import SentenceTransformer
 
-    embedder, model = load(checkpoint("dense, with prompts")), SentenceTransformer(str(checkpoint("dense, with prompts")), device="cpu")
+    embedder, model = (
+        load(checkpoint("dense, with prompts")),
+        SentenceTransformer(str(checkpoint("dense, with prompts")), device="cpu"),
+    )
     assert (embedder.info.query_prefix, embedder.info.document_prefix) == (PROMPTS["query"], PROMPTS["passage"])
     asked, _ = encode_query(embedder, TEXTS[0])
     stored = encode_documents(embedder, TEXTS[:1])[0]
@@ -124,7 +138,9 @@ def test_prompts_are_put_before_what_is_asked_and_what_is_stored(checkpoint: Che
 def test_a_default_prompt_is_put_before_a_text_once(checkpoint: Checkpoint, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(checkpoint("dense")), prompts={"say": "query: "}, default_prompt_name="say", device="cpu")
+    model = SentenceTransformer(
+        str(checkpoint("dense")), prompts={"say": "query: "}, default_prompt_name="say", device="cpu"
+    )
     model.save(str(tmp_path / "m"))
     expected = unit(model.encode(TEXTS[:2]))
     assert np.abs(encode_documents(load(tmp_path / "m"), TEXTS[:2]) - expected).max() < 1e-5
@@ -164,7 +180,9 @@ def test_a_models_name_without_a_hub_or_a_head_or_its_tokenizer_is_refused_in_a_
         load(broken)
 
 
-def test_the_head_of_a_sparse_model_is_found_in_the_older_format_of_weights_too(checkpoint: Checkpoint, tmp_path: Path) -> None:
+def test_the_head_of_a_sparse_model_is_found_in_the_older_format_of_weights_too(
+    checkpoint: Checkpoint, tmp_path: Path
+) -> None:
     import torch
     from safetensors.torch import load_file
 
@@ -173,6 +191,8 @@ def test_the_head_of_a_sparse_model_is_found_in_the_older_format_of_weights_too(
     (folder / "model.safetensors").unlink()
     torch.save(weights, folder / "pytorch_model.bin")
     assert np.abs(load(folder).encode(TEXTS) - load(checkpoint("sparse")).encode(TEXTS)).max() < 1e-6
-    torch.save({name: value for name, value in weights.items() if not name.startswith("cls.")}, folder / "pytorch_model.bin")
+    torch.save(
+        {name: value for name, value in weights.items() if not name.startswith("cls.")}, folder / "pytorch_model.bin"
+    )
     with pytest.raises(EmbedderUnavailable, match="lacks its language-model head"):
         load(folder)

@@ -34,7 +34,9 @@ class Mutant:
         places = [number for number, line in enumerate(lines) if line.strip() == self.line]
         if len(places) != 1 or self.line == self.becomes:
             found = f"stands {len(places)} times in {self.file}" if len(places) != 1 else "is not changed"
-            raise StaleMutant(f"{self.domain}.toml: the line `{self.line}` {found}; write the line that guards the same today.")
+            raise StaleMutant(
+                f"{self.domain}.toml: the line `{self.line}` {found}; write the line that guards the same today."
+            )
         indent = lines[places[0]][: -len(lines[places[0]].lstrip())]
         lines[places[0]] = indent + self.becomes
         return "\n".join(lines)
@@ -53,4 +55,8 @@ def kept_mutants(lists: Path = LISTS) -> list[Mutant]:
 
 def chosen_from(mutants: Sequence[Mutant], words: Sequence[str]) -> list[Mutant]:
     """Those whose domain or file holds one of the words; all without words."""
-    return [mutant for mutant in mutants if not words or any(word in (mutant.domain, mutant.file) or word in mutant.file for word in words)]
+    return [
+        mutant
+        for mutant in mutants
+        if not words or any(word in (mutant.domain, mutant.file) or word in mutant.file for word in words)
+    ]

@@ -36,8 +36,12 @@ def test_at_least_150_mutants_are_kept_and_each_fits_the_line_that_it_changes() 
 def test_a_mutant_that_its_tests_see_is_told_from_one_that_survives_and_the_line_is_put_back(tree: Path) -> None:
     assert verdict(tree, mutant()) is None
     assert verdict(tree, mutant(becomes="return number + number")) == "survived"
-    broken = verdict(tree, Mutant("here", "program.py", "return 2 * number", "return 2 * number)", ("test_program.py",)))
-    assert broken is not None and broken.startswith("did not run"), "a line that cannot be read says nothing of the tests"
+    broken = verdict(
+        tree, Mutant("here", "program.py", "return 2 * number", "return 2 * number)", ("test_program.py",))
+    )
+    assert broken is not None and broken.startswith("did not run"), (
+        "a line that cannot be read says nothing of the tests"
+    )
     assert (tree / "program.py").read_text() == PROGRAM
 
 

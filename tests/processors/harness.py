@@ -33,7 +33,9 @@ class Store:
         at = outgoing.topic, partition
         offset = self.offsets.get(at, 0)
         self.offsets[at] = offset + 1
-        return Record(outgoing.topic, partition, offset, 1_767_607_200_000, outgoing.key, outgoing.value, outgoing.headers)
+        return Record(
+            outgoing.topic, partition, offset, 1_767_607_200_000, outgoing.key, outgoing.value, outgoing.headers
+        )
 
     def apply(self, *records: Record) -> Reduced:
         reduced = reduce_batch(self.writer, records, NOW)
@@ -59,7 +61,9 @@ async def run_stage(runner: StageRunner, records: Sequence[Record]) -> None:
     await runner.publish(records, await runner.derive(records))
 
 
-def event(short_type: str, data: dict[str, Any], *, id: str = "e1", time: datetime = NOW, namespace: str = "default") -> Event:
+def event(
+    short_type: str, data: dict[str, Any], *, id: str = "e1", time: datetime = NOW, namespace: str = "default"
+) -> Event:
     return Event(id, "test", wire_type(short_type), namespace, time, data)
 
 

@@ -32,14 +32,19 @@ def invoked(id="i1", tool="reflect"):
 
 def test_an_event_becomes_rows_and_its_position_moves_in_the_same_transaction(store):
     store.publish(invoked(), topic=INVOCATIONS.name)
-    assert store.sql('SELECT tool_name, outcome, topic, "offset" FROM invocations') == [("reflect", "ok", INVOCATIONS.name, 0)]
+    assert store.sql('SELECT tool_name, outcome, topic, "offset" FROM invocations') == [
+        ("reflect", "ok", INVOCATIONS.name, 0)
+    ]
     assert store.sql("SELECT next_offset FROM positions") == [(1,)]
 
 
 def test_of_two_marks_of_a_stage_the_further_one_counts_in_whatever_order_they_come(store):
     source = Partition(MEMORY.name, 0)
     carried = [mark("embed", [Position(MEMORY.name, 0, offset)]) for offset in (7, 4)]
-    progress = [Event(f"p{number}", "test", PROGRESS, "default", NOW, {}, extensions=each) for number, each in enumerate(carried)]
+    progress = [
+        Event(f"p{number}", "test", PROGRESS, "default", NOW, {}, extensions=each)
+        for number, each in enumerate(carried)
+    ]
     reduced = store.apply(*(store.record(encode_batch(DERIVED.name, each, [])) for each in progress))
     assert reduced.changes.stages == {("embed", source): 7}
 
@@ -118,7 +123,10 @@ def test_a_record_on_another_partition_than_its_keys_is_applied_and_counted_by_i
     partitions = {MEMORY.name: 12, TELEMETRY.name: 12}
     right = partition_for(b"default", 12)
     there, elsewhere = [
-        [store.record(encode(MEMORY.name, event("talos.journal.written", entry, id=f"{partition}-{n}")), partition) for n in range(2)]
+        [
+            store.record(encode(MEMORY.name, event("talos.journal.written", entry, id=f"{partition}-{n}")), partition)
+            for n in range(2)
+        ]
         for partition, entry in (
             (right, {"content": "right", "category": "insight"}),
             (right - 1, {"content": "wrong", "category": "insight"}),
@@ -129,10 +137,18 @@ def test_a_record_on_another_partition_than_its_keys_is_applied_and_counted_by_i
     reduced = reduce_batch(store.writer, [*there, *elsewhere, derived, poison], NOW, partitions=partitions)
     store.writer.commit(reduced.changes)
     assert reduced.misplaced == {"test"}
-    again = store.record(encode(MEMORY.name, event("talos.journal.written", {"content": "x", "category": "insight"}, id="x")), right - 2)
+    again = store.record(
+        encode(MEMORY.name, event("talos.journal.written", {"content": "x", "category": "insight"}, id="x")), right - 2
+    )
     store.writer.commit(reduce_batch(store.writer, [again], NOW, partitions=partitions).changes)
     assert store.sql("SELECT * FROM misplaced_records") == [("default", "test", MEMORY.name, 3)]
-    assert store.sql("SELECT content FROM talos_journal ORDER BY ALL") == [("right",), ("right",), ("wrong",), ("wrong",), ("x",)]
+    assert store.sql("SELECT content FROM talos_journal ORDER BY ALL") == [
+        ("right",),
+        ("right",),
+        ("wrong",),
+        ("wrong",),
+        ("x",),
+    ]
 
 
 def _headers(id):
@@ -144,7 +160,9 @@ def test_an_event_on_which_its_reducer_fails_is_buried_without_a_trace_and_its_r
     real = frame.reducers()
 
     def explode(logged, rows):
-        rows.insert("invocations", {"invocation_id": "half", "tool_name": "half", "outcome": "ok", "started_at": "2026-01-01"})
+        rows.insert(
+            "invocations", {"invocation_id": "half", "tool_name": "half", "outcome": "ok", "started_at": "2026-01-01"}
+        )
         if logged.event.id == "bad":
             raise KeyError("a bug")
         return real[logged.event.type].apply(logged, rows)
@@ -169,9 +187,17 @@ def line(id, session_id="s1", **data):
 
 
 def test_a_tool_call_is_completed_by_its_result_whichever_comes_first(store):
-    use = line("u1", tool_calls=[{"tool_call_id": "t1", "tool_name": "Read", "started_at": "2026-01-05T10:00:00Z", "input": {"f": "a"}}])
+    use = line(
+        "u1",
+        tool_calls=[
+            {"tool_call_id": "t1", "tool_name": "Read", "started_at": "2026-01-05T10:00:00Z", "input": {"f": "a"}}
+        ],
+    )
     result = line(
-        "u2", tool_results=[{"tool_call_id": "t1", "ended_at": "2026-01-05T10:00:02Z", "is_error": True, "error_type": "timeout"}]
+        "u2",
+        tool_results=[
+            {"tool_call_id": "t1", "ended_at": "2026-01-05T10:00:02Z", "is_error": True, "error_type": "timeout"}
+        ],
     )
     expected = [("Read", 2000.0, True, "timeout", '{"f":"a"}')]
     query = "SELECT tool_name, duration_ms, is_error, error_type, input FROM tool_calls"
@@ -196,12 +222,17 @@ def test_namespaces_do_not_meet(store):
     store.publish(opened("2026-01-05-a"))
     other = event("talos.session.opened", {"session_id": "2026-01-05-a", "goal": "mine"}, id="o2", namespace="other")
     store.publish(other)
-    assert store.sql("SELECT namespace, goal FROM talos_sessions ORDER BY 1") == [("default", "learn"), ("other", "mine")]
+    assert store.sql("SELECT namespace, goal FROM talos_sessions ORDER BY 1") == [
+        ("default", "learn"),
+        ("other", "mine"),
+    ]
 
 
 def test_the_same_id_in_another_namespace_is_another_event(store):
     store.publish(opened("2026-01-05-a", request_id="r1"))
-    elsewhere = event("talos.session.opened", {"session_id": "2026-01-05-a", "goal": "x"}, id="open-2026-01-05-a", namespace="other")
+    elsewhere = event(
+        "talos.session.opened", {"session_id": "2026-01-05-a", "goal": "x"}, id="open-2026-01-05-a", namespace="other"
+    )
     store.publish(elsewhere)
     assert store.sql("SELECT namespace FROM talos_sessions ORDER BY 1") == [("default",), ("other",)]
     assert store.sql("SELECT * FROM duplicates") == []
@@ -217,7 +248,10 @@ def test_a_merge_joins_the_oldest_cluster_and_counts_occurrences(store):
         )
 
     store.publish(similar("f1"), similar("f2", "f1"), similar("f3", "f2", "f1"), topic=DERIVED.name)
-    assert store.sql("SELECT record_id, into_id, merge_count FROM merges ORDER BY 1") == [("f2", "f1", 2), ("f3", "f1", 3)]
+    assert store.sql("SELECT record_id, into_id, merge_count FROM merges ORDER BY 1") == [
+        ("f2", "f1", 2),
+        ("f3", "f1", 3),
+    ]
     assert store.sql("SELECT canonical_id, record_count FROM clusters") == [("f1", 3)]
 
 
@@ -225,7 +259,12 @@ def test_a_merge_joins_the_oldest_cluster_and_counts_occurrences(store):
 def test_so_many_rows_of_one_table_can_change_in_one_batch(store, count):
     names = [f"2026-01-05-s{number}" for number in range(count)]
     store.publish(*(opened(name, request_id=f"o-{name}") for name in names))
-    store.publish(*(event("talos.session.closed", {"session_id": name, "request_id": f"c-{name}"}, id=f"c-{name}") for name in names))
+    store.publish(
+        *(
+            event("talos.session.closed", {"session_id": name, "request_id": f"c-{name}"}, id=f"c-{name}")
+            for name in names
+        )
+    )
     assert store.sql("SELECT status, count(*) FROM talos_sessions GROUP BY ALL") == [("closed", count)]
 
 

@@ -17,18 +17,30 @@ from tests.processors.harness import NOW, Store, event, opened
 
 
 def extracted(number: int, label: str, text: str, *, days_ago: int = 10, confidence: float = 0.9) -> Any:
-    entity = {"id": f"{label}-{number}", "label": label, "text": text, "confidence": confidence, "properties": {"domain": "technical"}}
+    entity = {
+        "id": f"{label}-{number}",
+        "label": label,
+        "text": text,
+        "confidence": confidence,
+        "properties": {"domain": "technical"},
+    }
     data = {"source_event_id": f"s{number}", "session_id": "a", "entities": [entity], "relations": []}
     return event("talos.entities.extracted", data, id=f"x-{label}-{number}", time=NOW - timedelta(days=days_ago))
 
 
 def merged(record_id: str, into: str, label: str) -> Any:
-    data = {"record_id": record_id, "label": label, "similar": [{"record_id": into, "how": "canonical_form", "cosine": None}]}
+    data = {
+        "record_id": record_id,
+        "label": label,
+        "similar": [{"record_id": into, "how": "canonical_form", "cosine": None}],
+    }
     return event("memory.similar_found", data, id=f"m-{record_id}")
 
 
 def day_begins(days: int = 0) -> LoggedEvent:
-    memory = event("talos.journal.written", {"content": "x", "category": "insight"}, id=f"d{days}", time=NOW + timedelta(days=days))
+    memory = event(
+        "talos.journal.written", {"content": "x", "category": "insight"}, id=f"d{days}", time=NOW + timedelta(days=days)
+    )
     return LoggedEvent(memory, Position(MEMORY.name, 0, 0), 0, 0, memory.key)
 
 
@@ -43,12 +55,16 @@ def run(store: Store, days: int = 0) -> dict[str, dict[str, Any]]:
 
 def test_observations_that_repeat_for_a_week_become_one_insight() -> None:
     store = Store()
-    store.publish(extracted(1, "Observation", "Tests are slow"), extracted(2, "Observation", "tests are slow"), topic=DERIVED.name)
+    store.publish(
+        extracted(1, "Observation", "Tests are slow"), extracted(2, "Observation", "tests are slow"), topic=DERIVED.name
+    )
     store.publish(merged("Observation-2", "Observation-1", "Observation"), topic=DERIVED.name)
     found = run(store)[ENTITIES_EXTRACTED]
     [insight] = found["entities"]
     assert (insight["label"], insight["text"]) == ("Insight", "Observed repeatedly: Tests are slow")
-    edges = store.sql("SELECT from_label, from_id, to_id FROM graph_edges WHERE relation_type = 'CRYSTALLIZED_INTO' ORDER BY 2")
+    edges = store.sql(
+        "SELECT from_label, from_id, to_id FROM graph_edges WHERE relation_type = 'CRYSTALLIZED_INTO' ORDER BY 2"
+    )
     assert edges == [("Observation", "Observation-1", insight["id"]), ("Observation", "Observation-2", insight["id"])]
     assert ENTITIES_EXTRACTED not in run(store, 1)
 
@@ -56,7 +72,9 @@ def test_observations_that_repeat_for_a_week_become_one_insight() -> None:
 def test_young_or_single_observations_do_not() -> None:
     store = Store()
     store.publish(
-        extracted(1, "Observation", "Tests are slow"), extracted(2, "Observation", "tests are slow", days_ago=6), topic=DERIVED.name
+        extracted(1, "Observation", "Tests are slow"),
+        extracted(2, "Observation", "tests are slow", days_ago=6),
+        topic=DERIVED.name,
     )
     store.publish(merged("Observation-2", "Observation-1", "Observation"), topic=DERIVED.name)
     assert ENTITIES_EXTRACTED not in run(store)
@@ -64,7 +82,11 @@ def test_young_or_single_observations_do_not() -> None:
 
 def test_what_hardly_anybody_believes_is_hidden_but_kept() -> None:
     store = Store()
-    store.publish(extracted(1, "Insight", "Maybe", confidence=0.29), extracted(2, "Insight", "Yes", confidence=0.3), topic=DERIVED.name)
+    store.publish(
+        extracted(1, "Insight", "Maybe", confidence=0.29),
+        extracted(2, "Insight", "Yes", confidence=0.3),
+        topic=DERIVED.name,
+    )
     assert run(store)[ENTITIES_PRUNED]["record_ids"] == ["Insight-1"]
     assert store.sql("SELECT entity_id FROM entities_live") == [("Insight-2",)]
     assert store.sql("SELECT count(*) FROM entities") == [(2,)]
@@ -75,20 +97,28 @@ def test_what_hardly_anybody_believes_is_hidden_but_kept() -> None:
 def shown(store: Store, session_id: str, days: int) -> None:
     """A session of that day shows the pattern."""
     data = {"signal_id": "pattern-leak", "session_id": session_id, "description": "The leak"}
-    store.publish(event("talos.pattern.signalled", data, id=f"s-{session_id}", time=NOW + timedelta(days=days)), topic=DERIVED.name)
+    store.publish(
+        event("talos.pattern.signalled", data, id=f"s-{session_id}", time=NOW + timedelta(days=days)),
+        topic=DERIVED.name,
+    )
 
 
 def worked(store: Store, session_id: str, days: int) -> None:
     """A session of that day that does not."""
     time = NOW + timedelta(days=days)
     store.publish(opened(session_id, time=time))
-    store.publish(event("talos.session.closed", {"session_id": session_id}, id=f"c-{session_id}", time=time + timedelta(hours=1)))
+    store.publish(
+        event("talos.session.closed", {"session_id": session_id}, id=f"c-{session_id}", time=time + timedelta(hours=1))
+    )
 
 
 def status_and_heirs(store: Store) -> tuple[str, list[str]]:
     """The pattern's status, and the sessions that inherited it."""
     [(status,)] = store.sql("SELECT status FROM patterns")
-    return status, [name for (name,) in store.sql("SELECT session_id FROM session_inherited WHERE label = 'Pattern' ORDER BY session_id")]
+    return status, [
+        name
+        for (name,) in store.sql("SELECT session_id FROM session_inherited WHERE label = 'Pattern' ORDER BY session_id")
+    ]
 
 
 def test_a_pattern_that_does_not_occur_for_90_days_and_10_sessions_is_deprecated_until_it_does() -> None:

@@ -48,7 +48,10 @@ class Compared:
         """What `extract` and `embed` publish about these (id, text)."""
         data = {
             "source_event_id": "e",
-            "entities": [{"id": name, "label": label, "text": text, "properties": {}, "confidence": 0.9} for name, text in entities],
+            "entities": [
+                {"id": name, "label": label, "text": text, "properties": {}, "confidence": 0.9}
+                for name, text in entities
+            ],
             "relations": [],
         }
         vectors = self.embedder.encode([text for _, text in entities])
@@ -77,7 +80,9 @@ class Compared:
     async def similar(self, *events):
         """record -> (other record, how) of what the stage says about these events."""
         facts = [fact for found in await self.stage.facts(events) for fact in found]
-        return {fact.data["record_id"]: [(one["record_id"], one["how"]) for one in fact.data["similar"]] for fact in facts}
+        return {
+            fact.data["record_id"]: [(one["record_id"], one["how"]) for one in fact.data["similar"]] for fact in facts
+        }
 
 
 @pytest.fixture
@@ -88,7 +93,12 @@ def compared(tmp_path):
 
 
 async def test_of_what_resembles_nothing_nothing_is_said(compared):
-    assert await compared.similar(compared.extracted(("a", "the linter hangs")), compared.extracted(("b", "rain fell all day"))) == {}
+    assert (
+        await compared.similar(
+            compared.extracted(("a", "the linter hangs")), compared.extracted(("b", "rain fell all day"))
+        )
+        == {}
+    )
 
 
 async def test_a_batch_is_compared_with_what_came_before_each_of_it(compared):
@@ -122,7 +132,9 @@ async def test_a_record_that_comes_again_finds_what_it_found_the_first_time(comp
 
 async def test_a_record_is_compared_once_it_is_in_the_store_and_its_vector_too(compared):
     compared.extracted(("a", "the cache is stale again"))
-    found, vectors = (compared.store.record(encode(DERIVED.name, fact)) for fact in compared.facts(("b", "again the cache is stale")))
+    found, vectors = (
+        compared.store.record(encode(DERIVED.name, fact)) for fact in compared.facts(("b", "again the cache is stale"))
+    )
     compared.applied.advance({MEMORIES: 2}, {("extract", MEMORIES): 2})
     comparing = asyncio.ensure_future(compared.similar(*decode(found)))
     await asyncio.wait({comparing}, timeout=0.05)
@@ -136,4 +148,9 @@ async def test_a_record_is_compared_once_it_is_in_the_store_and_its_vector_too(c
 
 async def test_the_opposite_is_not_the_same(compared):
     compared.extracted(("a", "the cache is stale after each of the many long builds of today"))
-    assert await compared.similar(compared.extracted(("b", "the cache is not stale after each of the many long builds of today"))) == {}
+    assert (
+        await compared.similar(
+            compared.extracted(("b", "the cache is not stale after each of the many long builds of today"))
+        )
+        == {}
+    )

@@ -64,7 +64,9 @@ class LimitedLog:
 
     def of(self, topic: str) -> list[Record]:
         return [
-            Record(r.topic, r.partition or 0, n, 0, r.key, r.value, r.headers) for n, r in enumerate(self.published) if r.topic == topic
+            Record(r.topic, r.partition or 0, n, 0, r.key, r.value, r.headers)
+            for n, r in enumerate(self.published)
+            if r.topic == topic
         ]
 
 
@@ -80,7 +82,8 @@ async def derived(stage: Stage, log: LimitedLog, *records: Record) -> StageRunne
 
 def of_one(store: Store, event_id: str = "e1") -> tuple[int, str]:
     [(label, record_id)] = store.sql(
-        "SELECT d.label, d.record_id FROM documents d JOIN talos_journal j ON d.record_id = j.entry_id WHERE j.event_id = ?", event_id
+        "SELECT d.label, d.record_id FROM documents d JOIN talos_journal j ON d.record_id = j.entry_id WHERE j.event_id = ?",
+        event_id,
     )
     return label, record_id
 
@@ -90,11 +93,15 @@ def complete(store: Store, label: int, embedder: HashingEmbedder, most: int = 10
     cursor = store.database.cursor()
     [missing] = read_texts(cursor, np.array([label]))
     lacking = missing_passages(cursor, label, embedder.info.space, split_passages(missing.text))[:most]
-    facts = facts_of_passages(embedder.info, "b", missing, encode_passages(embedder, missing.text, lacking), RECORD_BYTES)
+    facts = facts_of_passages(
+        embedder.info, "b", missing, encode_passages(embedder, missing.text, lacking), RECORD_BYTES
+    )
     store.publish(*facts, topic=DERIVED.name)
 
 
-async def test_every_record_of_a_long_text_is_far_below_what_a_broker_takes_by_default_and_the_last_carries_the_mark() -> None:
+async def test_every_record_of_a_long_text_is_far_below_what_a_broker_takes_by_default_and_the_last_carries_the_mark() -> (
+    None
+):
     log, store = LimitedLog(), Store()
     texts = [store.record(journal(LONG + str(number), f"e{number}")) for number in range(8)]
     await derived(Embed(HashingEmbedder(4096)), log, *texts)
@@ -108,7 +115,9 @@ async def test_every_record_of_a_long_text_is_far_below_what_a_broker_takes_by_d
 @pytest.mark.parametrize("stage", [Embed(HashingEmbedder()), Extract()])
 async def test_a_topic_that_takes_less_gets_smaller_records_with_the_same_rows(stage: Stage) -> None:
     stores = []
-    text = ". ".join(f"I believe rule {number} and I decided {number} because I realized {'so ' * 300}" for number in range(40))
+    text = ". ".join(
+        f"I believe rule {number} and I decided {number} because I realized {'so ' * 300}" for number in range(40)
+    )
     for told in (MAX_RECORD_BYTES, 24 * 1024):
         log, store = LimitedLog(told, told), Store()
         record = store.record(journal(text))
@@ -133,7 +142,9 @@ def test_the_parts_of_a_long_text_come_in_any_order_and_again_and_are_applied_on
     for part in parts:
         fresh.apply(fresh.record(part))
     assert fresh.sql("SELECT passages FROM embeddings") == [(FIRST_PASSAGES + 10,)]
-    assert fresh.sql("SELECT number FROM passages ORDER BY number") == [(number,) for number in range(FIRST_PASSAGES + 10)]
+    assert fresh.sql("SELECT number FROM passages ORDER BY number") == [
+        (number,) for number in range(FIRST_PASSAGES + 10)
+    ]
 
 
 PARTS: list[Outgoing] = []
@@ -148,7 +159,9 @@ def shared(_known: list[Store] = []) -> Store:  # noqa: B006  one store for all 
         passages = split_passages(text)
         for first, last in pairwise([0, 5, 9, 20, FIRST_PASSAGES + 10]):
             encoded = encode_passages(embedder, text, passages[first:last])
-            PARTS.extend(encode(DERIVED.name, fact) for fact in facts_of_passages(embedder.info, "b", missing, encoded, 12_000))
+            PARTS.extend(
+                encode(DERIVED.name, fact) for fact in facts_of_passages(embedder.info, "b", missing, encoded, 12_000)
+            )
         whole = {"record_id": "entry", "vector": encoded[0]["vector"], "passages": len(passages)}
         data = {"space": SPACE, "model_id": embedder.info.model_id, "dim": 384, "trained": False, "vectors": [whole]}
         PARTS.append(encode(DERIVED.name, event("memory.embedded", data, id="whole")))
@@ -162,8 +175,14 @@ async def test_the_beginning_comes_at_once_the_rest_is_missing_until_it_is_there
     store.apply(record)
     await derived(Embed(embedder), log, record)
     parts = [store.record(outgoing) for outgoing in log.published]
-    lost = next(part for part in parts if not any("passages" in item for fact in decode(part) for item in fact.event.data["vectors"]))
-    gone = [item["passage"]["number"] for fact in decode(lost) for item in fact.event.data["vectors"] if "passage" in item]
+    lost = next(
+        part
+        for part in parts
+        if not any("passages" in item for fact in decode(part) for item in fact.event.data["vectors"])
+    )
+    gone = [
+        item["passage"]["number"] for fact in decode(lost) for item in fact.event.data["vectors"] if "passage" in item
+    ]
     store.apply(*(part for part in parts if part is not lost))
     label, _ = of_one(store)
     cursor, passages = store.database.cursor(), split_passages(LONG)
@@ -214,7 +233,9 @@ async def test_an_event_whose_facts_the_log_refuses_is_buried_once_and_the_other
     assert label not in missing_labels(cursor, SPACE)[0], "a start does not try it again"
 
 
-async def test_a_text_on_which_the_model_fails_is_no_text_that_a_start_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_text_on_which_the_model_fails_is_no_text_that_a_start_tries_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Picky(HashingEmbedder):
         def encode(self, texts: Sequence[str]) -> Any:
             if any("unspeakable" in text for text in texts):
@@ -229,7 +250,9 @@ async def test_a_text_on_which_the_model_fails_is_no_text_that_a_start_tries_aga
     store.apply(*(store.record(outgoing) for outgoing in log.published))
     label, record_id = of_one(store, "e0")
     assert label not in missing_labels(store.database.cursor(), SPACE)[0]
-    assert ("ValueError: no such word",) in store.sql("SELECT reason FROM embedding_failures WHERE record_id = ?", record_id)
+    assert ("ValueError: no such word",) in store.sql(
+        "SELECT reason FROM embedding_failures WHERE record_id = ?", record_id
+    )
 
 
 def test_a_vector_that_comes_later_ends_a_failure() -> None:
@@ -243,7 +266,13 @@ def test_a_vector_that_comes_later_ends_a_failure() -> None:
     assert failed_labels(cursor, SPACE).tolist() == [label]
     assert label not in missing_labels(cursor, SPACE)[0]
     encoded = encode_passages(embedder, missing.text, [type(split_passages(LONG)[0])(0, 0, 15)])[0]["vector"]
-    data = {"space": SPACE, "model_id": "m", "dim": 384, "trained": False, "vectors": [{"record_id": record_id, "vector": encoded}]}
+    data = {
+        "space": SPACE,
+        "model_id": "m",
+        "dim": 384,
+        "trained": False,
+        "vectors": [{"record_id": record_id, "vector": encoded}],
+    }
     store.publish(event("memory.embedded", data, id="later"), topic=DERIVED.name)
     assert failed_labels(cursor, SPACE).tolist() == []
 

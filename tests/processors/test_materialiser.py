@@ -29,7 +29,9 @@ from tests.patience import SOON_S
 from tests.processors.harness import event
 from tests.schema import migrated_home, tables
 
-POISON = Outgoing(INVOCATIONS.name, b"default", b"{", (("ce_id", b"x"), ("ce_source", b"s"), ("ce_type", b"thalweg.tool.invoked.v1")))
+POISON = Outgoing(
+    INVOCATIONS.name, b"default", b"{", (("ce_id", b"x"), ("ce_source", b"s"), ("ce_type", b"thalweg.tool.invoked.v1"))
+)
 
 
 def invoked(number: int):
@@ -131,7 +133,9 @@ async def test_a_dead_letter_is_on_the_log_before_its_batch_is_committed_and_a_s
         assert applied_by(store) == (1, 1)
 
 
-async def test_a_dead_letter_that_the_log_does_not_take_keeps_its_batch_from_being_committed(tmp_path, log, monkeypatch):
+async def test_a_dead_letter_that_the_log_does_not_take_keeps_its_batch_from_being_committed(
+    tmp_path, log, monkeypatch
+):
     async def refused(records, **_):
         raise LogUnavailable("The log is full.")
 
@@ -145,7 +149,9 @@ async def test_a_dead_letter_that_the_log_does_not_take_keeps_its_batch_from_bei
 
 async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_the_mirror(tmp_path, log):
     def called(number):
-        return encode(TELEMETRY.name, event("session.tool_call", {"attributes": {"talos.tool.name": "read"}}, id=f"c{number}"))
+        return encode(
+            TELEMETRY.name, event("session.tool_call", {"attributes": {"talos.tool.name": "read"}}, id=f"c{number}")
+        )
 
     before = Freshness()
     for number in range(2):
@@ -176,21 +182,29 @@ async def test_when_reducers_fail_on_everything_it_stops_rather_than_divert_ever
         assert await log.end_offsets([INVOCATIONS.dlq.name]) == diverted
     monkeypatch.undo()  # the code is mended
     async with running(tmp_path / "home", log) as store:
-        assert await store.applied.wait(Freshness(await log.end_offsets([INVOCATIONS.name, INVOCATIONS.dlq.name])), timeout_s=SOON_S)
+        assert await store.applied.wait(
+            Freshness(await log.end_offsets([INVOCATIONS.name, INVOCATIONS.dlq.name])), timeout_s=SOON_S
+        )
         rows = "SELECT (SELECT count(*) FROM invocations), (SELECT count(*) FROM dead_letters)"
         assert store.sql(rows) == [(count - CONSECUTIVE_FAILURES, CONSECUTIVE_FAILURES)]
         assert not store.database.is_given_up
         reader = await log.reader(dict.fromkeys(diverted, 0))
         letters = await reader.read(timeout_s=SOON_S, max_records=count)
         await reader.close()
-        assert await store.applied.wait(Freshness.after(await log.publish([exhume(letter) for letter in letters])), timeout_s=SOON_S)
+        assert await store.applied.wait(
+            Freshness.after(await log.publish([exhume(letter) for letter in letters])), timeout_s=SOON_S
+        )
         assert store.sql(rows) == [(count, CONSECUTIVE_FAILURES)]
 
 
-async def test_an_event_on_which_the_code_always_fails_is_a_dead_letter_and_its_partition_moves_on(tmp_path, log, monkeypatch):
+async def test_an_event_on_which_the_code_always_fails_is_a_dead_letter_and_its_partition_moves_on(
+    tmp_path, log, monkeypatch
+):
     kind = wire_type("tool.invoked")
     mended = reducers()[kind]
-    fragile = replace(mended, apply=lambda logged, rows: 1 / 0 if logged.event.id == "i1" else mended.apply(logged, rows))
+    fragile = replace(
+        mended, apply=lambda logged, rows: 1 / 0 if logged.event.id == "i1" else mended.apply(logged, rows)
+    )
     monkeypatch.setitem(reducers(), kind, fragile)
     async with running(tmp_path / "home", log) as store:
         positions = await log.publish([invoked(number) for number in range(3)])
@@ -243,6 +257,7 @@ async def test_what_the_first_read_took_is_applied_when_the_log_goes_down_before
     async with running(tmp_path / "home", log) as store:
         for number in range(3):
             positions = await log.publish([invoked(number)])
-            assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S, patient=True)  # so that the batch gathers
+            # so that the batch gathers
+            assert await store.applied.wait(Freshness.after(positions), timeout_s=SOON_S, patient=True)
         assert sum(reader.outages for reader in readers) >= 1
         assert store.sql("SELECT count(*) FROM events") == [(3,)]

@@ -34,7 +34,9 @@ def logs(text: str) -> bytes:
 @pytest.fixture
 async def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setattr(program, "LOOK_S", 0.02)
-    node = Node(Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2, otlp_topics=True), stages=False)
+    node = Node(
+        Settings(home=migrated_home(tmp_path / "home"), embedder="none", partitions=2, otlp_topics=True), stages=False
+    )
     await node.start()
     yield node
     await node.stop()
@@ -73,7 +75,9 @@ async def test_what_is_missing_of_the_collectors_topics_is_said_until_it_is_ther
     assert report["problems"] == [] and report["topics"]["otlp_spans"]["state"] == "ok"
 
 
-async def test_topics_that_the_collector_makes_later_are_read_from_their_first_record_and_count_in_status(node: Node) -> None:
+async def test_topics_that_the_collector_makes_later_are_read_from_their_first_record_and_count_in_status(
+    node: Node,
+) -> None:
     assert LOGS.name not in node.followed
     await node.log.create_topics([LOGS])
     await export(node, logs("late"))
@@ -85,7 +89,9 @@ async def test_topics_that_the_collector_makes_later_are_read_from_their_first_r
     assert report["topics"][LOGS.name] == {"state": "ok", "applied": 1, "lag": 0, "oldest_s": 0.0}
 
 
-async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a_fix(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a_fix(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(raw: bytes, **context: Any) -> list[Any]:
         raise RuntimeError("a defect of the reader")
 
@@ -110,7 +116,8 @@ async def test_a_dead_letter_whose_topic_is_gone_is_left_with_a_sentence_and_the
     await export(node, BROKEN)
     await node.log.publish([Outgoing("thalweg.telemetry.v1", b"default", b"no event", ())])
     await letters(node, 2)
-    monkeypatch.setattr(node.log, "end_offsets", without(LOGS.name, node.log.end_offsets))  # as a log to which the files were moved
+    # as a log to which the files were moved
+    monkeypatch.setattr(node.log, "end_offsets", without(LOGS.name, node.log.end_offsets))
     replayed = await handle(node, {"command": "dlq_replay"})
     assert (replayed["ok"], replayed["replayed"], replayed["left"]) == (True, 1, 1)
     assert "otlp_logs, which this log does not hold" in replayed["reasons"][0]

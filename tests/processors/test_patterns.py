@@ -35,12 +35,16 @@ def test_a_long_session_counts_only_while_its_goal_is_not_achieved():
 
 def tool_call(number, session_id, success=True):
     attributes = {"talos.session.id": session_id, "talos.tool.name": "read", "talos.tool.success": success}
-    return event("session.tool_call", {"attributes": attributes, "trace_id": f"sess-{session_id}"}, id=f"{session_id}-{number}")
+    return event(
+        "session.tool_call", {"attributes": attributes, "trace_id": f"sess-{session_id}"}, id=f"{session_id}-{number}"
+    )
 
 
 def test_the_state_is_read_from_what_the_session_left():
     store, session = Store(), "2026-01-05-a"
-    close = event("talos.session.closed", {"session_id": session, "goal_achieved": False}, id="c", time=NOW + timedelta(hours=4))
+    close = event(
+        "talos.session.closed", {"session_id": session, "goal_achieved": False}, id="c", time=NOW + timedelta(hours=4)
+    )
     store.publish(opened(session), close)
     store.publish(*(tool_call(number, session) for number in range(21)), topic=TELEMETRY.name)
     state = read_state(store.database.cursor(), "default", session)

@@ -38,7 +38,9 @@ def written(number: int) -> Any:
 
 
 async def publish(node: Node, *records: Outgoing) -> None:
-    assert await node.applied.wait(Freshness.after(await node.log.publish(records)), timeout_s=SOON_S, stages=("extract",))
+    assert await node.applied.wait(
+        Freshness.after(await node.log.publish(records)), timeout_s=SOON_S, stages=("extract",)
+    )
 
 
 async def replay(node: Node, *ids: str) -> dict[str, Any]:
@@ -69,7 +71,9 @@ def defect(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyError("a defect")
         return real[WRITTEN].apply(logged, rows)
 
-    monkeypatch.setattr("processors.frame.batch.reducers", lambda: {**real, WRITTEN: frame.Reducer(fail, real[WRITTEN].reads)})
+    monkeypatch.setattr(
+        "processors.frame.batch.reducers", lambda: {**real, WRITTEN: frame.Reducer(fail, real[WRITTEN].reads)}
+    )
 
 
 async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its_facts_and_outcome(node: Node) -> None:
@@ -82,7 +86,9 @@ async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its
         assert (await replay(node, letter["dead_letter_id"]))["replayed"] == 1
     assert await rows(node, "SELECT event_id FROM talos_journal ORDER BY ALL") == [("e1",), ("e2",), ("e3",)]
     assert await rows(node, "SELECT status, count(*) FROM outcomes GROUP BY ALL") == [("applied", 3)]
-    assert await rows(node, "SELECT count(*), count(DISTINCT entity_id) FROM entities WHERE label = 'Insight'") == [(3, 3)]
+    assert await rows(node, "SELECT count(*), count(DISTINCT entity_id) FROM entities WHERE label = 'Insight'") == [
+        (3, 3)
+    ]
     assert await rows(node, "SELECT count(*) FROM dead_letters") == [(1,)]
 
 
@@ -106,7 +112,9 @@ async def test_a_replay_that_fails_again_is_the_same_letter_and_is_solved_by_the
         assert state == "replayed" and again != letter["dead_letter_id"]
         assert (await replay(node))["replayed"] == 0, "`--all` takes the new ones: nothing has changed since"
     assert await rows(node, "SELECT count(*) FROM talos_journal") == [(0,)]
-    assert (await replay(node, letter["dead_letter_id"]))["replayed"] == 1, "a letter keeps the ids under which it failed before"
+    assert (await replay(node, letter["dead_letter_id"]))["replayed"] == 1, (
+        "a letter keeps the ids under which it failed before"
+    )
     assert await rows(node, "SELECT event_id FROM talos_journal") == [("e1",)]
     assert await states(node) == [(again, "solved")]
 
@@ -143,7 +151,9 @@ async def test_a_dropped_letter_counts_no_more_and_keeps_its_reason(node: Node) 
 
 async def test_letters_are_chosen_by_time_namespace_source_type_and_reason(node: Node) -> None:
     bad = encode(MEMORY.name, written(1))
-    other = event("talos.friction.logged", {"description": "slow", "category": "tooling"}, id="f").changed(source="urn:other")
+    other = event("talos.friction.logged", {"description": "slow", "category": "tooling"}, id="f").changed(
+        source="urn:other"
+    )
     await publish(node, Outgoing(MEMORY.name, b"default", b"{", bad.headers))
     await publish(node, Outgoing(MEMORY.name, b"team", b'{"category": "tooling"}', encode(MEMORY.name, other).headers))
     found = {letter["namespace"]: letter for letter in await letters(node, 2)}
@@ -155,28 +165,41 @@ async def test_letters_are_chosen_by_time_namespace_source_type_and_reason(node:
         {"reason": "DESCRIPTION"},
         {"since": "2020-01-01", "namespace": "team"},
     ):
-        assert [letter_id for letter_id, _ in await states(node, **filters)] == [found["team"]["dead_letter_id"]], filters
+        assert [letter_id for letter_id, _ in await states(node, **filters)] == [found["team"]["dead_letter_id"]], (
+            filters
+        )
     assert await states(node, until="2020-01-01") == []
     wrong = await handle(node, {"command": "dlq_list", "since": "yesterday"})
     assert not wrong["ok"] and "--since" in wrong["error"] and "2026-01-05" in wrong["error"]
 
 
 async def test_one_bad_observation_is_buried_alone_and_the_others_are_applied(node: Node) -> None:
-    seen = [event("session.event", {"session_id": "s-1", "event_type": "user", "text": f"text {n}"}, id=f"o{n}") for n in range(3)]
+    seen = [
+        event("session.event", {"session_id": "s-1", "event_type": "user", "text": f"text {n}"}, id=f"o{n}")
+        for n in range(3)
+    ]
     whole = batch_of(seen, topic=TELEMETRY.name)
     items = orjson.loads(whole.value or b"")
     del items[1]["data"]["session_id"]
     await publish(node, Outgoing(whole.topic, whole.key, orjson.dumps(items), whole.headers))
     [letter] = await letters(node, 1)
-    assert letter["observation"] == 1 and letter["error_message"].startswith("Observation 1: ") and "session_id" in letter["error_message"]
+    assert (
+        letter["observation"] == 1
+        and letter["error_message"].startswith("Observation 1: ")
+        and "session_id" in letter["error_message"]
+    )
     assert await rows(node, "SELECT event_id FROM session_events ORDER BY ALL") == [("o0",), ("o2",)]
     shown = await handle(node, {"command": "dlq_show", "id": letter["dead_letter_id"]})
     assert orjson.loads(shown["value"]) == [items[1]]
 
 
-async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("thalweg.control.dead_letters.LETTERS", 4)
-    poison = [Outgoing(MEMORY.name, b"default", b"{", encode(MEMORY.name, written(number)).headers) for number in range(2)]
+    poison = [
+        Outgoing(MEMORY.name, b"default", b"{", encode(MEMORY.name, written(number)).headers) for number in range(2)
+    ]
     with pytest.MonkeyPatch.context() as broken:
         broken.setattr("processors.frame.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})  # type: ignore[arg-type,return-value]
         await publish(node, *(encode(MEMORY.name, written(number)) for number in range(10)), *poison)
@@ -192,12 +215,17 @@ async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(
     answer = await handle(node, {"command": "dlq_replay", "ids": []})
     assert answer["ok"] and answer["replayed"] == 12, answer
     assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
-    assert await rows(node, 'SELECT event_id FROM talos_journal ORDER BY "offset"') == [(f"e{number}",) for number in range(10)]
+    assert await rows(node, 'SELECT event_id FROM talos_journal ORDER BY "offset"') == [
+        (f"e{number}",) for number in range(10)
+    ]
     assert len(opened_readers) == 3, "twelve letters, four at once"
 
 
 async def test_of_a_record_of_many_observations_only_the_one_that_failed_lands_when_it_is_replayed(node: Node) -> None:
-    seen = [event("session.event", {"session_id": "s-1", "event_type": "user", "text": f"text {n}"}, id=f"o{n}") for n in range(4)]
+    seen = [
+        event("session.event", {"session_id": "s-1", "event_type": "user", "text": f"text {n}"}, id=f"o{n}")
+        for n in range(4)
+    ]
     real, kind = frame.reducers(), seen[0].type
 
     def fail(logged: Any, rows: Any) -> Any:
@@ -206,14 +234,18 @@ async def test_of_a_record_of_many_observations_only_the_one_that_failed_lands_w
         return real[kind].apply(logged, rows)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("processors.frame.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)})
+        monkeypatch.setattr(
+            "processors.frame.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)}
+        )
         await publish(node, batch_of(seen, topic=TELEMETRY.name))
         [letter] = await letters(node, 1)
     await replay(node, letter["dead_letter_id"])
     assert await rows(node, "SELECT event_id FROM session_events ORDER BY ALL") == [(f"o{n}",) for n in range(4)]
 
 
-async def test_after_a_stage_is_mended_the_letter_that_it_buried_gives_its_facts_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_a_stage_is_mended_the_letter_that_it_buried_gives_its_facts_once(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [extract] = [runner.stage for runner in node.runners if runner.stage.name == "extract"]
     real = extract.facts
 
@@ -231,7 +263,9 @@ async def test_after_a_stage_is_mended_the_letter_that_it_buried_gives_its_facts
     for _ in range(2):
         await replay(node, letter["dead_letter_id"])
     assert await rows(node, "SELECT event_id FROM talos_journal ORDER BY ALL") == [("e1",), ("e2",)]
-    assert await rows(node, "SELECT count(*), count(DISTINCT entity_id) FROM entities WHERE label = 'Insight'") == [(2, 2)]
+    assert await rows(node, "SELECT count(*), count(DISTINCT entity_id) FROM entities WHERE label = 'Insight'") == [
+        (2, 2)
+    ]
 
 
 async def test_a_session_that_was_opened_again_meanwhile_refuses_the_replayed_request_and_stays(node: Node) -> None:
@@ -242,10 +276,15 @@ async def test_a_session_that_was_opened_again_meanwhile_refuses_the_replayed_re
         raise KeyError("a defect")
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("processors.frame.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)})
+        monkeypatch.setattr(
+            "processors.frame.batch.reducers", lambda: {**real, kind: frame.Reducer(fail, real[kind].reads)}
+        )
         await publish(node, encode(MEMORY.name, opened("2026-01-05-a", goal="first", id="first")))
         [letter] = await letters(node, 1)
     await publish(node, encode(MEMORY.name, opened("2026-01-05-a", goal="second", id="second")))
     await replay(node, letter["dead_letter_id"])
     assert await rows(node, "SELECT goal FROM talos_sessions") == [("second",)]
-    assert await rows(node, "SELECT request_id, status FROM outcomes ORDER BY 2") == [("second", "applied"), ("first", "refused")]
+    assert await rows(node, "SELECT request_id, status FROM outcomes ORDER BY 2") == [
+        ("second", "applied"),
+        ("first", "refused"),
+    ]

@@ -54,7 +54,10 @@ class Fragile(Stage):
             if self.failures.get(text, 0) > 0:
                 self.failures[text] -= 1
                 raise RuntimeError(f"cannot digest {text}")
-        return [[self.fact(e, ENTITIES_EXTRACTED, {"source_event_id": e.event.id, "entities": [], "relations": []})] for e in events]
+        return [
+            [self.fact(e, ENTITIES_EXTRACTED, {"source_event_id": e.event.id, "entities": [], "relations": []})]
+            for e in events
+        ]
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +77,9 @@ def runner(stage, log):
 def written(*texts, start=0):
     records = []
     for offset, text in enumerate(texts, start):
-        outgoing = encode(MEMORY.name, event("talos.journal.written", {"content": text, "category": "insight"}, id=f"e-{text}"))
+        outgoing = encode(
+            MEMORY.name, event("talos.journal.written", {"content": text, "category": "insight"}, id=f"e-{text}")
+        )
         records.append(Record(MEMORY.name, 3, offset, 0, outgoing.key, outgoing.value, outgoing.headers))
     return records
 
@@ -168,5 +173,7 @@ async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_ba
     stage = Embed(Away())
     for number in range(9):
         with pytest.raises(EmbedderUnavailable):
-            await stage.facts([logged for record in written(f"text {number}", start=number) for logged in decode(record)])
+            await stage.facts(
+                [logged for record in written(f"text {number}", start=number) for logged in decode(record)]
+            )
     assert len(stage._failed) == 3

@@ -40,9 +40,18 @@ class Fed:
     """A Faust event: a message, and whether it was acknowledged."""
 
     def __init__(self, number):
-        body = encode(MEMORY.name, event("talos.journal.written", {"content": f"text {number}", "category": "insight"}, id=f"e{number}"))
+        body = encode(
+            MEMORY.name,
+            event("talos.journal.written", {"content": f"text {number}", "category": "insight"}, id=f"e{number}"),
+        )
         self.message = SimpleNamespace(
-            topic=MEMORY.name, partition=0, offset=number, timestamp=0.0, key=body.key, value=body.value, headers=body.headers
+            topic=MEMORY.name,
+            partition=0,
+            offset=number,
+            timestamp=0.0,
+            key=body.key,
+            value=body.value,
+            headers=body.headers,
         )
         self.is_acknowledged = False
 
@@ -76,7 +85,9 @@ async def agent():
     parts.runner = StageRunner(stage, parts.log, SystemClock())
     derived = asyncio.Queue(maxsize=1)
     works = worker._derive(parts.runner, parts.waiting, derived), worker._publish(parts.runner, derived)
-    parts.tasks = [asyncio.create_task(worker._crashing(parts.app, parts.runner, work, parts.leaving)) for work in works]
+    parts.tasks = [
+        asyncio.create_task(worker._crashing(parts.app, parts.runner, work, parts.leaving)) for work in works
+    ]
     yield parts
     parts.leaving.set()
     for task in parts.tasks:
@@ -84,7 +95,9 @@ async def agent():
     await asyncio.gather(*parts.tasks, return_exceptions=True)
 
 
-async def test_the_next_batch_is_derived_while_the_last_is_published_and_none_is_acknowledged_before(agent, monkeypatch):
+async def test_the_next_batch_is_derived_while_the_last_is_published_and_none_is_acknowledged_before(
+    agent, monkeypatch
+):
     derived = []
     facts = Extract.facts
 

@@ -51,7 +51,9 @@ def every_type(namespace: str) -> list[Outgoing]:
 
 def _in_order() -> list[str]:
     shorts = [kind.removeprefix("thalweg.").removesuffix(".v1") for kind in event_types()]
-    middle = [short for short in shorts if short not in FIRST + LAST and short != "stage.progressed"]  # a mark is no event of its own
+    middle = [
+        short for short in shorts if short not in FIRST + LAST and short != "stage.progressed"
+    ]  # a mark is no event of its own
     return [*FIRST, *middle, *LAST]
 
 
@@ -76,7 +78,9 @@ def _named(short: str, namespace: str, told: Mapping[str, Event], turn: int) -> 
     if short in ("valence.belief.created", "valence.insight.extracted"):
         named["content"] = f"The gateway of {short} listens on port {turn}"
     if short == "cm.golden_set.imported":
-        named["queries"] = [{"query": f"tide {number}", "expected_docs": [number], "session_id": "s"} for number in range(50)]
+        named["queries"] = [
+            {"query": f"tide {number}", "expected_docs": [number], "session_id": "s"} for number in range(50)
+        ]
     if short == "talos.knowledge.imported":
         named["entities"] = [{"label": "Insight", "text": f"Tides turn {turn}."}]
     if short == "memory.embedded":

@@ -76,7 +76,13 @@ def decided(store: Store, order: list[Record]) -> dict[str, Any]:
     rows = {table: sorted(map(repr, appended)) for table, appended in changes.appended.items()}
     states = {table: sorted(map(repr, by_key.items())) for table, by_key in changes.state.items()}
     indexed = sorted(map(repr, [*reduced.indexed.documents, *reduced.indexed.vectors]))
-    return {"rows": rows, "states": states, "removed": sorted(changes.removed), "indexed": indexed, "buried": reduced.buried}
+    return {
+        "rows": rows,
+        "states": states,
+        "removed": sorted(changes.removed),
+        "indexed": indexed,
+        "buried": reduced.buried,
+    }
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -55,7 +55,9 @@ def log() -> Partitions:
             _append(lying, outgoing, number)
         for step in range(3):
             data = {"session_id": "2026-01-05-a", "event_type": "user", "text": f"{namespace} {step}"}
-            _append(lying, encode(TELEMETRY.name, event("session.event", data, id=f"t{step}", namespace=namespace)), number)
+            _append(
+                lying, encode(TELEMETRY.name, event("session.event", data, id=f"t{step}", namespace=namespace)), number
+            )
     return lying
 
 
@@ -65,7 +67,9 @@ def _as_log(derived: Any) -> Log:
 
 def _requests(namespace: str) -> list[Outgoing]:
     def request(kind: str, identity: str, **data: Any) -> Outgoing:
-        return encode(MEMORY.name, event(f"talos.{kind}", {**data, "request_id": identity}, id=identity, namespace=namespace))
+        return encode(
+            MEMORY.name, event(f"talos.{kind}", {**data, "request_id": identity}, id=identity, namespace=namespace)
+        )
 
     write = {"content": f"I realized that {namespace} winds are cold.", "category": "insight"}
     return [
@@ -93,7 +97,9 @@ def apply(store: Store, records: list[Record], lying_letters: Partitions) -> Non
 
 
 def contents(store: Store) -> dict[str, list[Any]]:
-    tables = [name for (name,) in store.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1") if name not in NOT_COMPARED]
+    tables = [
+        name for (name,) in store.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1") if name not in NOT_COMPARED
+    ]
     return {name: sorted(map(repr, store.sql(f"SELECT * FROM {name}"))) for name in tables}
 
 
@@ -112,7 +118,9 @@ def folded(order: list[tuple[str, int]], sizes: list[int], lying: Partitions | N
         apply(store, records, letters)
     found = contents(store)
     found["positions"] = store.sql("SELECT * FROM positions ORDER BY ALL")
-    found["duplicates"] = store.sql('SELECT event_id, topic, partition, "offset", same_body FROM duplicates ORDER BY ALL')
+    found["duplicates"] = store.sql(
+        'SELECT event_id, topic, partition, "offset", same_body FROM duplicates ORDER BY ALL'
+    )
     store.database.close()
     return found
 
@@ -128,7 +136,9 @@ ORDERS = st.deferred(lambda: st.permutations([at for at, records in log().items(
 
 @settings(max_examples=examples(4, 20), deadline=None)
 @given(order=ORDERS, sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4))
-def test_every_interleaving_that_keeps_the_order_of_each_partition_gives_the_same_store(order: Any, sizes: list[int]) -> None:
+def test_every_interleaving_that_keeps_the_order_of_each_partition_gives_the_same_store(
+    order: Any, sizes: list[int]
+) -> None:
     assert folded(list(order), sizes) == in_turn()
 
 
@@ -146,7 +156,9 @@ def all_types_in_turn() -> dict[str, list[Any]]:
     return folded([at for at, records in log_of_all_types().items() for _ in records], [1], log_of_all_types())
 
 
-ORDERS_OF_ALL = st.deferred(lambda: st.permutations([at for at, records in log_of_all_types().items() for _ in records]))
+ORDERS_OF_ALL = st.deferred(
+    lambda: st.permutations([at for at, records in log_of_all_types().items() for _ in records])
+)
 
 
 @settings(max_examples=examples(3, 30), deadline=None)
@@ -168,7 +180,9 @@ def test_the_log_of_all_types_has_each_of_them_applied_and_most_requests_granted
 
 def test_the_log_that_is_interleaved_holds_decisions_facts_repeats_and_poison() -> None:
     rows = in_turn()
-    assert [len(rows[name]) for name in ("talos_sessions", "talos_journal", "session_events", "dead_letters", "duplicates")] == [
+    assert [
+        len(rows[name]) for name in ("talos_sessions", "talos_journal", "session_events", "dead_letters", "duplicates")
+    ] == [
         2,
         4,
         6,

@@ -95,7 +95,9 @@ class Delivery(RuleBasedStateMachine):
         if self.store.sql("SELECT 1 FROM dead_letters WHERE dead_letter_id = ?", letter.id):
             return
         outgoing = bury(record, letter)
-        self.letters.append(Record(outgoing.topic, 0, len(self.letters), 0, outgoing.key, outgoing.value, outgoing.headers))
+        self.letters.append(
+            Record(outgoing.topic, 0, len(self.letters), 0, outgoing.key, outgoing.value, outgoing.headers)
+        )
 
     def _read_letters(self) -> None:
         rows = self.store.sql("SELECT next_offset FROM positions WHERE topic = ?", MEMORY.dlq.name)
@@ -140,10 +142,14 @@ class Delivery(RuleBasedStateMachine):
         reached = self.position()
         decided = {row[0] for row in self.store.sql("SELECT request_id FROM outcomes")}
         assert decided <= set(self.accepted)
-        accounted = {row[0] for row in self.store.sql('SELECT "offset" FROM offsets_accounted WHERE topic = ?', MEMORY.name)}
+        accounted = {
+            row[0] for row in self.store.sql('SELECT "offset" FROM offsets_accounted WHERE topic = ?', MEMORY.name)
+        }
         assert {offset for offset in range(reached)} <= accounted
         buried = {row[0] for row in self.store.sql('SELECT "offset" FROM dead_letters')}
-        assert {offset for offset in self.poisoned if offset < reached} == {offset for offset in buried if offset < reached}
+        assert {offset for offset in self.poisoned if offset < reached} == {
+            offset for offset in buried if offset < reached
+        }
 
     @invariant()
     def the_state_is_the_fold_of_the_events_in_order(self) -> None:

@@ -70,11 +70,35 @@ class Store:
         moment = created_at or START + timedelta(minutes=offset)
         self.connection.execute(
             "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
-            [label, record_id, toolset, kind, session_id, domain, text, moment, namespace, MEMORY, offset, f"e{offset}"],
+            [
+                label,
+                record_id,
+                toolset,
+                kind,
+                session_id,
+                domain,
+                text,
+                moment,
+                namespace,
+                MEMORY,
+                offset,
+                f"e{offset}",
+            ],
         )
         self.connection.execute(
             "INSERT INTO embeddings VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, ?, 0, ?, ?, NULL, NULL)",
-            [label, MODEL.space, record_id, model_id, len(row), stored_vector(row), namespace, DERIVED, offset, f"e{offset}"],
+            [
+                label,
+                MODEL.space,
+                record_id,
+                model_id,
+                len(row),
+                stored_vector(row),
+                namespace,
+                DERIVED,
+                offset,
+                f"e{offset}",
+            ],
         )
         self.offset += 1
         if to is not None:

@@ -182,7 +182,9 @@ def test_indexes_of_another_table_with_the_same_positions_are_built_again(saved:
     indexes.close()
 
 
-def test_while_it_is_rebuilt_searches_are_answered_from_the_table(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_it_is_rebuilt_searches_are_answered_from_the_table(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(SearchIndexes, "_rebuild", lambda self: None)  # a rebuild that has not got anywhere yet
     indexes = store.open(tmp_path)
     assert indexes.state()["keyword"]["state"] == "rebuilding"
@@ -225,7 +227,9 @@ indexes.save()
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("failpoint", [f"{name}:{count}:kill" for name in ("mid_index_save", "after_rename") for count in (1, 2, 17)])
+@pytest.mark.parametrize(
+    "failpoint", [f"{name}:{count}:kill" for name in ("mid_index_save", "after_rename") for count in (1, 2, 17)]
+)
 def test_a_kill_in_the_middle_of_a_save_leaves_either_the_old_or_the_new_index(tmp_path: Path, failpoint: str) -> None:
     environment = {**os.environ, "THALWEG_FAILPOINT": failpoint, "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, "-c", CRASHING, str(tmp_path)], env=environment, timeout=60, check=False)

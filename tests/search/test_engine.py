@@ -28,7 +28,9 @@ def ids(result: SearchResult) -> list[str]:
     return [hit.record_id for hit in result.hits]
 
 
-def ask(indexes: SearchIndexes, store: Store, text: str, filter: Filter = Filter("a"), limit: int = 10, **options: object) -> SearchResult:
+def ask(
+    indexes: SearchIndexes, store: Store, text: str, filter: Filter = Filter("a"), limit: int = 10, **options: object
+) -> SearchResult:
     vector = EMBEDDER.encode([text])[0]
     return indexes.search(store.connection.cursor(), text, vector, filter, limit, **options)  # type: ignore[arg-type]
 
@@ -40,7 +42,14 @@ def test_an_empty_store_finds_nothing(indexes: SearchIndexes, store: Store) -> N
 def test_what_was_applied_is_found_at_once_with_all_that_is_known_of_it(indexes: SearchIndexes, store: Store) -> None:
     label = store.write("r1", "the river bends", session_id="s", domain="Water", kind="Belief", to=indexes)
     [hit] = ask(indexes, store, "the river bends").hits
-    assert (hit.label, hit.record_id, hit.kind, hit.toolset, hit.session_id, hit.domain) == (label, "r1", "Belief", "talos", "s", "Water")
+    assert (hit.label, hit.record_id, hit.kind, hit.toolset, hit.session_id, hit.domain) == (
+        label,
+        "r1",
+        "Belief",
+        "talos",
+        "s",
+        "Water",
+    )
     assert (hit.text, hit.created_at) == ("the river bends", START)
     assert hit.sides["vector"] == (1, pytest.approx(1.0, abs=1e-6))
     assert hit.sides["keyword"][0] == 1
@@ -80,7 +89,9 @@ def test_without_a_model_everything_works_by_keywords(store: Store, tmp_path: Pa
     indexes.close()
 
 
-def test_neighbours_of_the_best_hits_are_found_though_nothing_in_them_matches(indexes: SearchIndexes, store: Store) -> None:
+def test_neighbours_of_the_best_hits_are_found_though_nothing_in_them_matches(
+    indexes: SearchIndexes, store: Store
+) -> None:
     store.write("r1", "the river bends", to=indexes)
     store.write("x", "zzz", to=indexes)
     store.write("elsewhere", "qqq", namespace="b", to=indexes)
@@ -127,7 +138,9 @@ def test_merged_records_are_left_out_and_their_relations_count_for_the_one_they_
         (Filter("a", kinds=("Belief",), created_from=datetime(2026, 1, 2, tzinfo=UTC)), {"r3"}),
     ],
 )
-def test_filters_restrict_to_what_meets_all_of_them(indexes: SearchIndexes, store: Store, filter: Filter, expected: set[str]) -> None:
+def test_filters_restrict_to_what_meets_all_of_them(
+    indexes: SearchIndexes, store: Store, filter: Filter, expected: set[str]
+) -> None:
     text = "the river bends"
     last, first = datetime(2026, 1, 1, 23, 59, 59), datetime(2026, 1, 2)
     store.write("r0", text, domain="Water", session_id="s1", created_at=last, to=indexes)
@@ -199,7 +212,9 @@ def test_nearest_respects_a_filter(indexes: SearchIndexes, store: Store) -> None
     assert [label for label, _ in indexes.nearest(cursor, vector, 5, Filter("a"))] == [mine]
 
 
-def test_a_removed_label_is_not_found_and_not_in_the_saved_files(indexes: SearchIndexes, store: Store, tmp_path: Path) -> None:
+def test_a_removed_label_is_not_found_and_not_in_the_saved_files(
+    indexes: SearchIndexes, store: Store, tmp_path: Path
+) -> None:
     label = store.write("secret", "the river bends", to=indexes)
     store.write("r1", "something else", to=indexes)
     indexes.maintain()
@@ -217,7 +232,13 @@ def test_the_state_tells_what_each_index_holds_and_covers(indexes: SearchIndexes
     store.write("r1", "the river bends", to=indexes)
     state = indexes.state()
     assert state["keyword"] == {"state": "ready", "count": 1, "uncommitted": 1}
-    assert state["vector"] == {"state": "ready", "model": MODEL.model_id, "space": MODEL.space, "count": 1, "unlinked": 0}
+    assert state["vector"] == {
+        "state": "ready",
+        "model": MODEL.model_id,
+        "space": MODEL.space,
+        "count": 1,
+        "unlinked": 0,
+    }
     assert state["covered"] == store.positions
     indexes.maintain()
     assert indexes.state()["keyword"]["uncommitted"] == 0
@@ -252,7 +273,9 @@ def test_readers_find_every_committed_record_while_the_writer_writes(indexes: Se
     assert all(len(labels) == 60 for labels in indexes.labels())
 
 
-def test_a_resolved_filter_is_remembered_until_something_changes_that_it_may_depend_on(indexes: SearchIndexes, store: Store) -> None:
+def test_a_resolved_filter_is_remembered_until_something_changes_that_it_may_depend_on(
+    indexes: SearchIndexes, store: Store
+) -> None:
     store.write("r1", "the river bends", to=indexes)
     before = indexes._generation
     indexes.apply([], [], {"thalweg.invocations.v1/0": 7, "thalweg.telemetry.v1/3": 2})

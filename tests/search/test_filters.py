@@ -27,7 +27,9 @@ def ids(indexes: SearchIndexes, store: Store, filter: Filter) -> list[str]:
 
 
 def tag(store: Store, record_id: str, name: str, namespace: str = "a") -> None:
-    store.connection.execute("INSERT INTO document_tags VALUES (?, ?, ?, ?, 0, 0, '')", [record_id, name, namespace, DERIVED])
+    store.connection.execute(
+        "INSERT INTO document_tags VALUES (?, ?, ?, ?, 0, 0, '')", [record_id, name, namespace, DERIVED]
+    )
 
 
 def test_a_filter_leaves_the_labels_of_its_namespace_alone(indexes: SearchIndexes, store: Store) -> None:
@@ -48,7 +50,9 @@ def test_a_document_of_the_first_moment_is_left_and_of_the_last_is_not(indexes: 
         assert leaves(window, ("a", "Insight", "talos", None, None, START + timedelta(days=day))) is is_left
 
 
-def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(indexes: SearchIndexes, store: Store) -> None:
+def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(
+    indexes: SearchIndexes, store: Store
+) -> None:
     for name in ("r1", "r2", "r3"):
         store.write(name, "the river bends", to=indexes)
     tag(store, "r1", "water")
@@ -58,7 +62,9 @@ def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(i
     assert ids(indexes, store, Filter("a", tags=("water",))) == ["r1"]
 
 
-def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(indexes: SearchIndexes, store: Store) -> None:
+def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(
+    indexes: SearchIndexes, store: Store
+) -> None:
     for name in ("entity", "before", "after", "entry", "stranger"):
         store.write(name, "the river bends", to=indexes)
     store.relate("before", "entity")
@@ -73,7 +79,9 @@ def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(in
     assert ids(indexes, store, Filter("a", entities=("unknown",))) == []
 
 
-def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(indexes: SearchIndexes, store: Store) -> None:
+def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(
+    indexes: SearchIndexes, store: Store
+) -> None:
     store.write("old", "the river bends", created_at=START, to=indexes)
     store.write("head", "the river bends", created_at=START, to=indexes)
     store.write("new", "the river bends", created_at=START + timedelta(days=9), to=indexes)
@@ -81,7 +89,9 @@ def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(
     store.connection.execute("UPDATE merges SET merged_at = ?", [START + timedelta(days=5)])
     store.write("doubted", "the river bends", created_at=START, to=indexes)
     believe(store, "doubted", 0)
-    store.connection.execute("INSERT INTO prunes VALUES ('doubted', '', ?, 'a', ?, 0, 0, '')", [START + timedelta(days=3), DERIVED])
+    store.connection.execute(
+        "INSERT INTO prunes VALUES ('doubted', '', ?, 'a', ?, 0, 0, '')", [START + timedelta(days=3), DERIVED]
+    )
     before, after = MOMENT + timedelta(days=2), MOMENT + timedelta(days=3)
     for meets in (Filter("a", known_at=before), Filter("a", valid_at=before)):
         assert "doubted" in ids(indexes, store, meets)
@@ -102,7 +112,9 @@ def believe(store: Store, record_id: str, day: int, merged_on: int | None = None
     )
     if merged_on is not None:
         store.merge(record_id, "head")
-        store.connection.execute("UPDATE merges SET merged_at = ? WHERE record_id = ?", [START + timedelta(days=merged_on), record_id])
+        store.connection.execute(
+            "UPDATE merges SET merged_at = ? WHERE record_id = ?", [START + timedelta(days=merged_on), record_id]
+        )
 
 
 @pytest.mark.parametrize(

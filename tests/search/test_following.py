@@ -40,7 +40,9 @@ def utc(filter: Filter) -> Filter:
 def test_the_labels_of_a_filter_follow_every_write_and_merge(store: Store) -> None:
     cursor, allowed, rows = store.connection.cursor(), AllowedLabels(), TableCounts(*TABLES)
     for step in range(12):
-        store.write(f"r{step}", "text", namespace="ab"[step % 3 == 2], kind="Belief" if step % 2 else "Insight", domain="Water")
+        store.write(
+            f"r{step}", "text", namespace="ab"[step % 3 == 2], kind="Belief" if step % 2 else "Insight", domain="Water"
+        )
         if step in (5, 9):
             store.merge(f"r{step - 2}", "r0")
         for filter in map(utc, FILTERS):
@@ -56,13 +58,21 @@ def test_a_row_that_was_deleted_is_noticed(store: Store) -> None:
     assert len(allowed.get(cursor, Filter("a"), 0, rows.at(cursor, 0)).labels) == 3
     store.connection.execute("DELETE FROM documents WHERE record_id = 'r1'")
     store.write("r3", "text")
-    assert allowed.get(cursor, Filter("a"), 1, rows.at(cursor, 1)).labels.tolist() == sorted(map(label_of, ("r0", "r2", "r3")))
+    assert allowed.get(cursor, Filter("a"), 1, rows.at(cursor, 1)).labels.tolist() == sorted(
+        map(label_of, ("r0", "r2", "r3"))
+    )
 
 
 def test_relations_count_both_ways_through_merges_and_are_those_of_a_fresh_look(store: Store) -> None:
     cursor, followed, rows = store.connection.cursor(), Relations(), TableCounts(*TABLES)
     names = [f"r{number}" for number in range(6)]
-    changes = [("relate", "r0", "r1"), ("relate", "r2", "r0"), ("merge", "r3", "r0"), ("relate", "r3", "r4"), ("merge", "r1", "r5")]
+    changes = [
+        ("relate", "r0", "r1"),
+        ("relate", "r2", "r0"),
+        ("merge", "r3", "r0"),
+        ("relate", "r3", "r4"),
+        ("merge", "r1", "r5"),
+    ]
     for generation, (change, first, second) in enumerate(changes):
         getattr(store, change)(first, second)
         followed.follow(cursor, generation, rows.at(cursor, generation))

@@ -43,6 +43,10 @@ def test_scores_lie_between_none_and_one_and_a_better_rank_never_lowers_them(
     assert all(0.0 < score <= 1.0 + 1e-12 for score in scores.values())
     for better, worse in pairwise(vector):
         swapped = fuse(
-            {"vector": [worse if x == better else better if x == worse else x for x in vector], "keyword": keyword, "graph": graph}
+            {
+                "vector": [worse if x == better else better if x == worse else x for x in vector],
+                "keyword": keyword,
+                "graph": graph,
+            }
         )
         assert swapped[worse] >= scores[worse]

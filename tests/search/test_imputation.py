@@ -115,7 +115,9 @@ def embedder(model_cache: Path) -> Iterator[Embedder]:
     yield loaded
 
 
-def test_as_embedding_proceeds_the_order_goes_from_that_of_the_words_to_that_of_everything(tmp_path: Path, embedder: Embedder) -> None:
+def test_as_embedding_proceeds_the_order_goes_from_that_of_the_words_to_that_of_everything(
+    tmp_path: Path, embedder: Embedder
+) -> None:
     made = encode_texts(embedder, SAID)
     vector, tokens = encode_query(embedder, ASKED)
 
@@ -129,9 +131,15 @@ def test_as_embedding_proceeds_the_order_goes_from_that_of_the_words_to_that_of_
                 [label, str(number), said, moment, number],
             )
             numbers = made[said]
-            entry = VectorEntry(label, decode_vector(numbers["vector"]), MINILM.space, MINILM.model_id, numbers["tokens"])
-            indexes.apply([DocumentEntry(label, "a", said, None, moment)], [entry] if number < embedded else [], store.positions)
-        hits = indexes.search(store.connection.cursor(), text, vector, Filter("a"), 6, tokens=tokens, min_cosine=-1.0).hits
+            entry = VectorEntry(
+                label, decode_vector(numbers["vector"]), MINILM.space, MINILM.model_id, numbers["tokens"]
+            )
+            indexes.apply(
+                [DocumentEntry(label, "a", said, None, moment)], [entry] if number < embedded else [], store.positions
+            )
+        hits = indexes.search(
+            store.connection.cursor(), text, vector, Filter("a"), 6, tokens=tokens, min_cosine=-1.0
+        ).hits
         indexes.close(save=False)
         return [hit.record_id for hit in hits]
 

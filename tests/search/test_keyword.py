@@ -42,7 +42,14 @@ def test_words_are_found_as_they_are_spelled_without_any_languages_rules(index: 
     index.add([(1, "a", "The connections"), (2, "a", "the Connection"), (3, "a", "Straße zum Café")])
     if committed:
         index.commit()
-    for query, found in (("CONNECTION", [2]), ("connections", [1]), ("the", [1, 2]), ("STRASSE", [3]), ("café", [3]), ("cafe", [])):
+    for query, found in (
+        ("CONNECTION", [2]),
+        ("connections", [1]),
+        ("the", [1, 2]),
+        ("STRASSE", [3]),
+        ("café", [3]),
+        ("cafe", []),
+    ):
         assert labels(index.search(query, "a", 5, field=WORDS)) == found, query
     assert sorted(labels(index.search("connection", "a", 5))) == [1, 2]
 
@@ -93,7 +100,9 @@ def test_each_word_of_a_text_finds_it(words: list[str], data: st.DataObject) -> 
 
 @settings(max_examples=examples(5, 25), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=8))
-def test_whatever_is_stored_is_found_by_its_own_text(tmp_path_factory: pytest.TempPathFactory, stored: list[str]) -> None:
+def test_whatever_is_stored_is_found_by_its_own_text(
+    tmp_path_factory: pytest.TempPathFactory, stored: list[str]
+) -> None:
     index = KeywordIndex(tmp_path_factory.mktemp("keywords"))
     index.add([(number, "a", text) for number, text in enumerate(stored)])
     for _ in range(2):
@@ -104,7 +113,21 @@ def test_whatever_is_stored_is_found_by_its_own_text(tmp_path_factory: pytest.Te
 
 
 @pytest.mark.parametrize(
-    "query", ['"', "text:river", "a AND", "river OR (", "[a TO z]", "river^9", "~", "-river", "*", "\\", "namespace:b river", "/r.*/"]
+    "query",
+    [
+        '"',
+        "text:river",
+        "a AND",
+        "river OR (",
+        "[a TO z]",
+        "river^9",
+        "~",
+        "-river",
+        "*",
+        "\\",
+        "namespace:b river",
+        "/r.*/",
+    ],
 )
 def test_no_text_is_query_syntax(index: KeywordIndex, query: str) -> None:
     index.add([(1, "a", "river bank"), (2, "b", "river bed")])
@@ -133,7 +156,9 @@ def test_a_filter_of_any_selectivity_loses_nothing(index: KeywordIndex) -> None:
 
 
 def test_the_overlay_scores_as_the_index_does(index: KeywordIndex) -> None:
-    documents = [(number, "a", f"river w{number % 7} w{number % 5} w{number % 3} " * (1 + number % 4)) for number in range(200)]
+    documents = [
+        (number, "a", f"river w{number % 7} w{number % 5} w{number % 3} " * (1 + number % 4)) for number in range(200)
+    ]
     index.add(documents)
     before = dict(index.search("river w1 w2", "a", 200))
     index.commit()
@@ -210,12 +235,18 @@ def test_a_saved_index_is_loaded_with_everything_in_it(index: KeywordIndex, tmp_
     assert len(loaded) == 301
 
 
-def test_which_documents_hold_a_word_is_remembered_and_stays_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_documents_hold_a_word_is_remembered_and_stays_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever is added, committed and removed in between, and however little is remembered."""
     monkeypatch.setattr(holders, "MAX_NUMBERS", 12)
     monkeypatch.setattr(keyword, "FREQUENT", 5)
     index, chance = KeywordIndex(tmp_path), random.Random(4)
-    words, there, members = ["river", "bends", "oak", "falls", "stone"], dict[int, set[str]](), Members(np.arange(0, 120, 2))
+    words, there, members = (
+        ["river", "bends", "oak", "falls", "stone"],
+        dict[int, set[str]](),
+        Members(np.arange(0, 120, 2)),
+    )
     for number in range(120):
         held = set(chance.sample(words, 2))
         there[number] = held
@@ -240,6 +271,8 @@ def test_the_only_namespace_is_not_named_and_another_that_comes_is_kept_apart_fr
     assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []
     index.add([(7, "b", "a river")])
     index.commit()
-    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and labels(index.search("river", "b", 9)) == [7]
+    assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and labels(
+        index.search("river", "b", 9)
+    ) == [7]
     index.remove([7])
     assert sorted(labels(index.search("river", "a", 9))) == [0, 1, 2, 3, 4] and index.search("river", "b", 9) == []

@@ -15,7 +15,14 @@ from processors.talos.reducers.derived import decode_vector
 from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
 from storage.search.records.filter import Filter
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, REST_CHARS, WINDOW, PassageIndex, passage_label, split_passages
+from storage.search.vectors.passages import (
+    EMBEDDED_PASSAGES,
+    REST_CHARS,
+    WINDOW,
+    PassageIndex,
+    passage_label,
+    split_passages,
+)
 from storage.vector_codec import stored_vector
 from tests.search.store import EMBEDDER, MODEL, Store, label_of
 
@@ -54,7 +61,9 @@ def test_a_word_longer_than_a_window_is_cut_into_passages_that_overlap(character
     assert max(passage.end - passage.start for passage in passages) <= WINDOW * 7
 
 
-@pytest.mark.parametrize("unit", ["the river bends. ", "河水弯曲", "x", "🦫", '{"a": [1, 2]}, ', "if x:\n    return y_z\n"])
+@pytest.mark.parametrize(
+    "unit", ["the river bends. ", "河水弯曲", "x", "🦫", '{"a": [1, 2]}, ', "if x:\n    return y_z\n"]
+)
 def test_of_a_book_the_first_passages_are_windows_and_the_rest_covers_every_word(unit: str) -> None:
     text = unit * (3 * 2**20 // len(unit.encode()))
     passages = split_passages(text)
@@ -123,7 +132,9 @@ def test_a_long_text_is_found_by_what_stands_at_its_end_and_the_hit_says_where(t
     store.write("short", "frogs are green", to=indexes)
     question = "heron frog pond"
     for reopened in (indexes, store.open(tmp_path / "anew")):
-        found = reopened.search(store.connection.cursor(), question, EMBEDDER.encode([question])[0], Filter("a"), 5, min_cosine=0.0)
+        found = reopened.search(
+            store.connection.cursor(), question, EMBEDDER.encode([question])[0], Filter("a"), 5, min_cosine=0.0
+        )
         [hit] = [hit for hit in found.hits if hit.record_id == "long"]
         assert hit.passage is not None
         assert "heron" in text[hit.passage.start : hit.passage.end]

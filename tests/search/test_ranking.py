@@ -71,7 +71,13 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
 
 
 def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:
-    full = Evidence(2, keyword=np.array([1.0, 0.0]), vector=np.array([9.0, 0.1]), dates=np.array([1.0, 0.0]), parents=np.array([-1, 0]))
+    full = Evidence(
+        2,
+        keyword=np.array([1.0, 0.0]),
+        vector=np.array([9.0, 0.1]),
+        dates=np.array([1.0, 0.0]),
+        parents=np.array([-1, 0]),
+    )
     parts = score_parts(full, np.array([1.0, 0.0]))
     first = {side: values[0] for side, values in parts.items() if not np.isnan(values[0])}
     assert first == pytest.approx({"late": 0.5, "keyword": 0.15, "vector": 0.135, "date": 0.1})
@@ -89,7 +95,14 @@ def test_a_cosine_counts_by_how_far_it_stands_out_from_the_others() -> None:
 
 @pytest.mark.parametrize(
     ("best", "mean", "keyword", "trust"),
-    [(0.6, 0.3, 0.3, 1), (0.6, 0.1, 0.3, 2), (0.425, 0.2, 0.15, 1.5), (0.3, 0.25, 0.0, 2), (0.3, 0.15, 0.0, 3.5), (0.3, 0.0, 0.0, 5)],
+    [
+        (0.6, 0.3, 0.3, 1),
+        (0.6, 0.1, 0.3, 2),
+        (0.425, 0.2, 0.15, 1.5),
+        (0.3, 0.25, 0.0, 2),
+        (0.3, 0.15, 0.0, 3.5),
+        (0.3, 0.0, 0.0, 5),
+    ],
 )
 def test_keywords_fade_and_the_vector_is_trusted_where_words_are_nowhere_and_where_texts_lie_apart_from_the_query(
     best: float, mean: float, keyword: float, trust: float
@@ -183,7 +196,8 @@ def spoken(tmp_path: Path, embedder: Embedder) -> Iterator[tuple[Store, SearchIn
             vector, label = decode_vector(made["vector"]), label_of(record_id)
             store.write(record_id, text, session_id=session, created_at=moment, vector=vector, model_id=MINILM.model_id)
             store.connection.execute(
-                "UPDATE embeddings SET space = ?, tokens = ? WHERE record_id = ?", [MINILM.space, made["tokens"], record_id]
+                "UPDATE embeddings SET space = ?, tokens = ? WHERE record_id = ?",
+                [MINILM.space, made["tokens"], record_id],
             )
             entry = VectorEntry(label, vector, MINILM.space, MINILM.model_id, made["tokens"])
             indexes.apply([DocumentEntry(label, "a", text, session, moment)], [entry], store.positions)
@@ -191,7 +205,9 @@ def spoken(tmp_path: Path, embedder: Embedder) -> Iterator[tuple[Store, SearchIn
     indexes.close(save=False)
 
 
-def ask(spoken: tuple[Store, SearchIndexes], embedder: Embedder, text: str, filter: Filter = Filter("a")) -> SearchResult:
+def ask(
+    spoken: tuple[Store, SearchIndexes], embedder: Embedder, text: str, filter: Filter = Filter("a")
+) -> SearchResult:
     vector, found = encode_query(embedder, text)
     return spoken[1].search(spoken[0].connection.cursor(), text, vector, filter, 5, tokens=found)
 
@@ -203,12 +219,16 @@ def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
     hits = ask(spoken, embedder, question).hits
     assert f"{session}:{turn}" in [hit.record_id for hit in hits[:2]]
     vector, found = encode_query(embedder, question)
-    best = search_sessions(spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found).sessions
+    best = search_sessions(
+        spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found
+    ).sessions
     assert best[0].session_id == session
     assert best[0].score == pytest.approx(sum(best[0].parts.values()))
 
 
-def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
+def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(
+    spoken: tuple[Store, SearchIndexes], embedder: Embedder
+) -> None:
     found = ask(spoken, embedder, "Who replaced the alternator?")
     assert found.hits[0].record_id == "garage:2"
     assert set(found.hits[0].sides) == {"late", "vector", "keyword"}
@@ -218,7 +238,9 @@ def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(spoken: tup
         assert hit.text
 
 
-def test_a_date_in_the_question_leads_to_what_was_said_then(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
+def test_a_date_in_the_question_leads_to_what_was_said_then(
+    spoken: tuple[Store, SearchIndexes], embedder: Embedder
+) -> None:
     day = f"{START:%d %B %Y}"
     found = ask(spoken, embedder, f"What was said about the trip on {day}?")
     assert all(hit.parts["date"] == pytest.approx(0.1) and hit.sides["date"][1] == 1.0 for hit in found.hits)
@@ -238,5 +260,7 @@ def test_what_is_loaded_from_the_tables_ranks_as_what_was_applied(
     anew = spoken[0].open(tmp_path / "anew", MINILM)
     for question, *_ in ASKED:
         first, second = ask(spoken, embedder, question), ask((spoken[0], anew), embedder, question)
-        assert [(hit.record_id, round(hit.score, 6)) for hit in first.hits] == [(hit.record_id, round(hit.score, 6)) for hit in second.hits]
+        assert [(hit.record_id, round(hit.score, 6)) for hit in first.hits] == [
+            (hit.record_id, round(hit.score, 6)) for hit in second.hits
+        ]
     anew.close(save=False)

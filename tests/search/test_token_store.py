@@ -16,7 +16,11 @@ QUERY = Tokens(np.arange(4, dtype=np.uint16), unit_rows(4, WIDTH, seed=9), np.on
 def said(label: int) -> tuple[int, str]:
     """Between one and five tokens."""
     count = 1 + label % 5
-    return label, pack(Tokens(np.arange(label, label + count, dtype=np.uint16), unit_rows(count, WIDTH, seed=label), np.ones(count, bool)))
+    return label, pack(
+        Tokens(
+            np.arange(label, label + count, dtype=np.uint16), unit_rows(count, WIDTH, seed=label), np.ones(count, bool)
+        )
+    )
 
 
 @pytest.fixture
@@ -45,7 +49,9 @@ def test_what_was_added_is_there_after_a_start_and_scores_alike(path: Path, tmp_
 
 
 @pytest.mark.parametrize("cut", [1, 100, 10_000])
-def test_a_write_that_was_cut_off_costs_the_records_from_there_on_and_they_can_be_added_again(path: Path, cut: int) -> None:
+def test_a_write_that_was_cut_off_costs_the_records_from_there_on_and_they_can_be_added_again(
+    path: Path, cut: int
+) -> None:
     os.truncate(path, max(0, path.stat().st_size - cut))
     store = opened(path)
     held = store.labels().tolist()

@@ -16,7 +16,9 @@ from tests.search.store import Store, label_of, unit_rows
 
 def packed(seed: int) -> str:
     count = 1 + seed % 3
-    return pack(Tokens(np.arange(seed, seed + count, dtype=np.uint16), unit_rows(count, WIDTH, seed=seed), np.ones(count, bool)))
+    return pack(
+        Tokens(np.arange(seed, seed + count, dtype=np.uint16), unit_rows(count, WIDTH, seed=seed), np.ones(count, bool))
+    )
 
 
 @pytest.fixture
@@ -25,7 +27,8 @@ def store() -> Store:
     for number in range(30):
         store.write(f"r{number}", f"text {number}", vector=unit_rows(1, 384, seed=number)[0], model_id=MINILM.model_id)
         store.connection.execute(
-            "UPDATE embeddings SET space = ?, tokens = ? WHERE record_id = ?", [MINILM.space, packed(number), f"r{number}"]
+            "UPDATE embeddings SET space = ?, tokens = ? WHERE record_id = ?",
+            [MINILM.space, packed(number), f"r{number}"],
         )
     return store
 

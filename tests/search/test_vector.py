@@ -136,7 +136,9 @@ def test_it_grows_past_its_capacity_without_losing_anything(monkeypatch: pytest.
     assert all(index.search(ROWS[row], 1)[0][0] == LABELS[row] for row in range(0, 1500, 50))
 
 
-def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(vector_module, "MIN_CAPACITY", 64)
     monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
     monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
@@ -165,7 +167,9 @@ def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(
     assert not wrong
 
 
-def test_a_saved_index_is_loaded_with_everything_linked(through_the_graph: None, linked: VectorIndex, tmp_path: Path) -> None:
+def test_a_saved_index_is_loaded_with_everything_linked(
+    through_the_graph: None, linked: VectorIndex, tmp_path: Path
+) -> None:
     linked.save(tmp_path, {"t/0": 3})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, ROWS)])
     assert loaded.unlinked == 0
@@ -180,13 +184,17 @@ def test_rows_newer_than_the_saved_graph_wait_to_be_linked(through_the_graph: No
     assert all(loaded.search(ROWS[row], 1)[0][0] == LABELS[row] for row in (0, 1999, 2000, 2999))
 
 
-def test_a_graph_with_what_the_table_lacks_is_left_aside(through_the_graph: None, linked: VectorIndex, tmp_path: Path) -> None:
+def test_a_graph_with_what_the_table_lacks_is_left_aside(
+    through_the_graph: None, linked: VectorIndex, tmp_path: Path
+) -> None:
     linked.save(tmp_path, {})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS[1:], [(LABELS[1:], ROWS[1:])])
     assert loaded.unlinked == 2999
 
 
-def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(through_the_graph: None, linked: VectorIndex, tmp_path: Path) -> None:
+def test_a_graph_whose_vectors_are_not_the_tables_is_left_aside(
+    through_the_graph: None, linked: VectorIndex, tmp_path: Path
+) -> None:
     linked.save(tmp_path, {})
     loaded = VectorIndex.load(tmp_path, MODEL, LABELS, [(LABELS, unit_rows(3000, seed=9))])
     assert loaded.unlinked == 3000
@@ -209,7 +217,9 @@ def test_many_vectors_at_once_find_what_each_finds_alone() -> None:
     for least, k in ((0.05, 10), (0.12, 500), (0.9, 10)):
         wanted = [[match for match in index.search(query, k) if match[1] >= least] for query in queries]
         found = index.search_many(queries, k, least)
-        assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in matches] for matches in wanted]
+        assert [[label for label, _ in matches] for matches in found] == [
+            [label for label, _ in matches] for matches in wanted
+        ]
         alone = linked_index()
         alone.remove(LABELS[:5].tolist())
         assert [alone.search_many(query[None], k, least)[0] for query in queries] == found
@@ -223,7 +233,11 @@ def test_which_of_some_rows_are_within_a_cosine_is_what_comparing_all_of_them_sa
     index.remove([int(LABELS[20])])
     for asked in (LABELS[:100], np.append(LABELS[::2], 7)):  # gathered, and by comparing all
         near, best = index.within(query, 0.02, index.places(asked), 5)
-        cosines = {label: float(cosine) for label, cosine in zip(LABELS.tolist(), ROWS @ query, strict=True) if label != LABELS[20]}
+        cosines = {
+            label: float(cosine)
+            for label, cosine in zip(LABELS.tolist(), ROWS @ query, strict=True)
+            if label != LABELS[20]
+        }
         expected = {label: cosines[label] for label in asked.tolist() if cosines.get(label, -1.0) >= 0.02}
         assert asked[near].tolist() == list(expected) and len(expected) > 2
         assert [label for label, _ in best] == sorted(expected, key=lambda label: -expected[label])[:5]
@@ -259,7 +273,9 @@ def test_of_many_vectors_the_nearest_are_found_however_far_they_are(monkeypatch:
     found = index.search_many(queries, 25, -1.0)
     fresh = linked_index()
     assert found == [fresh.search_many(query[None], 25, -1.0)[0] for query in queries]
-    assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in index.search(query, 25)] for query in queries]
+    assert [[label for label, _ in matches] for matches in found] == [
+        [label for label, _ in index.search(query, 25)] for query in queries
+    ]
 
 
 def test_rows_that_are_gone_take_no_place_among_the_nearest_of_many_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,5 +284,7 @@ def test_rows_that_are_gone_take_no_place_among_the_nearest_of_many_vectors(monk
     index, queries = linked_index(), unit_rows(4, seed=12)
     index.remove(LABELS[60:].tolist())
     found = index.search_many(queries, 50, -1.0)
-    assert [[label for label, _ in matches] for matches in found] == [[label for label, _ in index.search(query, 50)] for query in queries]
+    assert [[label for label, _ in matches] for matches in found] == [
+        [label for label, _ in index.search(query, 50)] for query in queries
+    ]
     assert all(len(matches) == 50 and matches[-1][1] < -0.01 for matches in found)

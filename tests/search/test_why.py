@@ -44,7 +44,12 @@ FILTERS = st.builds(
     st.data(),
 )
 def test_for_any_record_and_query_why_agrees_with_what_the_search_does(
-    records: list[tuple[str, str, str | None]], query: str, filter: Filter, limit: int, with_vector: bool, data: st.DataObject
+    records: list[tuple[str, str, str | None]],
+    query: str,
+    filter: Filter,
+    limit: int,
+    with_vector: bool,
+    data: st.DataObject,
 ) -> None:
     store = Store()
     with tempfile.TemporaryDirectory() as directory:
@@ -86,7 +91,10 @@ def test_each_cause_is_named(tmp_path: Path) -> None:
 
     assert why("r3")[0] == "merged" and "r0" in why("r3")[1]
     assert why("nobody")[0] == "unknown" and "forgotten" in why("nobody")[1]
-    assert why("r1", Filter("a", domains=("tech",)))[0] == "filtered" and "domains" in why("r1", Filter("a", domains=("tech",)))[1]
+    assert (
+        why("r1", Filter("a", domains=("tech",)))[0] == "filtered"
+        and "domains" in why("r1", Filter("a", domains=("tech",)))[1]
+    )
     assert {why(f"r{number}")[0] for number in range(3)} == {"returned", "outranked"}
     verdict, reasons = why("other")
     assert verdict == "unmatched" and "below the floor of 0.3" in reasons and "no word" in reasons

@@ -57,10 +57,14 @@ def nothing_on_disk_changes(home: Path, snapshot: Path) -> Iterator[None]:
 
 
 def files(home: Path) -> dict[str, str]:
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(home.rglob("*")) if path.is_file()}
+    return {
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(home.rglob("*")) if path.is_file()
+    }
 
 
-STATEMENTS = hostile.WRITING + hostile.NESTED_WRITING + hostile.READING_FILES + hostile.REACHING_OUT + hostile.OVER_THE_NETWORK
+STATEMENTS = (
+    hostile.WRITING + hostile.NESTED_WRITING + hostile.READING_FILES + hostile.REACHING_OUT + hostile.OVER_THE_NETWORK
+)
 
 
 def named(sql: str) -> str:
@@ -68,7 +72,9 @@ def named(sql: str) -> str:
 
 
 @pytest.mark.parametrize("sql", [*STATEMENTS, *hostile.CONTROLLING, *hostile.EVERYWHERE[:3]], ids=named)
-def test_what_writes_or_reaches_out_is_refused_with_a_sentence_that_gives_nothing_away(sql: str, home: Path, snapshot: Path) -> None:
+def test_what_writes_or_reaches_out_is_refused_with_a_sentence_that_gives_nothing_away(
+    sql: str, home: Path, snapshot: Path
+) -> None:
     """Asked of the child's own function: what starting a process adds, the statements after these show."""
     request = {"snapshot": str(snapshot), "memory_mb": 256, "threads": 1, "max_rows": 10, "max_bytes": 10_000}
     error = answer({**request, "sql": sql.replace("{home}", str(home))})["error"]
@@ -133,7 +139,9 @@ def test_the_catalogue_may_be_read(snapshot: Path) -> None:
 
 
 @pytest.mark.parametrize("sql", [sql for sql in STATEMENTS if sql != "CHECKPOINT"], ids=named)
-def test_without_the_guard_the_locked_connection_alone_changes_and_reads_no_file(sql: str, home: Path, snapshot: Path) -> None:
+def test_without_the_guard_the_locked_connection_alone_changes_and_reads_no_file(
+    sql: str, home: Path, snapshot: Path
+) -> None:
     connection = connect(str(snapshot), 256, 1)
     try:
         connection.execute("BEGIN TRANSACTION READ ONLY")

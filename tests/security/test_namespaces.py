@@ -87,7 +87,10 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     """Calls of every tool that reads, each of which finds something of its own namespace."""
     first = {kind: values[0] for kind, values in side.ids.items()}
     yield "journal_query", {"query": WORDS, "limit": 50}
-    yield "journal_query", {"query": "recurring friction of the old drill", "entity_types": ["Pattern", "Friction", "Goal"]}
+    yield (
+        "journal_query",
+        {"query": "recurring friction of the old drill", "entity_types": ["Pattern", "Friction", "Goal"]},
+    )
     yield "pattern_check", {"session_id": side.ids["talos_session"][-1], "context": WORDS}
     yield "graph_query", {"cypher": "MATCH (n) RETURN n.id, n.name LIMIT 1000"}
     yield "graph_query", {"cypher": "MATCH (a)-[r]->(b) RETURN a.id, r, b.id LIMIT 1000"}
@@ -103,10 +106,14 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     for session in (first["conversation"], first["run"]):
         yield "session_get", {"session_id": session, "include_exchanges": True}
         yield "exchange_list", {"session_id": session}
-    yield from (("session_find_by_room", {"external_room_id": ROOM, **which}) for which in ({}, {"status": "completed"}))
+    yield from (
+        ("session_find_by_room", {"external_room_id": ROOM, **which}) for which in ({}, {"status": "completed"})
+    )
     yield from (("pattern_list", about) for about in ({}, {"type": "preference"}, {"status": "fading"}))
     yield from (("hybrid_search", {"query_text": text, "top_k": 50}) for text in (WORDS, "evrybody sayz"))
-    yield from (("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0))
+    yield from (
+        ("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0)
+    )
     yield "inner_voice.retrieve", {"query": WORDS, "include_tags": ["trucks", side.mark], "include_private": True}
     yield "ping", {}
 
@@ -124,7 +131,10 @@ def own_requests(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "search", {"query": WORDS, "limit": 100}
     yield "search", {"query": WORDS, "limit": 100, "sessions": True}
     yield "search", {"query": WORDS, "limit": 100, "valid_at": side.node.clock.now().isoformat()}
-    yield from (("why", {"query": WORDS, "record_id": record}) for record in (side.ids["record"][0], side.ids["talos_session"][0]))
+    yield from (
+        ("why", {"query": WORDS, "record_id": record})
+        for record in (side.ids["record"][0], side.ids["talos_session"][0])
+    )
     yield "agreement", {}
 
 
@@ -140,7 +150,9 @@ async def ask_all(side: Side) -> None:
 @pytest.fixture
 async def node(broker_url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setenv("SURR_ENABLE_INNER_VOICE", "1")
-    node = EagerNode(Settings(home=tmp_path / "home", broker=broker_url or "", embedder="hashing", partitions=4, rate_limit=1e6))
+    node = EagerNode(
+        Settings(home=tmp_path / "home", broker=broker_url or "", embedder="hashing", partitions=4, rate_limit=1e6)
+    )
     await node.start()
     yield node
     await node.stop()
@@ -155,7 +167,12 @@ async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_pat
     await asyncio.gather(fill(north, tmp_path), fill(south, tmp_path))
     await asyncio.gather(ask_all(north), ask_all(south))
     await settle(node)
-    stored = Stored({side.namespace: await node.reader.run(lambda cursor, side=side: read_rows(cursor, side)) for side in (north, south)})
+    stored = Stored(
+        {
+            side.namespace: await node.reader.run(lambda cursor, side=side: read_rows(cursor, side))
+            for side in (north, south)
+        }
+    )
     _every_table_is_told_apart(stored, north, south)
     _everything_was_asked(north, stored)
     _everything_was_asked(south, stored)
@@ -179,11 +196,15 @@ class Stored:
 
     def __init__(self, tables: dict[str, dict[str, list[tuple[Any, ...]]]]) -> None:
         self.tables = tables
-        self._values = {name: {value for rows in found.values() for value in values(rows)} for name, found in tables.items()}
+        self._values = {
+            name: {value for rows in found.values() for value in values(rows)} for name, found in tables.items()
+        }
 
     def only_in(self, namespace: str) -> set[Any]:
         """Ids and texts of no other namespace."""
-        return self._values[namespace].difference(*(values for name, values in self._values.items() if name != namespace))
+        return self._values[namespace].difference(
+            *(values for name, values in self._values.items() if name != namespace)
+        )
 
     def leak(self, question: Question, other: Side) -> list[Any]:
         """What an answer holds of the other, but for what it was asked with."""
@@ -236,12 +257,16 @@ def _every_table_is_told_apart(stored: Stored, north: Side, south: Side) -> None
         own, foreign = stored.only_in(side.namespace), stored.only_in(other.namespace)
         for table, rows in stored.tables[side.namespace].items():
             found = set(values(rows))
-            assert not found & foreign, f"{table} has rows of {side.namespace} with {sorted(found & foreign, key=str)[:5]}"
+            assert not found & foreign, (
+                f"{table} has rows of {side.namespace} with {sorted(found & foreign, key=str)[:5]}"
+            )
             assert not any(other.mark in value for value in found if isinstance(value, str)), f"{table} mixes texts"
             if table in NOT_FED:
                 assert not rows, f"{table} is fed: let two_namespaces do so"
             elif table not in OWNERS_TABLES:
-                assert found & own, f"{table} holds nothing by which {side.namespace} is recognised: extend two_namespaces"
+                assert found & own, (
+                    f"{table} holds nothing by which {side.namespace} is recognised: extend two_namespaces"
+                )
 
 
 async def _the_owners_sql_shows_both(node: Node) -> None:
@@ -265,7 +290,9 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
     and each list in an answer has held something."""
     own = stored.only_in(side.namespace)
     with_data = {
-        question.name.partition("?")[0] for question in side.questions if (tokens_of(question.answer) - tokens_of(question.given)) & own
+        question.name.partition("?")[0]
+        for question in side.questions
+        if (tokens_of(question.answer) - tokens_of(question.given)) & own
     }
     by_namespace = set(HANDLERS) - OWNERS
     assert {*find_tools().tools, *find_resources().resources, *by_namespace} == with_data | set(WITHOUT_DATA)
@@ -309,7 +336,11 @@ def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Co
 def _figures_are_of_ones_own(north: Side, south: Side) -> None:
     """What is counted is counted in one namespace."""
     tested = {
-        side.mark: [question.answer["queries_tested"] for question in side.questions if question.name == "get_golden_test_results"]
+        side.mark: [
+            question.answer["queries_tested"]
+            for question in side.questions
+            if question.name == "get_golden_test_results"
+        ]
         for side in (north, south)
     }
     assert tested == {"boreal": [50], "austral": [51]}
@@ -324,7 +355,9 @@ async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
     before = list(empty.questions)
     await ask_all(empty)
     for first, second in zip(before, itertools.islice(empty.questions, len(before), None), strict=True):
-        assert steady(first.answer) == steady(second.answer), f"{first.name} {first.given}: the answer depends on other namespaces"
+        assert steady(first.answer) == steady(second.answer), (
+            f"{first.name} {first.given}: the answer depends on other namespaces"
+        )
     session = other.ids["talos_session"][-1]
     opened = await empty.ok("session_open", session_id=session, goal="Look around")
     assert opened["inherited_count"] == 0, opened
@@ -365,7 +398,9 @@ def id_questions(side: Side) -> Iterator[tuple[str, str, bool, Ask]]:
             for kind in KINDS[argument]:
 
                 def ask(given: Any, tool: Tool = tool, argument: str = argument) -> Awaitable[dict[str, Any]]:
-                    return side.call(tool.name, **{**good[tool.name], argument: [given] if argument.endswith("_ids") else given})
+                    return side.call(
+                        tool.name, **{**good[tool.name], argument: [given] if argument.endswith("_ids") else given}
+                    )
 
                 yield tool.name, kind, tool.kind == "read", ask
 
@@ -375,17 +410,33 @@ async def _ids_of_the_other_are_unknown(side: Side, other: Side) -> None:
 
     What writes comes after what reads, and last the tool that takes any id for one of its own.
     """
-    every = [value for kind, values in other.ids.items() for value in values if isinstance(value, str) and value not in side.ids[kind]]
+    every = [
+        value
+        for kind, values in other.ids.items()
+        for value in values
+        if isinstance(value, str) and value not in side.ids[kind]
+    ]
     found = await side.ok(
-        "graph_query", cypher="MATCH (n) WHERE n.id IN $ids OPTIONAL MATCH (n)-[r]-(m) RETURN n, m", parameters={"ids": every}
+        "graph_query",
+        cypher="MATCH (n) WHERE n.id IN $ids OPTIONAL MATCH (n)-[r]-(m) RETURN n, m",
+        parameters={"ids": every},
     )
     assert found["rows"] == [], found["rows"][:3]
     numbers = itertools.count(100)
-    for name, kind, only_reads, ask in sorted(id_questions(side), key=lambda question: (not question[2], question[0] == "session_open")):
-        for given in {str(each): each for each in (other.ids[kind][0], other.ids[kind][-1]) if each not in side.ids[kind]}.values():
+    for name, kind, only_reads, ask in sorted(
+        id_questions(side), key=lambda question: (not question[2], question[0] == "session_open")
+    ):
+        for given in {
+            str(each): each for each in (other.ids[kind][0], other.ids[kind][-1]) if each not in side.ids[kind]
+        }.values():
             nobodys = given + next(numbers) if isinstance(given, int) else f"{given[:-3]}{next(numbers)}"
             unknown, answer = await ask(nobodys), await ask(given)
             assert answer.get("error_code") == unknown.get("error_code"), (name, given, answer)
             if only_reads:
-                answers = [orjson.dumps(steady(each)).decode().replace(str(of), "?") for each, of in ((unknown, nobodys), (answer, given))]
-                assert answers[0] == answers[1], f"{name} answers otherwise about {kind} {given} than about what there is not"
+                answers = [
+                    orjson.dumps(steady(each)).decode().replace(str(of), "?")
+                    for each, of in ((unknown, nobodys), (answer, given))
+                ]
+                assert answers[0] == answers[1], (
+                    f"{name} answers otherwise about {kind} {given} than about what there is not"
+                )

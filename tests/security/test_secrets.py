@@ -77,16 +77,27 @@ def is_told(said: str | bytes) -> bool:
 def escaped(secret: str) -> list[bytes]:
     """The secret as a JSON string says it, in ways that a search of the bytes does not see."""
     every = "".join(f"\\u{ord(character):04x}" for character in secret)
-    signs = json.dumps(secret)[1:-1].replace("-", "\\u002d").replace("_", "\\u005F").replace(".", "\\u002e").replace("/", "\\/")
+    signs = (
+        json.dumps(secret)[1:-1]
+        .replace("-", "\\u002d")
+        .replace("_", "\\u005F")
+        .replace(".", "\\u002e")
+        .replace("/", "\\/")
+    )
     nested = json.dumps(json.dumps({"key": secret}))[1:-1].replace("-", "\\\\u002d").replace("_", "\\\\u005f")
-    return [f'"{said}"'.encode() for said in (every, signs, nested, quote(secret, safe=""), quote(quote(secret, safe=""), safe=""))]
+    return [
+        f'"{said}"'.encode()
+        for said in (every, signs, nested, quote(secret, safe=""), quote(quote(secret, safe=""), safe=""))
+    ]
 
 
 def decoded(said: bytes) -> str:
     """What a reader would see who undoes all escapes."""
     text = str(orjson.loads(said))
     for undone in (text.replace("\\u002d", "-").replace("\\u005f", "_"), text.replace("%25", "%")):
-        text += undone + "".join(chr(int(part[:2], 16)) + part[2:] for part in undone.split("%")[1:] if part[:2].isalnum())
+        text += undone + "".join(
+            chr(int(part[:2], 16)) + part[2:] for part in undone.split("%")[1:] if part[:2].isalnum()
+        )
     return text
 
 
@@ -121,7 +132,9 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def test_what_two_rules_find_is_replaced_once() -> None:
-    assert redact("Authorization: Bearer " + FORMS["github"] + " stays") == "Authorization: Bearer [redacted:bearer] stays"
+    assert (
+        redact("Authorization: Bearer " + FORMS["github"] + " stays") == "Authorization: Bearer [redacted:bearer] stays"
+    )
 
 
 def test_what_is_quoted_is_freed_of_secrets_before_it_is_cut() -> None:
@@ -133,7 +146,9 @@ def test_a_line_of_the_log_quotes_no_secret_also_in_its_traceback() -> None:
     try:
         raise ValueError(FORMS["api key"])
     except ValueError as error:
-        record = logging.LogRecord("n", 40, "p", 1, "met %s", (FORMS["stripe"],), (ValueError, error, error.__traceback__))
+        record = logging.LogRecord(
+            "n", 40, "p", 1, "met %s", (FORMS["stripe"],), (ValueError, error, error.__traceback__)
+        )
     line = WithoutSecrets().format(record)
     assert "ValueError: [redacted:api-key]" in line and "met [redacted:payment-key]" in line and not is_told(line)
 
@@ -211,7 +226,12 @@ async def ask_everywhere(node: Node, secret: str) -> list[str]:
     resend = [await answer(node, visitor, "journal_write", entry, {REQUEST_ID_META: secret[:256]}) for _ in range(2)]
     assert len({orjson.loads(text)["entry_id"] for text in resend}) == 1
     for text in (secret, quote(secret, safe="")):
-        for uri in (f"memory://l0-raw?session_id={text}", f"memory://l0-raw?limit={text}", f"memory://{text}", f"memory://l0-raw?{text}=1"):
+        for uri in (
+            f"memory://l0-raw?session_id={text}",
+            f"memory://l0-raw?limit={text}",
+            f"memory://{text}",
+            f"memory://l0-raw?{text}=1",
+        ):
             try:
                 answers.append((await node.door.read(visitor, uri, {})).text)
             except UnknownTool as error:
@@ -219,7 +239,9 @@ async def ask_everywhere(node: Node, secret: str) -> list[str]:
     return answers + resend
 
 
-async def test_no_call_leaves_a_secret_in_a_table_a_file_the_log_or_an_answer(node: Node, said: io.StringIO, tmp_path: Path) -> None:
+async def test_no_call_leaves_a_secret_in_a_table_a_file_the_log_or_an_answer(
+    node: Node, said: io.StringIO, tmp_path: Path
+) -> None:
     told = {}
     for name in list(FORMS)[:: examples(9, 1)]:
         told[name] = [text for text in await ask_everywhere(node, FORMS[name]) if is_told(text)]
@@ -239,7 +261,9 @@ async def test_a_dead_letter_holds_no_secret_in_its_reason_its_headers_or_its_by
     for secret in FORMS.values():
         bodies = [{"content": {"password": secret}, "category": "insight"}, {"category": "insight", secret: 1}]
         bad = [Outgoing(MEMORY.name, good.key, orjson.dumps(body), good.headers) for body in bodies]
-        bad += [Outgoing(MEMORY.name, good.key, b'{"content": ' + line + b"} cut", good.headers) for line in escaped(secret)]
+        bad += [
+            Outgoing(MEMORY.name, good.key, b'{"content": ' + line + b"} cut", good.headers) for line in escaped(secret)
+        ]
         for header in ("ce_type", "ce_time", "ce_specversion"):
             changed = tuple((name, secret.encode() if name == header else value) for name, value in good.headers)
             bad.append(Outgoing(MEMORY.name, good.key, good.value, changed))
@@ -272,7 +296,10 @@ async def test_no_line_that_is_imported_leaves_a_secret_plain_escaped_cut_or_of_
     lines = []
     for number, secret in enumerate(FORMS.values()):
         for place, text in enumerate([json.dumps(secret).encode(), *escaped(secret)]):
-            start = b'{"type":"user","sessionId":"s","uuid":"u%d-%d","timestamp":"2026-01-05T10:00:00Z",' % (number, place)
+            start = b'{"type":"user","sessionId":"s","uuid":"u%d-%d","timestamp":"2026-01-05T10:00:00Z",' % (
+                number,
+                place,
+            )
             lines.append(start + b'"message":{"role":"user","content":' + text + b"}}")
             lines.append(start + b'"message":{"role":"user","content":' + text)
             lines.append(start.replace(b'"s"', text) + b'"message":{"role":"user","content":5}}')

@@ -74,7 +74,11 @@ async def telemetry_of(node: Node) -> tuple[set[str], str]:
     log = node.log
     assert isinstance(log, SqliteLog)
     records = log.fetch(Partition(TELEMETRY.name, 0), 0, 10_000)
-    kinds = {logged.event.type.removeprefix("thalweg.").removesuffix(".v1") for record in records for logged in decode(record)}
+    kinds = {
+        logged.event.type.removeprefix("thalweg.").removesuffix(".v1")
+        for record in records
+        for logged in decode(record)
+    }
     return kinds, "\n".join(f"{record.key!r} {record.headers} {(record.value or b'').decode()}" for record in records)
 
 
@@ -96,7 +100,9 @@ async def test_no_text_of_an_agent_is_on_the_telemetry_topic_or_in_its_mirror(no
 
 
 async def test_the_goal_is_shown_with_the_session_though_telemetry_names_it_by_id(node: Node) -> None:
-    await call(node, Visitor(node.door.local), "session_open", {"session_id": "2026-01-05-a", "goal": f"Find the {WORD}"})
+    await call(
+        node, Visitor(node.door.local), "session_open", {"session_id": "2026-01-05-a", "goal": f"Find the {WORD}"}
+    )
     assert await node.has_reached("now")
     rows = await node.reader.run(lambda cursor: cursor.execute("SELECT goal FROM sessions").fetchall())
     assert rows == [(f"Find the {WORD}",)]

@@ -179,9 +179,17 @@ async def _observed(side: Side, folder: Path) -> None:
     await import_files(side.node.log, "claude-code", [transcript], namespace=side.namespace, clock=SystemClock())
     trace = side.mark.encode().hex().ljust(32, "0")
     about = {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": side.mark}}]}}
-    span = {"traceId": trace, "spanId": trace[:16], "name": side.say("turn"), "startTimeUnixNano": "1767225600000000000"}
+    span = {
+        "traceId": trace,
+        "spanId": trace[:16],
+        "name": side.say("turn"),
+        "startTimeUnixNano": "1767225600000000000",
+    }
     log = {"timeUnixNano": "1767225600000000000", "body": {"stringValue": side.say("turned")}, "traceId": trace}
-    metric = {"name": side.say("turns"), "gauge": {"dataPoints": [{"timeUnixNano": "1767225600000000000", "asDouble": 1.5}]}}
+    metric = {
+        "name": side.say("turns"),
+        "gauge": {"dataPoints": [{"timeUnixNano": "1767225600000000000", "asDouble": 1.5}]},
+    }
     signals = [
         {"resourceSpans": [{**about, "scopeSpans": [{"spans": [span]}]}]},
         {"resourceLogs": [{**about, "scopeLogs": [{"logRecords": [log]}]}]},
@@ -193,13 +201,20 @@ async def _observed(side: Side, folder: Path) -> None:
     side.know("run", "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905")
     prompt = {"session_id": side.know("run", f"run-{side.mark}"), "cwd": side.mark, "prompt": side.say("Listen to it.")}
     await side.control("hook", event="UserPromptSubmit", input=base64.b64encode(json.dumps(prompt).encode()).decode())
-    talos = {f"talos.{name}": value for name, value in {"session.id": f"{_today(side)}-both-3", "from": "calm", "to": side.mark}.items()}
+    talos = {
+        f"talos.{name}": value
+        for name, value in {"session.id": f"{_today(side)}-both-3", "from": "calm", "to": side.mark}.items()
+    }
     for value in (side.mark, "again"):
-        await _publish(side, side.event("session.state_change", 1, 0, attributes={**talos, "talos.state.trigger": value}))
+        await _publish(
+            side, side.event("session.state_change", 1, 0, attributes={**talos, "talos.state.trigger": value})
+        )
     failed = {"space": "another", "record_ids": [side.mark], "reason": side.say("too long")}
     await _publish(side, side.event("memory.embedding_failed", 1, 0, **failed))
     late = {"space": "another", "model_id": "late", "dim": 2, "trained": True, "tries": 2}
-    await _publish(side, side.event("memory.embedded", 1, 0, **late, vectors=[{"record_id": side.mark, "vector": "AACAPwAAAAA="}]))
+    await _publish(
+        side, side.event("memory.embedded", 1, 0, **late, vectors=[{"record_id": side.mark, "vector": "AACAPwAAAAA="}])
+    )
 
 
 def _today(side: Side) -> str:
@@ -215,12 +230,19 @@ async def _talos(side: Side) -> None:
         noted = {"description": side.say(f"The {WORDS}."), "category": "tooling", "session_id": session}
         side.know("record", (await side.ok("friction_log", **noted))["friction_id"])
         if number in (1, 2):  # in two sessions: not yet a pattern
-            await side.ok("friction_log", description=side.say("The clutch slips."), category="tooling", session_id=session)
+            await side.ok(
+                "friction_log", description=side.say("The clutch slips."), category="tooling", session_id=session
+            )
         if number == 0:
             for category in ("insight", "observation", "reflection", "experience", "decision"):
-                entry = {"content": side.say(f"I realized that the {WORDS} because of {category}."), "category": category}
+                entry = {
+                    "content": side.say(f"I realized that the {WORDS} because of {category}."),
+                    "category": category,
+                }
                 side.know("record", (await side.ok("journal_write", domain="trucks", **entry))["entry_id"])
-            await side.ok("reflect", content=side.say(f"What would stop what {WORDS}?"), trigger=side.mark, session_id=session)
+            await side.ok(
+                "reflect", content=side.say(f"What would stop what {WORDS}?"), trigger=side.mark, session_id=session
+            )
             await side.ok("journal_write", content=side.say(LONG), category="experience")
         if number < 3:
             await side.ok("session_close", session_id=session, goal_achieved=False, summary=side.say("It still whines"))
@@ -231,15 +253,29 @@ async def _conversation(side: Side) -> None:
     metadata = {"tags": [side.mark], "note": side.say("after work")}
     about = {"platform": "matrix", "project_context": side.say("trucks"), "metadata": metadata}
     for number in range(2):
-        session = side.know("conversation", (await side.ok("session_start", external_room_id=ROOM, **about))["session_id"])
+        session = side.know(
+            "conversation", (await side.ok("session_start", external_room_id=ROOM, **about))["session_id"]
+        )
         for role in ("user", "assistant"):
-            said = {"role": role, "content": side.say(f"The {WORDS}, says the {role}."), "tool_uses": [{"name": side.mark}]}
+            said = {
+                "role": role,
+                "content": side.say(f"The {WORDS}, says the {role}."),
+                "tool_uses": [{"name": side.mark}],
+            }
             side.know("record", (await side.ok("exchange_add", session_id=session, **said))["exchange_id"])
-        drawn = {"content": f"The lamp of the {side.mark} truck is {'not ' * number}on at noon", "domain_path": ["trucks", side.mark]}
+        drawn = {
+            "content": f"The lamp of the {side.mark} truck is {'not ' * number}on at noon",
+            "domain_path": ["trucks", side.mark],
+        }
         about_lamp = {"entities": [{"name": f"lamp {side.mark}", "type": "tool"}]}
         side.know("record", (await side.ok("insight_extract", session_id=session, **drawn, **about_lamp))["insight_id"])
         await settle(side.node)
-    await side.ok("session_end", session_id=side.ids["conversation"][0], summary=side.say("It was the cold"), themes=[side.say("cold")])
+    await side.ok(
+        "session_end",
+        session_id=side.ids["conversation"][0],
+        summary=side.say("It was the cold"),
+        themes=[side.say("cold")],
+    )
     noticed = {"type": "habit", "description": side.say(f"Waits until it {WORDS}."), "evidence": [side.say("twice")]}
     for number in range(2):
         description = noticed | {"description": noticed["description"] + " Again." * number}
@@ -251,8 +287,13 @@ async def _beliefs(side: Side) -> None:
     """Beliefs of two entities that turn out to be one, one superseded, a tension that is open and one that is resolved."""
     source = {"source_type": "document", "source_ref": side.say("manual"), "domain_path": ["trucks", side.mark]}
     for number, name in enumerate(("gearbox", "gear box")):
-        entities = [{"name": f"{name} {side.mark}", "type": "tool"}, {"name": "winter", "type": "concept", "role": "context"}]
-        stated = await side.ok("belief_create", content=side.say(f"The {WORDS}, in truck {number}."), entities=entities, **source)
+        entities = [
+            {"name": f"{name} {side.mark}", "type": "tool"},
+            {"name": "winter", "type": "concept", "role": "context"},
+        ]
+        stated = await side.ok(
+            "belief_create", content=side.say(f"The {WORDS}, in truck {number}."), entities=entities, **source
+        )
         side.know("belief", stated["belief"]["id"])
         for linked in stated["belief"]["entities"]:
             side.know("entity", linked["entity"]["id"])
@@ -261,7 +302,11 @@ async def _beliefs(side: Side) -> None:
             entities = [{"name": f"{subject} {side.mark}", "type": "tool"}]
             content = f"The {subject} of the {side.mark} truck {verb} at night"
             stated = await side.ok(
-                "belief_create", content=content, entities=entities, source_ref=f"{verb} {side.mark}", domain_path=[side.mark]
+                "belief_create",
+                content=content,
+                entities=entities,
+                source_ref=f"{verb} {side.mark}",
+                domain_path=[side.mark],
             )
             side.know("belief", stated["belief"]["id"])
         await settle(side.node)
@@ -271,7 +316,9 @@ async def _beliefs(side: Side) -> None:
     ended = {"resolution": side.say("both were measured"), "action": "keep_both"}
     await side.ok("tension_resolve", tension_id=side.ids["tension"].pop(), **ended)
     new = {"new_content": f"The heater of the {side.mark} truck is never on at night", "reason": side.say("measured")}
-    side.know("belief", (await side.ok("belief_supersede", old_belief_id=side.ids["belief"][3], **new))["new_belief"]["id"])
+    side.know(
+        "belief", (await side.ok("belief_supersede", old_belief_id=side.ids["belief"][3], **new))["new_belief"]["id"]
+    )
 
 
 async def _cognitive(side: Side) -> None:
@@ -281,7 +328,10 @@ async def _cognitive(side: Side) -> None:
     drawn = {"content": side.say(f"Everybody says that the {WORDS}."), "source_ids": side.ids["number"][:2]}
     side.know("number", (await side.ok("compress_to_l2_insight", **drawn))["id"])
     for number in range(12):
-        item = side.know("item", (await side.ok("update_working_memory", content=side.say(f"item {number}"), importance=0.5))["added_id"])
+        item = side.know(
+            "item",
+            (await side.ok("update_working_memory", content=side.say(f"item {number}"), importance=0.5))["added_id"],
+        )
     await side.control("request", type=WM_ARCHIVED, data={"item_id": item})
     lesson = {
         "query": side.say(f"Why does it say that the {WORDS}?"),
@@ -290,10 +340,19 @@ async def _cognitive(side: Side) -> None:
     }
     await side.ok("store_episode", **lesson)
     for number in (side.know("query", 42), side.know("query", 43 + len(side.mark))):
-        truth = {"id": number, "query": side.say(f"{WORDS} {number}"), "session_id": dialogue, "expected_docs": side.ids["number"][:1]}
+        truth = {
+            "id": number,
+            "query": side.say(f"{WORDS} {number}"),
+            "session_id": dialogue,
+            "expected_docs": side.ids["number"][:1],
+        }
         await side.control("request", type=GROUND_TRUTH_IMPORTED, data=truth)
     queries = [
-        {"query": " ".join([side.mark, f"n{number}", *["whines"] * (words - 2)]), "session_id": f"g{number}", "expected_docs": [1, 2]}
+        {
+            "query": " ".join([side.mark, f"n{number}", *["whines"] * (words - 2)]),
+            "session_id": f"g{number}",
+            "expected_docs": [1, 2],
+        }
         for number, words in enumerate(GOLDEN_WORDS + ([12] if side.mark == "austral" else []))
     ]
     await side.control("request", type=GOLDEN_SET_IMPORTED, data={"queries": queries, "file": f"{side.mark}.jsonl"})

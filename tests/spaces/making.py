@@ -53,8 +53,14 @@ class Spaces(Store):
 
     def embed(self, embedder: HashingEmbedder, record_id: str, text: str, *, partition: int = 1) -> Reduced:
         self._number += 1
-        data = embedded_by(embedder.info) | {"vectors": [{"record_id": record_id, "vector": encode_vector(embedder.encode([text])[0])}]}
-        return self.apply(self.record(encode(DERIVED.name, Event(f"v{self._number}", "test", EMBEDDED, "default", NOW, data)), partition))
+        data = embedded_by(embedder.info) | {
+            "vectors": [{"record_id": record_id, "vector": encode_vector(embedder.encode([text])[0])}]
+        }
+        return self.apply(
+            self.record(
+                encode(DERIVED.name, Event(f"v{self._number}", "test", EMBEDDED, "default", NOW, data)), partition
+            )
+        )
 
     def fill(self, embedder: HashingEmbedder, limit: int | None = None) -> int:
         """Embed what the space lacks, at most `limit` texts, as the node does; how many it lacked."""
@@ -63,7 +69,13 @@ class Spaces(Store):
         [(building,)] = self.sql("SELECT event_id FROM spaces WHERE space = ?", embedder.info.space)
         texts = read_texts(cursor, labels[:limit])
         facts = (
-            facts_of(embedder.info, building, texts, encode_texts(embedder, [missing.text for missing in texts]), RECORD_BYTES)
+            facts_of(
+                embedder.info,
+                building,
+                texts,
+                encode_texts(embedder, [missing.text for missing in texts]),
+                RECORD_BYTES,
+            )
             if texts
             else []
         )

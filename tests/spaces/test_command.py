@@ -24,7 +24,9 @@ def node(tmp_path: Path) -> Iterator[NodeProcess]:
     node = NodeProcess(tmp_path / "home").start()
     client = Client(node.home)
     for number in range(4):
-        client.call("journal_write", {"content": f"I realized that caches lie in case {number}.", "category": "insight"})
+        client.call(
+            "journal_write", {"content": f"I realized that caches lie in case {number}.", "category": "insight"}
+        )
     node.settle()
     yield node
     node.stop()
@@ -39,7 +41,10 @@ def test_the_model_changes_without_stopping_and_the_old_space_stays_until_it_is_
     thalweg, client = Program(node.home), Client(node.home)
     report = thalweg("reembed", "--model", "hashing-64", "--json").json()
     assert report["live"] == TWO
-    assert {row["space"]: (row["state"], row["vectors"]) for row in report["spaces"]} == {ONE: ("kept", 8), TWO: ("live", 8)}
+    assert {row["space"]: (row["state"], row["vectors"]) for row in report["spaces"]} == {
+        ONE: ("kept", 8),
+        TWO: ("live", 8),
+    }
     assert "caches lie in case 2" in found(client, "caches lie in case 2")[0]
 
     written = client.call("journal_write", {"content": "I realized that readers block.", "category": "insight"})
@@ -51,7 +56,10 @@ def test_the_model_changes_without_stopping_and_the_old_space_stays_until_it_is_
     assert checks["space"]["ok"] and TWO in checks["space"]["detail"]
 
     dropped = thalweg("reembed", "--drop-old", "--json").json()
-    assert {row["space"]: (row["state"], row["vectors"]) for row in dropped["spaces"]} == {ONE: ("dropped", 0), TWO: ("live", 10)}
+    assert {row["space"]: (row["state"], row["vectors"]) for row in dropped["spaces"]} == {
+        ONE: ("dropped", 0),
+        TWO: ("live", 10),
+    }
     assert node.stop() == 0
     node.start()  # its setting still says `hashing`: the store knows better
     assert ask(node.home, "status")["embedder"]["model_id"] == "hashing-64"
@@ -79,7 +87,8 @@ def test_a_live_model_that_is_gone_is_told_and_another_takes_its_place(node: Nod
     assert thalweg("reembed", "--model", "hashing-64").code == 0
     assert node.stop() == 0
     database = Database(node.home)
-    database.cursor().execute("UPDATE spaces SET embedder = 'gone/model' WHERE state = 'live'")  # as if its folder had been removed
+    # as if its folder had been removed
+    database.cursor().execute("UPDATE spaces SET embedder = 'gone/model' WHERE state = 'live'")
     database.close()
     node.start()
     said = thalweg("status", "--json")

@@ -31,7 +31,9 @@ def test_filling_goes_on_where_it_was_and_ends_with_every_text(store: Spaces) ->
 
 def test_the_vectors_are_those_of_the_texts_on_the_log(store: Spaces) -> None:
     store.fill(SECOND)
-    rows = store.sql("SELECT d.text, e.vector FROM embeddings e JOIN documents d ON d.label = e.label WHERE e.space = ?", TWO)
+    rows = store.sql(
+        "SELECT d.text, e.vector FROM embeddings e JOIN documents d ON d.label = e.label WHERE e.space = ?", TWO
+    )
     assert len(rows) == 7
     for text, vector in rows:
         assert np.allclose(read_vector(vector), SECOND.encode([text])[0], atol=1e-6)

@@ -34,7 +34,11 @@ def insert_story(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def _sessions(cursor: duckdb.DuckDBPyConnection) -> None:
-    for session_id, parent, started in (("s1", None, MONDAY), ("s2", None, TUESDAY), ("s2-sub", "s2", TUESDAY + timedelta(seconds=2))):
+    for session_id, parent, started in (
+        ("s1", None, MONDAY),
+        ("s2", None, TUESDAY),
+        ("s2-sub", "s2", TUESDAY + timedelta(seconds=2)),
+    ):
         insert(
             cursor,
             "telemetry_sessions",
@@ -57,7 +61,14 @@ def _sessions(cursor: duckdb.DuckDBPyConnection) -> None:
         text="Fix the build",
     )
     insert(
-        cursor, "state_changes", session_id="s2", from_state="calm", to_state="keen", category="mood", trigger="task", occurred_at=TUESDAY
+        cursor,
+        "state_changes",
+        session_id="s2",
+        from_state="calm",
+        to_state="keen",
+        category="mood",
+        trigger="task",
+        occurred_at=TUESDAY,
     )
 
 
@@ -108,7 +119,14 @@ def _calls(cursor: duckdb.DuckDBPyConnection) -> None:
 def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
     asked = {"topic": MEMORY, "event_id": "asked1"}
     insert(
-        cursor, "talos_journal", entry_id="j1", content="Cache the wheels", category="insight", session_id="s1", created_at=MONDAY, **asked
+        cursor,
+        "talos_journal",
+        entry_id="j1",
+        content="Cache the wheels",
+        category="insight",
+        session_id="s1",
+        created_at=MONDAY,
+        **asked,
     )
     insert(
         cursor,
@@ -160,20 +178,53 @@ def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
         merged_at=TUESDAY,
         topic=DERIVED,
     )
-    insert(cursor, "clusters", canonical_id="f1", label="Friction", record_count=2, last_merged_at=TUESDAY, topic=DERIVED)
+    insert(
+        cursor, "clusters", canonical_id="f1", label="Friction", record_count=2, last_merged_at=TUESDAY, topic=DERIVED
+    )
     model = {"space": "text/hashing-2", "model_id": "hashing-2", "dim": 2, "dtype": "float32", "is_trained": False}
     insert(cursor, "embeddings", label=1, record_id="j1", vector=stored_vector([1.0, 0.0]), topic=DERIVED, **model)
-    insert(cursor, "embedding_failures", record_id="j2", space="text/hashing-2", reason="too large", failed_at=MONDAY, topic=DERIVED)
+    insert(
+        cursor,
+        "embedding_failures",
+        record_id="j2",
+        space="text/hashing-2",
+        reason="too large",
+        failed_at=MONDAY,
+        topic=DERIVED,
+    )
     insert(cursor, "embedding_retries", record_id="j1", space="text/hashing-2", tries=2, topic=DERIVED)
-    how = {"revision": "1", "max_tokens": 100, "pooling": "sum", "query_prefix": "", "document_prefix": "", "provider": "numpy"}
-    insert(cursor, "spaces", embedder="hashing-2", state="live", registered_at=MONDAY, switched_at=MONDAY, topic=DERIVED, **model, **how)
+    how = {
+        "revision": "1",
+        "max_tokens": 100,
+        "pooling": "sum",
+        "query_prefix": "",
+        "document_prefix": "",
+        "provider": "numpy",
+    }
+    insert(
+        cursor,
+        "spaces",
+        embedder="hashing-2",
+        state="live",
+        registered_at=MONDAY,
+        switched_at=MONDAY,
+        topic=DERIVED,
+        **model,
+        **how,
+    )
 
 
 def _log(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(cursor, "progress", place=0, stage="materialise", topic=MEMORY, partition=3, next_offset=3)
     insert(cursor, "progress", place=1, stage="embed", topic=MEMORY, partition=3, next_offset=2)
     insert(
-        cursor, "duplicates", event_key="00000000-0000-0000-0000-000000000001", event_id="asked1", same_body=True, topic=MEMORY, offset=1
+        cursor,
+        "duplicates",
+        event_key="00000000-0000-0000-0000-000000000001",
+        event_id="asked1",
+        same_body=True,
+        topic=MEMORY,
+        offset=1,
     )
     insert(cursor, "misplaced_records", source="/gauge", topic=MEMORY, records=2)
     insert(
@@ -197,30 +248,71 @@ def _log(cursor: duckdb.DuckDBPyConnection) -> None:
 def _patterns(cursor: duckdb.DuckDBPyConnection) -> None:
     """Two patterns of three sessions; one of them was not met for a hundred days."""
     long_ago = MONDAY - timedelta(days=100)
-    for name, last in (("Recurring friction: tests are slow", long_ago), ("Recurring friction: the cache is cold", TUESDAY)):
+    for name, last in (
+        ("Recurring friction: tests are slow", long_ago),
+        ("Recurring friction: the cache is cold", TUESDAY),
+    ):
         identity = {"signal_id": f"pattern-{name[-4:]}", "description": name}
         for number in range(3):
             moment = last - timedelta(days=number)
             insert(cursor, "pattern_signals", session_id=f"p{number}", signalled_at=moment, **identity, topic=DERIVED)
-    given_up = {"pattern_id": "pattern-slow", "last_occurred_at": long_ago, "reason": "not met for 90 days and 10 sessions"}
+    given_up = {
+        "pattern_id": "pattern-slow",
+        "last_occurred_at": long_ago,
+        "reason": "not met for 90 days and 10 sessions",
+    }
     insert(cursor, "pattern_deprecations", **given_up, deprecated_at=TUESDAY, topic=DERIVED)
 
 
 def _cognitive(cursor: duckdb.DuckDBPyConnection) -> None:
     """A line compressed to an insight, an eviction, a run of the judges and of the golden test."""
     at = {"topic": MEMORY}
-    insert(cursor, "l0_raw", id=1, session_id="talk", timestamp=MONDAY, speaker="user", content="Why is the build slow?", **at)
-    insight = {"content": "Cached wheels build faster", "source_ids": "[1]", "fidelity_score": 1.0, "fidelity_warning": False}
+    insert(
+        cursor,
+        "l0_raw",
+        id=1,
+        session_id="talk",
+        timestamp=MONDAY,
+        speaker="user",
+        content="Why is the build slow?",
+        **at,
+    )
+    insight = {
+        "content": "Cached wheels build faster",
+        "source_ids": "[1]",
+        "fidelity_score": 1.0,
+        "fidelity_warning": False,
+    }
     insert(cursor, "l2_insights", id=2, created_at=MONDAY, **insight, **at)
     insert(cursor, "l2_sources", insight_id=2, source_id=1, place=0, **at)
     gone = {"original_content": "Ask about the wheels", "importance": 0.5, "reason": "LRU_EVICTION", "displaced_by": 4}
-    insert(cursor, "stale_memory", id=5, item_id=3, archived_at=TUESDAY, created_at=MONDAY, last_accessed=MONDAY, **gone, **at)
+    insert(
+        cursor,
+        "stale_memory",
+        id=5,
+        item_id=3,
+        archived_at=TUESDAY,
+        created_at=MONDAY,
+        last_accessed=MONDAY,
+        **gone,
+        **at,
+    )
     counts = {"evaluated_documents": 10, "failed_documents": 0, "kappa": 0.6, "kappa_degenerate": False}
     models = {"judge1_model": "offline-lexical-1", "judge2_model": "offline-semantic-1"}
     models |= {"mode": "dual", "cost_usd": 0.0}
     insert(cursor, "judge_runs", query_id=42, query="How do wheels help?", judged_at=TUESDAY, **counts, **models, **at)
-    single = models | {"mode": "single", "judge1_model": "openai:gpt-4o", "judge2_model": "openai:gpt-4o-mini", "cost_usd": 0.02}
+    single = models | {
+        "mode": "single",
+        "judge1_model": "openai:gpt-4o",
+        "judge2_model": "openai:gpt-4o-mini",
+        "cost_usd": 0.02,
+    }
     unsaid = {"evaluated_documents": 10, "failed_documents": 1, "kappa": None, "kappa_degenerate": False}
     insert(cursor, "judge_runs", query_id=43, query="How long is a build?", judged_at=TUESDAY, **unsaid, **single, **at)
-    day = {"precision_at_5": 0.78, "drift_detected": False, "queries_tested": 50, "details": "Baseline needs 3 days of results; 0 recorded"}
+    day = {
+        "precision_at_5": 0.78,
+        "drift_detected": False,
+        "queries_tested": 50,
+        "details": "Baseline needs 3 days of results; 0 recorded",
+    }
     insert(cursor, "model_drift_log", date=TUESDAY.date(), query_breakdown="{}", completed_at=TUESDAY, **day, **at)

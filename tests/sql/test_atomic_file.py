@@ -49,7 +49,9 @@ def test_until_then_it_lies_under_another_name_each_time_and_is_its_owners_alone
     assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o600
 
 
-def test_what_somebody_laid_at_the_name_is_neither_followed_nor_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_somebody_laid_at_the_name_is_neither_followed_nor_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "_get_candidate_names", lambda: iter(["link", "file", "free"]))
     victim, target = tmp_path / "victim", tmp_path / "target"
     victim.write_bytes(b"theirs")

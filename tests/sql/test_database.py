@@ -42,10 +42,10 @@ def fill(home: Path) -> Path:
 
 
 def test_a_second_process_is_refused_and_told_who_owns_the_directory(tmp_path: Path) -> None:
-    program = (
-        "import sys, storage.database as d, pathlib; d.Database(pathlib.Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+    program = "import sys, storage.database as d, pathlib; d.Database(pathlib.Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as owner:
         assert owner.stdout is not None and owner.stdout.readline() == b"open\n"
         with pytest.raises(StoreError, match=str(owner.pid)):
             open_store(tmp_path)
@@ -90,7 +90,9 @@ def flipped(position: float) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize("damage", [truncated, empty, garbage_header, flipped(0.0001), flipped(0.001)])
-def test_a_damaged_file_is_kept_under_another_name_and_a_fresh_one_opened(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_file_is_kept_under_another_name_and_a_fresh_one_opened(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     file = fill(tmp_path)
     damaged = damage(file.read_bytes())
     file.write_bytes(damaged)
@@ -152,7 +154,9 @@ def test_nothing_is_downloaded_and_no_variable_of_the_program_is_a_table() -> No
     with pytest.raises(duckdb.CatalogException):
         cursor.execute("SELECT * FROM frame")
     assert frame
-    settings = dict(cursor.execute("SELECT name, value FROM duckdb_settings() WHERE name LIKE 'auto%known%'").fetchall())
+    settings = dict(
+        cursor.execute("SELECT name, value FROM duckdb_settings() WHERE name LIKE 'auto%known%'").fetchall()
+    )
     assert set(settings.values()) == {"false"}
 
 
@@ -171,9 +175,14 @@ def test_a_migration_that_fails_leaves_nothing_of_itself() -> None:
         migrate(
             cursor,
             NOW,
-            [Migration(1, "good", "CREATE TABLE a (x INTEGER)"), Migration(2, "bad", "CREATE TABLE b (x INTEGER); SELECT nothing")],
+            [
+                Migration(1, "good", "CREATE TABLE a (x INTEGER)"),
+                Migration(2, "bad", "CREATE TABLE b (x INTEGER); SELECT nothing"),
+            ],
         )
-    assert cursor.execute("SELECT table_name FROM duckdb_tables() WHERE table_name IN ('a', 'b')").fetchall() == [("a",)]
+    assert cursor.execute("SELECT table_name FROM duckdb_tables() WHERE table_name IN ('a', 'b')").fetchall() == [
+        ("a",)
+    ]
     assert migrate(cursor, NOW, [Migration(1, "good", ""), Migration(2, "mended", "CREATE TABLE b (x INTEGER)")]) == [2]
 
 

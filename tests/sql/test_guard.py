@@ -75,7 +75,11 @@ def test_a_reading_statement_passes(parser: duckdb.DuckDBPyConnection, sql: str)
         ("UPDATE tool_calls SET tool_name = 'x'", "sql_refused", "read-only copy"),
         ("WITH x AS (DELETE FROM tool_calls RETURNING *) FROM x", "sql_refused", "DELETE is not allowed"),
         ("FROM tool_calls AT (VERSION => 1)", "sql_refused", "state of the snapshot"),
-        ("SELECT (WITH hidden AS (SELECT 1 a) SELECT a FROM hidden), * FROM hidden", "sql_refused", "no table `hidden`"),
+        (
+            "SELECT (WITH hidden AS (SELECT 1 a) SELECT a FROM hidden), * FROM hidden",
+            "sql_refused",
+            "no table `hidden`",
+        ),
         ("WITH hidden AS (SELECT * FROM hidden) FROM hidden", "sql_refused", "no table `hidden`"),
         ("SHOW DATABASES", "sql_refused", "SHOW TABLES"),
         ("SELECT " + "(" * 3000 + "1" + ")" * 3000, "sql_syntax", "nested too deeply"),
@@ -89,7 +93,10 @@ def test_a_refusal_says_what_to_change(parser: duckdb.DuckDBPyConnection, sql: s
 
 
 def test_a_node_of_a_kind_that_nobody_knows_is_refused() -> None:
-    tree = {"error": False, "statements": [{"node": {"type": "SELECT_NODE", "from_table": {"type": "NEW_KIND_OF_SOURCE"}}}]}
+    tree = {
+        "error": False,
+        "statements": [{"node": {"type": "SELECT_NODE", "from_table": {"type": "NEW_KIND_OF_SOURCE"}}}],
+    }
     with pytest.raises(Refused):
         check(tree, TABLES)
 
@@ -124,8 +131,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def plain_connection() -> duckdb.DuckDBPyConnection:
     """A database that nobody guards, with what the statements name."""
     plain = duckdb.connect()
-    plain.execute("CREATE TABLE progress (place INTEGER, stage VARCHAR, topic VARCHAR, partition INTEGER, next_offset BIGINT)")
-    plain.execute("CREATE VIEW sessions AS SELECT 's1' AS session_id, 'g' AS goal, 'a' AS source, now()::TIMESTAMP AS started_at")
+    plain.execute(
+        "CREATE TABLE progress (place INTEGER, stage VARCHAR, topic VARCHAR, partition INTEGER, next_offset BIGINT)"
+    )
+    plain.execute(
+        "CREATE VIEW sessions AS SELECT 's1' AS session_id, 'g' AS goal, 'a' AS source, now()::TIMESTAMP AS started_at"
+    )
     plain.execute("CREATE SEQUENCE s; PREPARE p AS DELETE FROM progress; SET VARIABLE x = 1")
     return plain
 
@@ -164,7 +175,14 @@ def test_the_functions_that_may_be_called_are_those_that_were_reviewed() -> None
     if os.environ.get("THALWEG_SNAP"):
         REVIEWED.write_text(allowed)
     assert REVIEWED.read_text() == allowed, "review what changed, then write the list anew with THALWEG_SNAP=1"
-    assert sorted(TABLE_FUNCTIONS) == ["generate_series", "json_each", "json_tree", "range", "regexp_split_to_table", "unnest"]
+    assert sorted(TABLE_FUNCTIONS) == [
+        "generate_series",
+        "json_each",
+        "json_tree",
+        "range",
+        "regexp_split_to_table",
+        "unnest",
+    ]
 
 
 GRAMMAR = {"!", "!~*", "!~~~", "->", "~*", "and", "or", "not", "in", "is distinct from", "is not distinct from"}
@@ -174,6 +192,8 @@ GRAMMAR |= {"coalesce", "ifnull", "current_timestamp", "grouping", "grouping_id"
 
 def test_every_function_that_may_be_called_is_there(parser: duckdb.DuckDBPyConnection) -> None:
     """A name that this DuckDB does not have was never looked at: what comes under it later may be anything."""
-    known = {name.lower() for (name,) in parser.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()}
+    known = {
+        name.lower() for (name,) in parser.execute("SELECT DISTINCT function_name FROM duckdb_functions()").fetchall()
+    }
     own = {"vector_floats"}  # a macro of the store
     assert FUNCTIONS - known - own - GRAMMAR == set() and known >= TABLE_FUNCTIONS

@@ -26,7 +26,9 @@ from streams.errors import Refused, Unavailable
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database(tmp_path)
-    database.cursor().execute("CREATE TABLE counted (id BIGINT PRIMARY KEY); CREATE TABLE total (n BIGINT); INSERT INTO total VALUES (0)")
+    database.cursor().execute(
+        "CREATE TABLE counted (id BIGINT PRIMARY KEY); CREATE TABLE total (n BIGINT); INSERT INTO total VALUES (0)"
+    )
     yield database
     database.close()
 
@@ -91,7 +93,9 @@ def test_a_snapshot_taken_under_writes_shows_one_moment_and_stops_no_writer(data
     assert not failures
 
 
-def test_a_copy_during_which_the_owner_wrote_a_new_header_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_during_which_the_owner_wrote_a_new_header_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(b"header of the first".ljust(HEADER_BYTES, b".") + b"blocks")
     copy_blocks = shutil.copyfileobj
@@ -157,7 +161,9 @@ def test_every_table_and_view_becomes_a_parquet_file(store: Database, tmp_path: 
     counts = export_parquet(store.cursor(), tmp_path / "it's here")
     assert sorted(counts) == public_tables(store.cursor())
     assert counts["tool_calls"] == 5 and counts["sessions"] == 4
-    assert sorted(entry.name for entry in (tmp_path / "it's here").iterdir()) == [f"{name}.parquet" for name in sorted(counts)]
+    assert sorted(entry.name for entry in (tmp_path / "it's here").iterdir()) == [
+        f"{name}.parquet" for name in sorted(counts)
+    ]
     with duckdb.connect() as plain:
         file = str(tmp_path / "it's here" / "tool_calls.parquet").replace("'", "''")
         assert plain.execute(f"SELECT max(duration_ms) FROM '{file}'").fetchone() == (2000.0,)
@@ -179,7 +185,9 @@ def wide_umask() -> Iterator[None]:
     os.umask(before)
 
 
-def test_snapshots_and_exports_are_for_their_owner_alone_whatever_was_there(store: Database, tmp_path: Path, wide_umask: None) -> None:
+def test_snapshots_and_exports_are_for_their_owner_alone_whatever_was_there(
+    store: Database, tmp_path: Path, wide_umask: None
+) -> None:
     export, copied = tmp_path / "export", tmp_path / "mine.duckdb"
     export.mkdir(mode=0o777)
     (export / "sessions.parquet").touch(mode=0o666)
@@ -191,7 +199,9 @@ def test_snapshots_and_exports_are_for_their_owner_alone_whatever_was_there(stor
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
 
-def test_neither_a_snapshot_nor_an_export_writes_through_a_link_that_lies_at_its_name(store: Database, tmp_path: Path) -> None:
+def test_neither_a_snapshot_nor_an_export_writes_through_a_link_that_lies_at_its_name(
+    store: Database, tmp_path: Path
+) -> None:
     export, victim = tmp_path / "export", tmp_path / "victim"
     export.mkdir()
     for link in (export / "sessions.parquet", tmp_path / "mine.duckdb"):
@@ -210,7 +220,19 @@ def test_values_that_json_does_not_have_come_as_text(snapshot: Path) -> None:
         "INTERVAL 90 SECOND i, '\\xFF'::BLOB b, {'a': [1, NULL]} s, MAP {1: 'x'} m, true yes, NULL nothing",
     )
     assert answer.rows == [
-        ["nan", "9223372036854775808", 1.5, "2026-03-01T10:00:00Z", "2026-03-01", "0:01:30", "ff", {"a": [1, None]}, {"1": "x"}, True, None]
+        [
+            "nan",
+            "9223372036854775808",
+            1.5,
+            "2026-03-01T10:00:00Z",
+            "2026-03-01",
+            "0:01:30",
+            "ff",
+            {"a": [1, None]},
+            {"1": "x"},
+            True,
+            None,
+        ]
     ]
     assert answer.types[3] == "TIMESTAMP" and answer.to_json()["columns"][0] == "n"
 

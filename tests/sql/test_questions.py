@@ -30,7 +30,9 @@ def test_the_questions_are_numbered_from_one() -> None:
     assert len(numbers) >= 10 and numbers == list(range(1, len(numbers) + 1))
 
 
-@pytest.mark.parametrize(("sql", "answer"), [question[1:] for question in QUESTIONS], ids=[question[0] for question in QUESTIONS])
+@pytest.mark.parametrize(
+    ("sql", "answer"), [question[1:] for question in QUESTIONS], ids=[question[0] for question in QUESTIONS]
+)
 def test_a_question_gives_the_columns_and_the_rows_that_the_page_prints(sql: str, answer: str, snapshot: Path) -> None:
     found = run_sql(snapshot, sql)
     columns, rows = printed_rows(answer)

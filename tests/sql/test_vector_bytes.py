@@ -14,7 +14,15 @@ from storage.writer import Changes, Writer
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 VECTOR = np.array([0.0, 1.5, -2.25e-39, 1e-45, 3.4e38, 0.1, -0.333], np.float32)
-ABOUT = {"model_id": "m", "dtype": "float32", "dim": len(VECTOR), "is_trained": True, "namespace": "ns", "topic": "t", "partition": 0}
+ABOUT = {
+    "model_id": "m",
+    "dtype": "float32",
+    "dim": len(VECTOR),
+    "is_trained": True,
+    "namespace": "ns",
+    "topic": "t",
+    "partition": 0,
+}
 
 
 def test_a_stored_vector_can_be_read_as_numbers() -> None:

@@ -27,7 +27,11 @@ filled = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0
 namespaces = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=128)
 times = st.datetimes(timezones=st.just(UTC))
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=12,
 )
@@ -35,7 +39,9 @@ reserved = {"id", "source", "type", "specversion", "time", "subject", "dataconte
 extensions = st.dictionaries(
     st.text("abcdefghijklmnopqrstuvwxyz0123456789", min_size=1, max_size=20).filter(lambda n: n not in reserved), texts
 )
-lines = st.fixed_dictionaries({"session_id": filled, "event_type": filled}, optional={"payload": json_values, "text": st.none() | texts})
+lines = st.fixed_dictionaries(
+    {"session_id": filled, "event_type": filled}, optional={"payload": json_values, "text": st.none() | texts}
+)
 events = st.builds(
     Event,
     id=filled,
@@ -76,7 +82,9 @@ def test_every_event_decodes_to_what_was_encoded(event: Event) -> None:
 
 
 @given(events, st.lists(st.tuples(filled, times, lines, st.none() | texts), max_size=5))
-def test_every_batch_decodes_to_its_observations_in_order(envelope: Event, parts: list[tuple[str, datetime, Any, str | None]]) -> None:
+def test_every_batch_decodes_to_its_observations_in_order(
+    envelope: Event, parts: list[tuple[str, datetime, Any, str | None]]
+) -> None:
     observed = [
         Event(identifier, envelope.source, LINE, envelope.namespace, time, data, subject, envelope.extensions)
         for identifier, time, data, subject in parts
@@ -85,7 +93,9 @@ def test_every_batch_decodes_to_its_observations_in_order(envelope: Event, parts
     assert [item.index for item in logged] == list(range(len(parts)))
     for event, item in zip(observed, logged, strict=True):
         inherited = event.subject if event.subject is not None else envelope.subject
-        assert item.event == Event(event.id, event.source, event.type, event.namespace, event.time, event.data, inherited, event.extensions)
+        assert item.event == Event(
+            event.id, event.source, event.type, event.namespace, event.time, event.data, inherited, event.extensions
+        )
 
 
 def test_an_observation_may_have_another_type_than_its_record() -> None:
@@ -103,7 +113,9 @@ def test_an_observation_without_an_id_is_named_by_its_place() -> None:
 
 
 def test_an_encoded_event_is_a_binary_mode_cloudevent_keyed_by_its_namespace() -> None:
-    out = encode(TELEMETRY.name, an_event(subject="s", extensions={"traceparent": "00-a-b-01", "tenant": "7"}), partition=3)
+    out = encode(
+        TELEMETRY.name, an_event(subject="s", extensions={"traceparent": "00-a-b-01", "tenant": "7"}), partition=3
+    )
     assert (out.topic, out.key, out.partition) == (TELEMETRY.name, b"team", 3)
     assert dict(out.headers) == {
         "content-type": b"application/json",
@@ -136,7 +148,9 @@ def test_an_event_without_a_time_happened_when_it_was_appended() -> None:
 def test_the_digest_tells_a_resend_from_another_body_under_the_same_id() -> None:
     (one,) = decode(on_the_log(encode(TELEMETRY.name, an_event())))
     (again,) = decode(on_the_log(encode(TELEMETRY.name, an_event()), offset=8))
-    (other,) = decode(on_the_log(encode(TELEMETRY.name, an_event(data={"session_id": "s", "event_type": "system"})), offset=9))
+    (other,) = decode(
+        on_the_log(encode(TELEMETRY.name, an_event(data={"session_id": "s", "event_type": "system"})), offset=9)
+    )
     assert one.key == again.key == other.key
     assert one.digest == again.digest != other.digest
 
@@ -170,7 +184,9 @@ def with_header(name: str, value: bytes | None) -> Outgoing:
 
 
 def structured(**attributes: Any) -> Outgoing:
-    return Outgoing(GOOD.topic, GOOD.key, orjson.dumps(attributes), (("content-type", b"application/cloudevents+json"),))
+    return Outgoing(
+        GOOD.topic, GOOD.key, orjson.dumps(attributes), (("content-type", b"application/cloudevents+json"),)
+    )
 
 
 POISON = {
@@ -188,7 +204,10 @@ POISON = {
     "unknown version": (with_header("ce_type", b"thalweg.talos.friction.logged.v2"), "not known"),
     "a type of another topic": (with_header("ce_type", LINE.encode()), "belongs on thalweg.telemetry.v1"),
     "another CloudEvents version": (with_header("ce_specversion", b"0.3"), "specversion"),
-    "ten megabytes": (with_value(b'{"description": "%s", "category": "tooling"}' % (b"x" * 10_000_000)), f"at most {MAX_BYTES}"),
+    "ten megabytes": (
+        with_value(b'{"description": "%s", "category": "tooling"}' % (b"x" * 10_000_000)),
+        f"at most {MAX_BYTES}",
+    ),
     "deep nesting": (with_value(b"[" * 100_000 + b"]" * 100_000), "not JSON"),
     "deep nesting of objects": (with_value(b'{"a":' * 5_000 + b"1" + b"}" * 5_000), "not JSON"),
     "a lone surrogate": (with_value(b'{"description": "\\ud800", "category": "tooling"}'), "not JSON"),
@@ -218,7 +237,10 @@ POISON = {
     ),
     "structured mode without attributes": (structured(data={}), "missing"),
     "structured mode, the id a number": (structured(id=5, source="s", type=FRICTION, data={}), "'id' is missing"),
-    "structured mode, the subject a number": (structured(id="5", source="s", type=FRICTION, subject=5, data={}), "subject"),
+    "structured mode, the subject a number": (
+        structured(id="5", source="s", type=FRICTION, subject=5, data={}),
+        "subject",
+    ),
     "structured mode, the time a number": (structured(id="5", source="s", type=FRICTION, time=5, data={}), "RFC 3339"),
     "structured mode without data": (structured(id="5", source="s", type=FRICTION), "data"),
 }
@@ -247,7 +269,9 @@ def test_one_bad_observation_of_an_array_is_rejected_with_its_place_and_the_othe
     out = with_value(items)
     if in_structured_mode:
         attributes = b'{"id": "e", "source": "s", "type": "%s", "data": ' % FRICTION.encode()
-        out = Outgoing(GOOD.topic, GOOD.key, attributes + items + b"}", (("content-type", b"application/cloudevents+json"),))
+        out = Outgoing(
+            GOOD.topic, GOOD.key, attributes + items + b"}", (("content-type", b"application/cloudevents+json"),)
+        )
     rejected: list[tuple[int, Poison]] = []
     record = on_the_log(out)
     kept = decode(record, lambda index, why: rejected.append((index, why)))
@@ -271,9 +295,13 @@ def test_what_can_never_work_is_poison_with_a_reason(out: Outgoing, reason: str)
 
 
 @given(
-    st.none() | st.binary(max_size=200), st.none() | st.binary(max_size=20), st.lists(st.tuples(texts, st.binary(max_size=30)), max_size=5)
+    st.none() | st.binary(max_size=200),
+    st.none() | st.binary(max_size=20),
+    st.lists(st.tuples(texts, st.binary(max_size=30)), max_size=5),
 )
-def test_whatever_lies_on_the_log_is_an_event_or_poison(value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]]) -> None:
+def test_whatever_lies_on_the_log_is_an_event_or_poison(
+    value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]]
+) -> None:
     try:
         decode(Record(MEMORY.name, 0, 0, 0, key, value, tuple(headers)))
     except Poison:
@@ -307,7 +335,9 @@ def test_a_record_that_would_not_be_accepted_back_is_refused_with_its_size_and_t
 
 
 @given(st.lists(st.text(max_size=200)), st.integers(1, 500))
-def test_items_in_parts_are_all_there_in_order_and_no_part_that_could_be_cut_is_larger(items: list[str], largest: int) -> None:
+def test_items_in_parts_are_all_there_in_order_and_no_part_that_could_be_cut_is_larger(
+    items: list[str], largest: int
+) -> None:
     parts = in_parts(items, largest)
     assert [item for part in parts for item in part] == items
     assert all(part for part in parts)
@@ -323,10 +353,15 @@ def test_items_in_parts_are_all_there_in_order_and_no_part_that_could_be_cut_is_
         (wire_type("valence.belief.created"), "source_type", {"content": "The river bends."}),
     ],
 )
-def test_a_value_that_is_none_of_the_choices_is_refused_with_every_choice(event_type: str, place: str, data: dict[str, Any]) -> None:
+def test_a_value_that_is_none_of_the_choices_is_refused_with_every_choice(
+    event_type: str, place: str, data: dict[str, Any]
+) -> None:
     with pytest.raises(Poison) as refused:
         validate(event_type, {**data, place: "something else " * 20})
     said = refused.value.message
     choices = event_types()[event_type].schema["properties"][place]["enum"]
     assert said.startswith(f'{event_type}: {place}: "something else') and len(said) < 400
-    assert said.endswith("is not one of " + ", ".join(orjson.dumps(choice).decode() for choice in choices)) and len(choices) > 3
+    assert (
+        said.endswith("is not one of " + ", ".join(orjson.dumps(choice).decode() for choice in choices))
+        and len(choices) > 3
+    )

@@ -26,7 +26,9 @@ class Walked(dict[str, Any]):
 
 def test_a_token_of_partitions_that_exist_is_read() -> None:
     token = {"a": {"0": 5, "1": 0}, "b": {"0": 7}}
-    assert Freshness.from_json(token, PARTITIONS) == Freshness({Partition("a", 0): 5, Partition("a", 1): 0, Partition("b", 0): 7})
+    assert Freshness.from_json(token, PARTITIONS) == Freshness(
+        {Partition("a", 0): 5, Partition("a", 1): 0, Partition("b", 0): 7}
+    )
     assert Freshness.from_json({}, PARTITIONS) == Freshness()
 
 

@@ -36,7 +36,9 @@ def signed(data: bytes) -> bytes:
 
 def read(*batches: bytes, start: int = 0) -> tuple[list[Any], int]:
     """What a consumer reads of an answer from an offset on, and where it asks next."""
-    found = PartitionRecords(TopicPartition("t", 0), Batches(b"".join(batches)), [], start, None, None, True, READ_COMMITTED)
+    found = PartitionRecords(
+        TopicPartition("t", 0), Batches(b"".join(batches)), [], start, None, None, True, READ_COMMITTED
+    )
     return list(found), found.next_fetch_offset
 
 
@@ -55,7 +57,9 @@ def test_a_batch_of_each_codec_is_read_as_its_records(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", range(1, 5), ids=CODECS)
-def test_a_batch_whose_bytes_no_codec_reads_is_one_record_that_names_its_offsets_and_holds_its_bytes(codec: int) -> None:
+def test_a_batch_whose_bytes_no_codec_reads_is_one_record_that_names_its_offsets_and_holds_its_bytes(
+    codec: int,
+) -> None:
     sound = batch(4, [b"one" * 50, b"two", b"three"], codec)
     damaged = signed(sound[:HEADER] + b"\xff" * (len(sound) - HEADER))
     messages, following = read(batch(3, [b"before"]), damaged, batch(7, [b"behind"]), start=3)
@@ -68,8 +72,13 @@ def test_a_batch_with_a_wrong_checksum_is_not_applied_though_it_could_be_read() 
     sound = batch(0, [b"one", b"two"])
     damaged = sound.replace(b"two", b"too")
     messages, following = read(damaged, batch(2, [b"behind"]))
-    assert [(message.offset, message.value) for message in messages] == [(1, damaged), (2, b"behind")] and following == 3
-    assert "The records 0 to 1 cannot be read: the batch on the log is damaged (its checksum is wrong)." in reason(messages[0])
+    assert [(message.offset, message.value) for message in messages] == [
+        (1, damaged),
+        (2, b"behind"),
+    ] and following == 3
+    assert "The records 0 to 1 cannot be read: the batch on the log is damaged (its checksum is wrong)." in reason(
+        messages[0]
+    )
 
 
 def test_a_codec_that_nobody_knows_is_named() -> None:
@@ -109,5 +118,7 @@ def test_a_codec_whose_library_is_missing_is_said_before_anything_is_read(monkey
     install()
     assert fetcher.MemoryRecords is Batches
     monkeypatch.setattr("aiokafka.codec.cramjam", None)
-    with pytest.raises(SettingsError, match=r"snappy, lz4, zstd could not be read: the package cramjam is missing\. Install"):
+    with pytest.raises(
+        SettingsError, match=r"snappy, lz4, zstd could not be read: the package cramjam is missing\. Install"
+    ):
         install()

@@ -40,7 +40,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> KafkaLog:
 async def test_brokers_that_are_fenced_for_a_moment_are_waited_for(log: KafkaLog) -> None:
     made_one = [("one", 0, None), ("two", INVALID_REPLICATION, FENCED)]
     controller: Any = Controller(
-        [(topic, INVALID_REPLICATION, FENCED) for topic in ("one", "two")], made_one, [("one", TOPIC_EXISTS, None), ("two", 0, None)]
+        [(topic, INVALID_REPLICATION, FENCED) for topic in ("one", "two")],
+        made_one,
+        [("one", TOPIC_EXISTS, None), ("two", 0, None)],
     )
     assert await log._create(controller, [ONE, TWO]) == ["one", "two"]
     assert controller.answers == []

@@ -103,7 +103,8 @@ async def test_publishing_to_a_partition_that_does_not_exist_is_refused(log: Log
 
 async def test_positions_of_one_publish_follow_its_order_and_have_no_holes(log: Log, topic: Topic) -> None:
     positions = await log.publish(
-        [Outgoing(topic.name, b"key", str(number).encode(), partition=number % 2) for number in range(200)], timeout_s=ENOUGH_S
+        [Outgoing(topic.name, b"key", str(number).encode(), partition=number % 2) for number in range(200)],
+        timeout_s=ENOUGH_S,
     )
     assert positions == [Position(topic.name, number % 2, number // 2) for number in range(200)]
     records = await read_all(log, topic, 200)
@@ -127,7 +128,9 @@ async def test_keys_values_and_headers_come_back_as_they_went(log: Log, topic: T
     positions = await log.publish(sent, timeout_s=ENOUGH_S)
     records = {record.position: record for record in await read_all(log, topic, len(sent))}
     back = [records[position] for position in positions]
-    assert [(record.key, record.value, record.headers) for record in back] == [(out.key, out.value, out.headers) for out in sent]
+    assert [(record.key, record.value, record.headers) for record in back] == [
+        (out.key, out.value, out.headers) for out in sent
+    ]
 
 
 async def test_a_record_carries_the_time_at_which_it_was_published(log: Log, topic: Topic) -> None:
@@ -144,7 +147,9 @@ async def test_the_key_chooses_the_partition_as_kafka_does(log: Log, topic: Topi
 
 
 async def test_a_named_partition_goes_before_the_key(log: Log, topic: Topic) -> None:
-    positions = await log.publish([Outgoing(topic.name, b"key", b"value", partition=number) for number in range(3)], timeout_s=ENOUGH_S)
+    positions = await log.publish(
+        [Outgoing(topic.name, b"key", b"value", partition=number) for number in range(3)], timeout_s=ENOUGH_S
+    )
     assert [position.partition for position in positions] == [0, 1, 2]
 
 
@@ -164,7 +169,9 @@ async def test_a_thousand_concurrent_publishes_each_get_a_position_of_their_own(
 
 async def test_a_record_of_five_megabytes_passes_unharmed(log: Log, topic: Topic) -> None:
     large = bytes(range(256)) * (5 * 4096)
-    await log.publish([Outgoing(topic.name, b"key", large), Outgoing(topic.name, b"key", b"after it")], timeout_s=ENOUGH_S)
+    await log.publish(
+        [Outgoing(topic.name, b"key", large), Outgoing(topic.name, b"key", b"after it")], timeout_s=ENOUGH_S
+    )
     records = await read_all(log, topic, 2)
     assert [record.value for record in records] == [large, b"after it"]
 
@@ -197,7 +204,9 @@ async def test_what_was_answered_is_there_for_another_log_on_the_same_broker(log
 
 
 async def test_a_reader_starts_at_the_offset_it_was_given(log: Log, topic: Topic) -> None:
-    await log.publish([Outgoing(topic.name, b"key", str(number).encode(), partition=1) for number in range(10)], timeout_s=ENOUGH_S)
+    await log.publish(
+        [Outgoing(topic.name, b"key", str(number).encode(), partition=1) for number in range(10)], timeout_s=ENOUGH_S
+    )
     reader = await log.reader({Partition(topic.name, 1): 7})
     records = await read(reader, 3)
     await reader.close()
@@ -205,7 +214,9 @@ async def test_a_reader_starts_at_the_offset_it_was_given(log: Log, topic: Topic
 
 
 async def test_a_reader_sees_only_the_partitions_it_was_given(log: Log, topic: Topic) -> None:
-    await log.publish([Outgoing(topic.name, b"key", b"value", partition=number) for number in range(3)], timeout_s=ENOUGH_S)
+    await log.publish(
+        [Outgoing(topic.name, b"key", b"value", partition=number) for number in range(3)], timeout_s=ENOUGH_S
+    )
     reader = await log.reader({Partition(topic.name, 0): 0, Partition(topic.name, 2): 0})
     records = await read(reader, 2)
     assert await reader.read(timeout_s=0.2, max_records=10) == []
@@ -215,7 +226,8 @@ async def test_a_reader_sees_only_the_partitions_it_was_given(log: Log, topic: T
 
 async def test_a_reader_keeps_the_order_of_each_partition(log: Log, topic: Topic) -> None:
     await log.publish(
-        [Outgoing(topic.name, b"key", str(number).encode(), partition=number % 3) for number in range(3000)], timeout_s=ENOUGH_S
+        [Outgoing(topic.name, b"key", str(number).encode(), partition=number % 3) for number in range(3000)],
+        timeout_s=ENOUGH_S,
     )
     records = await read_all(log, topic, 3000)
     for number in range(3):
@@ -260,7 +272,9 @@ async def test_a_waiting_reader_sees_what_is_published_later(log: Log, topic: To
     await reader.close()
 
 
-async def test_a_read_that_is_cancelled_just_as_something_arrives_elsewhere_ends_at_once(log: Log, topic: Topic) -> None:
+async def test_a_read_that_is_cancelled_just_as_something_arrives_elsewhere_ends_at_once(
+    log: Log, topic: Topic
+) -> None:
     reader = await log.reader({Partition(topic.name, 0): 0})
     for turns in range(6):
         reading = asyncio.create_task(reader.read(timeout_s=10 * ENOUGH_S, max_records=10))
@@ -275,7 +289,9 @@ async def test_a_read_that_is_cancelled_just_as_something_arrives_elsewhere_ends
 
 
 async def test_two_readers_do_not_take_from_each_other(log: Log, topic: Topic) -> None:
-    await log.publish([Outgoing(topic.name, str(number).encode(), b"value") for number in range(20)], timeout_s=ENOUGH_S)
+    await log.publish(
+        [Outgoing(topic.name, str(number).encode(), b"value") for number in range(20)], timeout_s=ENOUGH_S
+    )
     first, second = await asyncio.gather(read_all(log, topic, 20), read_all(log, topic, 20))
     assert {record.position for record in first} == {record.position for record in second}
 
@@ -331,7 +347,8 @@ async def test_what_was_in_flight_when_the_log_stops_is_either_answered_and_ther
 ) -> None:
     monkeypatch.setattr(kafka, "STOP_S", ENOUGH_S)
     in_flight = [
-        asyncio.create_task(log.publish([Outgoing(topic.name, b"key", str(number).encode())], timeout_s=ENOUGH_S)) for number in range(200)
+        asyncio.create_task(log.publish([Outgoing(topic.name, b"key", str(number).encode())], timeout_s=ENOUGH_S))
+        for number in range(200)
     ]
     await log.publish([Outgoing(topic.name, b"key", b"the last one that is waited for")], timeout_s=ENOUGH_S)
     in_flight += [

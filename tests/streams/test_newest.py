@@ -19,7 +19,9 @@ def record(offset: int, value: bytes = b"") -> Record:
     return Record(*AT, offset, 0, None, value)
 
 
-async def test_what_is_read_from_memory_is_what_the_file_holds_also_when_another_process_appends_in_between(tmp_path: Path) -> None:
+async def test_what_is_read_from_memory_is_what_the_file_holds_also_when_another_process_appends_in_between(
+    tmp_path: Path,
+) -> None:
     chance = random.Random(7)
     logs = [SqliteLog(tmp_path / "log.db") for _ in range(2)]
     for log in logs:
@@ -27,7 +29,10 @@ async def test_what_is_read_from_memory_is_what_the_file_holds_also_when_another
         await log.create_topics([TOPIC])
         log.subscribe()
     for number in range(40):
-        some = [Outgoing(TOPIC.name, b"key", b"%d" % number, (("name", b"\xe9"),), partition=chance.randrange(2)) for _ in range(3)]
+        some = [
+            Outgoing(TOPIC.name, b"key", b"%d" % number, (("name", b"\xe9"),), partition=chance.randrange(2))
+            for _ in range(3)
+        ]
         await chance.choice(logs).publish(some)
     fresh = SqliteLog(tmp_path / "log.db")
     await fresh.start()

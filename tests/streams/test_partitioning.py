@@ -79,9 +79,12 @@ sys.exit("; ".join(caught) or 0)
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("at", ["aiokafka.abc", "aiokafka.errors"])
 @pytest.mark.parametrize(
-    ("first", "second"), [("partition_for", "processors.frame.faust_app"), ("processors.frame.faust_app", "partition_for")]
+    ("first", "second"),
+    [("partition_for", "processors.frame.faust_app"), ("processors.frame.faust_app", "partition_for")],
 )
-def test_the_first_record_may_be_placed_while_the_stages_are_loaded_on_another_thread(first: str, second: str, at: str) -> None:
+def test_the_first_record_may_be_placed_while_the_stages_are_loaded_on_another_thread(
+    first: str, second: str, at: str
+) -> None:
     program = IMPORTING.format(first=first, second=second, at=at)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr

@@ -27,7 +27,9 @@ def make_event(
 def entry(content: str, category: str = "insight", **more: Any) -> Event:
     event_id = more.pop("event_id", "event-1")
     time = more.pop("time", NOON)
-    return make_event("talos.journal.written", {"content": content, "category": category, **more}, event_id=event_id, time=time)
+    return make_event(
+        "talos.journal.written", {"content": content, "category": category, **more}, event_id=event_id, time=time
+    )
 
 
 def friction(description: str, category: str = "tooling", **more: Any) -> Event:
@@ -59,7 +61,9 @@ class DictState:
         self.keyed[table, tuple(row[name] for name in self.keys[table])] = row
 
     def rows(self, table: str) -> list[Row]:
-        return [row for (name, _), row in self.keyed.items() if name == table] + [row for name, row in self.inserted if name == table]
+        return [row for (name, _), row in self.keyed.items() if name == table] + [
+            row for name, row in self.inserted if name == table
+        ]
 
 
 class Reduction:
@@ -74,7 +78,8 @@ class Reduction:
         self._offset += 1
         reducer = REDUCERS[event.type]
         self.state.named = {
-            (table, (event.namespace, *key) if self.state.keys[table][0] == "namespace" else key) for table, key in reducer.reads(logged)
+            (table, (event.namespace, *key) if self.state.keys[table][0] == "namespace" else key)
+            for table, key in reducer.reads(logged)
         }
         outcome = reducer.apply(logged, Rows(self.state, logged, Indexed()))
         assert outcome is not None

@@ -79,7 +79,14 @@ class SmallNode:
         self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
         self.gateway = Gateway(
-            cast(Log, self), self.applied, self.reader, self.indexes, embedder, self.spool, self.clock, Limits(0.05, 1.0, 0.05)
+            cast(Log, self),
+            self.applied,
+            self.reader,
+            self.indexes,
+            embedder,
+            self.spool,
+            self.clock,
+            Limits(0.05, 1.0, 0.05),
         )
         self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         self.gateway.projections = Projections(home / "graph", read_graph)
@@ -115,7 +122,13 @@ class SmallNode:
         self._requests += 1
         inventory = find_tools()
         checked = inventory.checks[tool](arguments)
-        call = Call(self.gateway, self.connection, "default", request_id or f"request-{self._requests}", self.connection.last_writes)
+        call = Call(
+            self.gateway,
+            self.connection,
+            "default",
+            request_id or f"request-{self._requests}",
+            self.connection.last_writes,
+        )
         answer = await inventory.tools[tool].handler(call, checked)
         self.clock.time += timedelta(seconds=1)
         return answer
@@ -123,7 +136,9 @@ class SmallNode:
     def observe(self, short_type: str, **attributes: Any) -> None:
         """An event of the agent's own telemetry, applied."""
         data = {"attributes": {f"talos.{name.replace('__', '.')}": value for name, value in attributes.items()}}
-        event = make_event(short_type, data, event_id=f"agent-{len(self.published)}", time=self.clock.time, namespace="default")
+        event = make_event(
+            short_type, data, event_id=f"agent-{len(self.published)}", time=self.clock.time, namespace="default"
+        )
         self.published.append(event)
         self.process([self.store.record(encode(TELEMETRY.name, event))])
 
@@ -137,17 +152,29 @@ class SmallNode:
             "source_event_id": source.id,
             "session_id": source.data.get("session_id"),
             "entities": [
-                {"id": e.id, "label": e.label, "text": e.text, "properties": dict(e.properties), "confidence": e.confidence}
+                {
+                    "id": e.id,
+                    "label": e.label,
+                    "text": e.text,
+                    "properties": dict(e.properties),
+                    "confidence": e.confidence,
+                }
                 for e in found.entities
             ],
-            "relations": [{"type": r.type, "from": r.from_id, "to": r.to_id, "properties": dict(r.properties)} for r in found.relations],
+            "relations": [
+                {"type": r.type, "from": r.from_id, "to": r.to_id, "properties": dict(r.properties)}
+                for r in found.relations
+            ],
         }
         similar = [self._similar(entity) for entity in found.entities]
         self._put(source, ENTITIES_EXTRACTED, data, 0)
         for number, (entity, matches) in enumerate(zip(found.entities, similar, strict=True), start=1):
             category = entity.properties.get("category")
             self._put(
-                source, SIMILAR_FOUND, {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches}, number
+                source,
+                SIMILAR_FOUND,
+                {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches},
+                number,
             )
 
     def _show_patterns(self, logged: LoggedEvent) -> None:

@@ -31,7 +31,9 @@ def test_case_surrounding_space_and_full_stops_never_matter(text: str) -> None:
     assert canonical_form(f"  {text} . ") == canonical_form(text)
 
 
-@pytest.mark.parametrize("text", ["The cache is not stale", "It doesn’t hold", "NEVER again", "We can't", "without a lock", "I cannot"])
+@pytest.mark.parametrize(
+    "text", ["The cache is not stale", "It doesn’t hold", "NEVER again", "We can't", "without a lock", "I cannot"]
+)
 def test_a_negation_is_seen(text: str) -> None:
     assert is_negated(text)
 

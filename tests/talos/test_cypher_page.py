@@ -32,7 +32,9 @@ async def tell_story(node: SmallNode) -> None:
         {"type": "USED", "from": "Measure everything", "to": "Begin at the centre"},
     ]
     data = {"entities": entities, "relations": relations}
-    imported = make_event("talos.knowledge.imported", data, event_id="import", time=node.clock.time, namespace="default")
+    imported = make_event(
+        "talos.knowledge.imported", data, event_id="import", time=node.clock.time, namespace="default"
+    )
     node.process([node.store.record(encode(MEMORY.name, imported))])
     for number, domain in enumerate(("technical", "operational", "technical"), start=1):
         session_id = f"2026-01-05-s{number}"
@@ -40,9 +42,15 @@ async def tell_story(node: SmallNode) -> None:
         node.observe("session.state_change", session__id=session_id, to="momentum", category="flow")
         write = {"session_id": session_id, "domain": domain}
         await node.call("journal_write", content="Slow builds", category="friction", **write)
-        await node.call("journal_write", content="I decided to cache. I learned that wheels help.", category="decision", **write)
-        await node.call("journal_write", content="The outage revealed that nobody can't page.", category="experience", **write)
-        await node.call("journal_write", content="The queue jams, so I learned to drain it.", category="friction", **write)
+        await node.call(
+            "journal_write", content="I decided to cache. I learned that wheels help.", category="decision", **write
+        )
+        await node.call(
+            "journal_write", content="The outage revealed that nobody can't page.", category="experience", **write
+        )
+        await node.call(
+            "journal_write", content="The queue jams, so I learned to drain it.", category="friction", **write
+        )
         linked = f"I realized step {number} connects to the principle of flow {number}."
         await node.call("journal_write", content=f"Thinking {number}. {linked}", category="insight", **write)
         await node.call("session_close", session_id=session_id)
@@ -69,18 +77,28 @@ async def test_each_query_runs_as_printed_and_finds_something(node: SmallNode) -
 def test_the_ontology_has_20_labels_24_relations_and_its_preloads_in_the_store(node: SmallNode) -> None:
     assert (len(LABELS), len(RELATIONS)) == (20, 24)
     rows = node.store.sql("SELECT node_id, label, name, category FROM preloaded_nodes")
-    assert {(node_id, label, name) for node_id, label, name, _ in rows} == {(key, *value) for key, value in PRELOADED.items()}
+    assert {(node_id, label, name) for node_id, label, name, _ in rows} == {
+        (key, *value) for key, value in PRELOADED.items()
+    }
     categories = {name: category for category, names in STATES.items() for name in names}
     assert {name: category for _, label, name, category in rows if label == "OperationalState"} == categories
 
 
 @pytest.mark.parametrize("relation", ["USED", "SERVES"])
-async def test_an_imported_relation_between_labels_that_the_ontology_does_not_join_is_left_out(node: SmallNode, relation: str) -> None:
+async def test_an_imported_relation_between_labels_that_the_ontology_does_not_join_is_left_out(
+    node: SmallNode, relation: str
+) -> None:
     data = {
-        "entities": [{"label": "Belief", "text": "a"}, {"label": "Sutra", "text": "b"}, {"label": "Nonsense", "text": "c"}],
+        "entities": [
+            {"label": "Belief", "text": "a"},
+            {"label": "Sutra", "text": "b"},
+            {"label": "Nonsense", "text": "c"},
+        ],
         "relations": [{"type": relation, "from": "a", "to": "b"}],
     }
-    imported = make_event("talos.knowledge.imported", data, event_id="import", time=node.clock.time, namespace="default")
+    imported = make_event(
+        "talos.knowledge.imported", data, event_id="import", time=node.clock.time, namespace="default"
+    )
     node.process([node.store.record(encode(MEMORY.name, imported))])
     assert node.store.sql("SELECT label FROM entities ORDER BY label") == [("Belief",), ("Sutra",)]
     assert node.store.sql("SELECT * FROM relations") == []

@@ -23,7 +23,12 @@ READS: dict[str, dict[str, Any]] = {
     "graph_query": {"cypher": "MATCH (s:Session) RETURN count(s)"},
     "pattern_check": {"session_id": SESSION},
 }
-IDS = {"session_open": "session_id", "journal_write": "entry_id", "friction_log": "friction_id", "reflect": "reflection_id"}
+IDS = {
+    "session_open": "session_id",
+    "journal_write": "entry_id",
+    "friction_log": "friction_id",
+    "reflect": "reflection_id",
+}
 
 
 @pytest.fixture
@@ -40,7 +45,9 @@ def test_these_are_the_eight() -> None:
     assert {*WRITES, *READS} == {tool.name for tool in find_tools().tools.values() if tool.toolset == "talos"}
 
 
-async def test_with_the_log_away_each_write_is_spooled_and_answers_its_ids_and_each_read_answers(node: SmallNode, door: Door) -> None:
+async def test_with_the_log_away_each_write_is_spooled_and_answers_its_ids_and_each_read_answers(
+    node: SmallNode, door: Door
+) -> None:
     node.is_down = True
     for tool, arguments in READS.items():
         found = await answer(door, tool, arguments)
@@ -53,14 +60,23 @@ async def test_with_the_log_away_each_write_is_spooled_and_answers_its_ids_and_e
     assert await node.spool.drain(node.gateway.log) > 0
     for tool, arguments in READS.items():
         assert (await answer(door, tool, arguments))["success"] is True
-    assert node.store.sql("SELECT session_id, status FROM talos_sessions ORDER BY 1") == [(SESSION, "closed"), (f"{SESSION}-2", "open")]
+    assert node.store.sql("SELECT session_id, status FROM talos_sessions ORDER BY 1") == [
+        (SESSION, "closed"),
+        (f"{SESSION}-2", "open"),
+    ]
     labels = {label for (label,) in node.store.sql("SELECT DISTINCT label FROM entities")}
     assert labels == {"Insight", "Friction", "Reflection"}
-    names = {event.type.split(".")[2] for event in node.published if event.type.split(".")[1] in ("session", "knowledge", "reflection")}
+    names = {
+        event.type.split(".")[2]
+        for event in node.published
+        if event.type.split(".")[1] in ("session", "knowledge", "reflection")
+    }
     assert {"start", "end", "insight", "friction", "triggered"} <= names
 
 
-async def test_with_the_store_away_each_write_is_on_the_log_and_each_read_says_degraded(node: SmallNode, door: Door) -> None:
+async def test_with_the_store_away_each_write_is_on_the_log_and_each_read_says_degraded(
+    node: SmallNode, door: Door
+) -> None:
     node.reader.is_down = True
     before = len(node.published)
     for tool, arguments in READS.items():
@@ -70,5 +86,9 @@ async def test_with_the_store_away_each_write_is_on_the_log_and_each_read_says_d
         said = await answer(door, tool, arguments)
         # a write that needs nothing of the store has done all that it does
         assert said["success"] is (tool in ("journal_write", "reflect")), (tool, said)
-        assert said.get("degraded", False) is not said["success"] and said["freshness"] and said[IDS.get(tool, "session_id")]
+        assert (
+            said.get("degraded", False) is not said["success"]
+            and said["freshness"]
+            and said[IDS.get(tool, "session_id")]
+        )
     assert len(node.published) >= before + 2 * len(WRITES)

@@ -51,7 +51,9 @@ async def derived(node: SmallNode, stage: Stage, *events: Event) -> list[Event]:
 
 
 def close_again(session_id: str) -> Event:
-    return make_event("talos.session.closed", {"session_id": session_id}, event_id=f"close-{session_id}", namespace="default")
+    return make_event(
+        "talos.session.closed", {"session_id": session_id}, event_id=f"close-{session_id}", namespace="default"
+    )
 
 
 async def test_the_third_session_makes_a_pattern_that_is_told_once_and_found(node: SmallNode) -> None:
@@ -70,7 +72,9 @@ async def test_the_third_session_makes_a_pattern_that_is_told_once_and_found(nod
     [hit] = found["results"]
     assert (hit["id"], hit["content"]) == (pattern_id, NAME)
     assert {one["id"] for one in hit["related"]} >= set(sessions) and "degraded" not in found
-    assert hit["score"] > 0 and node.store.sql("SELECT count(*) FROM embeddings WHERE record_id = ?", pattern_id) == [(1,)]
+    assert hit["score"] > 0 and node.store.sql("SELECT count(*) FROM embeddings WHERE record_id = ?", pattern_id) == [
+        (1,)
+    ]
     snippets = (await node.call("inner_voice.retrieve", query=NAME, mix=1.0))["snippets"]
     assert snippets[0]["id"] == f"o:{pattern_id}" and snippets[0]["score"] > 0.99
 
@@ -86,5 +90,7 @@ async def test_an_insight_of_repeated_observations_has_a_vector_and_is_a_snippet
     assert insight["text"] == "Observed repeatedly: The tide gauge drifts"
     snippets = (await node.call("inner_voice.retrieve", query=insight["text"], mix=1.0))["snippets"]
     assert snippets[0]["id"] == f"o:{insight['id']}"
-    [hit] = (await node.call("journal_query", query="observed repeatedly tide gauge", entity_types=["Insight"]))["results"]
+    [hit] = (await node.call("journal_query", query="observed repeatedly tide gauge", entity_types=["Insight"]))[
+        "results"
+    ]
     assert hit["id"] == insight["id"]

@@ -84,7 +84,11 @@ def test_a_sentence_that_is_the_whole_entry_makes_no_second_entity_of_its_catego
         ("I decided to stop because I learned that it was late.", "experience", ("LED_TO", "Insight", "Decision")),
         ("This connects to the principle of least surprise.", "insight", ("LED_TO", "Insight", "Belief")),
         ("This contradicts my belief in caches.", "insight", ("CONTRADICTS", "Insight", "Belief")),
-        ("I realized it is fast, but I thought the belief in C held.", "observation", ("CONTRADICTS", "Insight", "Belief")),
+        (
+            "I realized it is fast, but I thought the belief in C held.",
+            "observation",
+            ("CONTRADICTS", "Insight", "Belief"),
+        ),
         ("This refines the principle of one writer.", "insight", ("REFINES", "Insight", "Belief")),
         ("This clarifies the principle of one writer.", "insight", ("REFINES", "Insight", "Belief")),
         ("The outage revealed that we cannot fail over.", "experience", ("REVEALED", "Experience", "Limitation")),
@@ -174,7 +178,11 @@ def test_a_logged_friction_is_a_friction_with_its_category() -> None:
 def test_a_blocking_friction_blocks_its_session() -> None:
     found = extract(friction("No network.", "environmental", session_id=SESSION, blocking=True))
     [blocked] = [relation for relation in found.relations if relation.type == "BLOCKED_BY"]
-    assert (blocked.from_id, blocked.to_id, blocked.properties) == (SESSION, found.entities[0].id, {"severity": "blocking"})
+    assert (blocked.from_id, blocked.to_id, blocked.properties) == (
+        SESSION,
+        found.entities[0].id,
+        {"severity": "blocking"},
+    )
 
 
 @pytest.mark.parametrize("short_type", ["talos.session.opened", "talos.session.closed"])
@@ -187,7 +195,11 @@ def test_opening_and_closing_yield_nothing(short_type: str) -> None:
 def test_the_entry_and_its_entities_are_embedded_but_no_domain() -> None:
     event = entry("A thought. I believe in tests.", domain="gardening")
     insight, belief = only(extract(event), "Insight"), only(extract(event), "Belief")
-    assert texts_to_embed(event) == [(entry_id(event), event.data["content"]), (insight.id, insight.text), (belief.id, belief.text)]
+    assert texts_to_embed(event) == [
+        (entry_id(event), event.data["content"]),
+        (insight.id, insight.text),
+        (belief.id, belief.text),
+    ]
 
 
 def test_the_same_belief_in_two_entries_is_one_entity() -> None:
@@ -210,7 +222,12 @@ WORDS = st.sampled_from([
 TEXTS = st.one_of(st.text(min_size=1), st.lists(WORDS, min_size=1, max_size=40).map(" ".join))
 
 
-@given(TEXTS, st.sampled_from(CATEGORIES), st.sampled_from([None, SESSION]), st.sampled_from([None, "technical", "Gardening", "?"]))
+@given(
+    TEXTS,
+    st.sampled_from(CATEGORIES),
+    st.sampled_from([None, SESSION]),
+    st.sampled_from([None, "technical", "Gardening", "?"]),
+)
 def test_extraction_is_total_and_deterministic_and_every_edge_is_legal(
     content: str, category: str, session_id: str | None, domain: str | None
 ) -> None:
@@ -222,7 +239,10 @@ def test_extraction_is_total_and_deterministic_and_every_edge_is_legal(
     assert all(entity.text and 0 <= entity.confidence <= 1 for entity in found.entities)
     if found.entities:
         assert found.entities[0].label == CATEGORY_LABELS[category]
-    known = {entity.id: entity.label for entity in found.entities} | {SESSION: "Session", named_id("domain", "technical"): "Domain"}
+    known = {entity.id: entity.label for entity in found.entities} | {
+        SESSION: "Session",
+        named_id("domain", "technical"): "Domain",
+    }
     for relation in found.relations:
         assert relation.from_id != relation.to_id
         assert is_legal(relation.type, known[relation.from_id], known[relation.to_id])

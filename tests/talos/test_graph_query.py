@@ -27,7 +27,9 @@ async def tell(node: SmallNode) -> None:
     content = "I realized that edges matter. This connects to the principle of least surprise."
     await node.call("journal_write", content=content, category="insight", session_id=SESSION, domain="technical")
     for _ in range(2):
-        await node.call("friction_log", description="The build is slow", category="tooling", session_id=SESSION, blocking=True)
+        await node.call(
+            "friction_log", description="The build is slow", category="tooling", session_id=SESSION, blocking=True
+        )
     for success in (True, True, False):
         node.observe("session.tool_call", session__id=SESSION, tool__name="read", tool__success=success)
     node.observe("session.state_change", session__id=SESSION, to="momentum", category="flow")
@@ -56,7 +58,9 @@ async def refusal(node: SmallNode, cypher: str, **more: Any) -> Refused:
 
 
 async def test_every_edge_of_a_session_is_in_the_graph(told: SmallNode) -> None:
-    found = await rows(told, "MATCH (s:Session)-[r]->(x) RETURN label(r), labels(x), count(*) ORDER BY label(r), labels(x)")
+    found = await rows(
+        told, "MATCH (s:Session)-[r]->(x) RETURN label(r), labels(x), count(*) ORDER BY label(r), labels(x)"
+    )
     assert {(relation, label) for relation, label, _ in found} == {
         ("ACTIVATED", "Persona"),
         ("BLOCKED_BY", "Friction"),
@@ -142,7 +146,9 @@ async def test_another_namespace_is_not_seen(told: SmallNode) -> None:
 
 async def test_a_literal_and_a_property_named_like_a_clause_are_no_clauses(told: SmallNode) -> None:
     assert await rows(told, "RETURN 'SET' AS word") == [["SET"]]
-    assert await rows(told, "MATCH (s:Session) /* DELETE s */ WHERE s.goal <> 'MERGE' RETURN count(s) AS `drop`") == [[1]]
+    assert await rows(told, "MATCH (s:Session) /* DELETE s */ WHERE s.goal <> 'MERGE' RETURN count(s) AS `drop`") == [
+        [1]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +187,9 @@ async def test_what_would_change_something_is_refused_with_its_clause_and_place(
         ("   ;", {"line": 1, "column": 1, "offset": 0}),
     ],
 )
-async def test_a_query_that_cannot_be_read_is_refused_with_the_place(told: SmallNode, cypher: str, position: dict[str, int]) -> None:
+async def test_a_query_that_cannot_be_read_is_refused_with_the_place(
+    told: SmallNode, cypher: str, position: dict[str, int]
+) -> None:
     refused = await refusal(told, cypher)
     assert (refused.error_code, refused.extra["position"]) == ("syntax_error", position)
 
@@ -224,7 +232,9 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
     [[started]] = await rows(told, asked)
     assert started.startswith("2026-01-05T12:00:0") and started.endswith("Z")
     assert await rows(
-        told, "MATCH (s:Session) WHERE s.started_at < datetime() AND s.started_at > datetime($t) RETURN count(s)", t="2026-01-01"
+        told,
+        "MATCH (s:Session) WHERE s.started_at < datetime() AND s.started_at > datetime($t) RETURN count(s)",
+        t="2026-01-01",
     ) == [[1]]
 
 
@@ -238,7 +248,10 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
         ),
         ("MATCH (s:Session)-[:PRODUCED*1..2]->(f:Friction) RETURN count(DISTINCT f.description)", [[1]]),
         ("MATCH (s:Session) OPTIONAL MATCH (s)-[:ACTIVATED]->(x:Sutra) RETURN s.id, x.id", [[SESSION, None]]),
-        ("MATCH (t:Tool) WHERE t.name STARTS WITH 're' OR t.name CONTAINS 'fetch' RETURN t.name ORDER BY t.name", [["read"], ["webfetch"]]),
+        (
+            "MATCH (t:Tool) WHERE t.name STARTS WITH 're' OR t.name CONTAINS 'fetch' RETURN t.name ORDER BY t.name",
+            [["read"], ["webfetch"]],
+        ),
         ("MATCH (t:Tool) WHERE t.name IN ['grep', 'glob'] AND t.name <> 'glob' RETURN t.name", [["grep"]]),
         (
             "MATCH (s:Session) WHERE s.summary IS NULL AND s.goal IS NOT NULL AND s.tool_calls >= 3 AND s.tool_calls < 4 RETURN count(*)",
@@ -248,7 +261,10 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
             "MATCH (d:Domain) WITH d.name AS name ORDER BY name SKIP 1 LIMIT 2 RETURN collect(name)",
             [[["functional-programming", "meta-cognitive"]]],
         ),
-        ("MATCH (:Session)-[u:USED]->() RETURN sum(u.count), avg(u.count), min(u.count), max(u.count)", [[3, 3.0, 3, 3]]),
+        (
+            "MATCH (:Session)-[u:USED]->() RETURN sum(u.count), avg(u.count), min(u.count), max(u.count)",
+            [[3, 3.0, 3, 3]],
+        ),
         ("RETURN 1 AS n UNION RETURN 2 AS n", [[1], [2]]),
         ("UNWIND $list AS x WITH x WHERE x > 1 RETURN x AS larger", [[2], [3]]),
         ("MATCH (b:Insight) RETURN DISTINCT b.temporal_precision", [["instant"]]),
@@ -278,7 +294,9 @@ async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: Sma
         await node.call("graph_query", cypher="RETURN 1")
 
 
-async def test_a_projection_cannot_be_changed_also_by_a_query_that_nobody_has_checked(told: SmallNode, tmp_path: Path) -> None:
+async def test_a_projection_cannot_be_changed_also_by_a_query_that_nobody_has_checked(
+    told: SmallNode, tmp_path: Path
+) -> None:
     projections = Projections(tmp_path / "graph", read_graph)
     file = projections.build(projections.find(told.store.database.cursor(), "default", Freshness()))
     before = file.read_bytes()

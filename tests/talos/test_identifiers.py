@@ -85,7 +85,11 @@ def test_when_all_short_suggestions_are_taken_there_is_still_one() -> None:
     assert free_session_id(SESSION, taken | {suggestion}, "salt") not in taken | {suggestion}
 
 
-@given(st.from_regex(r"[a-z0-9]+([._-][a-z0-9]+){0,5}", fullmatch=True).map(lambda slug: f"2026-01-05-{slug}"[:128].rstrip("._-")))
+@given(
+    st.from_regex(r"[a-z0-9]+([._-][a-z0-9]+){0,5}", fullmatch=True).map(
+        lambda slug: f"2026-01-05-{slug}"[:128].rstrip("._-")
+    )
+)
 def test_every_suggestion_is_a_session_id(session_id: str) -> None:
     assert all(is_session_id(candidate) and candidate != session_id for candidate in first_suggestions(session_id))
 

@@ -26,11 +26,20 @@ async def test_a_written_insight_is_found_with_its_neighbours(node: SmallNode) -
     written = await write(node, "Xylophones resonate.", session_id=SESSION, domain="technical")
     [insight] = written["extracted_entities"]
     answer = await node.call("journal_query", query="xylophones")
-    assert found({"results": answer["results"][:2]}) == {("JournalEntry", written["entry_id"]), ("Insight", insight["id"])}
-    assert [result["entity_type"] for result in answer["results"][2:]] == ["Goal"], "what stands beside it in the session"
+    assert found({"results": answer["results"][:2]}) == {
+        ("JournalEntry", written["entry_id"]),
+        ("Insight", insight["id"]),
+    }
+    assert [result["entity_type"] for result in answer["results"][2:]] == ["Goal"], (
+        "what stands beside it in the session"
+    )
     assert answer["total_found"] == 3
     [result] = [result for result in answer["results"] if result["entity_type"] == "Insight"]
-    assert (result["content"], result["domain"], result["created_at"]) == ("Xylophones resonate.", "technical", "2026-01-05T12:00:01Z")
+    assert (result["content"], result["domain"], result["created_at"]) == (
+        "Xylophones resonate.",
+        "technical",
+        "2026-01-05T12:00:01Z",
+    )
     assert result["related"][0] == {"type": "Session", "id": SESSION}
     assert 0 < result["score"] <= 1
     assert "stale" not in answer
@@ -64,7 +73,9 @@ async def test_the_last_second_of_the_end_day_is_in_and_the_next_is_not(node: Sm
     await write(node, "Xylophones in the morning.")
 
     async def contents(**time_range: str) -> list[str]:
-        answer = await node.call("journal_query", query="xylophones", entity_types=["JournalEntry"], time_range=time_range)
+        answer = await node.call(
+            "journal_query", query="xylophones", entity_types=["JournalEntry"], time_range=time_range
+        )
         return sorted(result["content"] for result in answer["results"])
 
     assert await contents(start="2026-01-07", end="2026-01-07") == ["Xylophones at night."]
@@ -98,7 +109,9 @@ async def test_the_limit_cuts_the_results_and_not_the_count(node: SmallNode) -> 
         ({"query": "x", "time_range": {"start": "2026-01-06", "end": "2026-01-05"}}, "invalid_time_range"),
     ],
 )
-async def test_what_cannot_be_asked_is_refused_with_its_code(node: SmallNode, arguments: dict[str, Any], code: str) -> None:
+async def test_what_cannot_be_asked_is_refused_with_its_code(
+    node: SmallNode, arguments: dict[str, Any], code: str
+) -> None:
     with pytest.raises(Refused) as caught:
         await node.call("journal_query", **arguments)
     assert caught.value.error_code == code

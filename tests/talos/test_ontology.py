@@ -1,6 +1,16 @@
 """The ontology has what the specification counts."""
 
-from processors.talos.rules.ontology import CATEGORY_LABELS, DOMAINS, LABELS, PRELOADED, RELATIONS, STATES, TOOLS, is_known_domain, is_legal
+from processors.talos.rules.ontology import (
+    CATEGORY_LABELS,
+    DOMAINS,
+    LABELS,
+    PRELOADED,
+    RELATIONS,
+    STATES,
+    TOOLS,
+    is_known_domain,
+    is_legal,
+)
 from streams.event_types.talos import CATEGORIES
 
 
@@ -18,7 +28,9 @@ def test_every_category_of_the_journal_has_its_label() -> None:
 
 
 def test_a_session_produces_every_category() -> None:
-    assert all(is_legal("PRODUCED", "Session", label) for label in (*CATEGORY_LABELS.values(), "Belief", "Pattern", "Question"))
+    assert all(
+        is_legal("PRODUCED", "Session", label) for label in (*CATEGORY_LABELS.values(), "Belief", "Pattern", "Question")
+    )
 
 
 def test_eleven_states_ten_domains_and_ten_tools_are_preloaded() -> None:
@@ -31,4 +43,8 @@ def test_a_domain_is_known_in_any_spelling_of_its_case() -> None:
 
 
 def test_merging_and_superseding_keep_the_label() -> None:
-    assert all(from_label == to_label for name in ("MERGED_INTO", "SUPERSEDES", "EVOLVED_FROM") for from_label, to_label in RELATIONS[name])
+    assert all(
+        from_label == to_label
+        for name in ("MERGED_INTO", "SUPERSEDES", "EVOLVED_FROM")
+        for from_label, to_label in RELATIONS[name]
+    )

@@ -49,8 +49,12 @@ async def test_a_single_sentence_with_a_cue_is_an_insight_beside_the_reflection(
     assert [entity["type"] for entity in answer["extracted_entities"]] == ["Insight"]
 
 
-@pytest.mark.parametrize(("trigger", "said"), [("pattern_notice", "pattern_notice"), ("a hunch", "other"), (None, "other")])
-async def test_the_telemetry_says_the_kind_of_trigger_and_never_its_text(node: SmallNode, trigger: str | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("trigger", "said"), [("pattern_notice", "pattern_notice"), ("a hunch", "other"), (None, "other")]
+)
+async def test_the_telemetry_says_the_kind_of_trigger_and_never_its_text(
+    node: SmallNode, trigger: str | None, said: str
+) -> None:
     given = {} if trigger is None else {"trigger": trigger}
     answer = await node.call("reflect", content="Hm, again.", **given)
     [event] = node.telemetry("reflection.triggered")
@@ -76,7 +80,9 @@ async def test_a_reflection_is_written_with_the_store_down_and_spooled_with_the_
     assert (answer["success"], answer["degraded"], answer["spooled"]) == (False, True, True)
     node.is_down, node.reader.is_down = False, False
     await node.spool.drain(node.gateway.log)
-    assert node.store.sql("SELECT text FROM entities WHERE entity_id = ?", answer["reflection_id"]) == [("Still here too.",)]
+    assert node.store.sql("SELECT text FROM entities WHERE entity_id = ?", answer["reflection_id"]) == [
+        ("Still here too.",)
+    ]
 
 
 # --- pattern_check
@@ -154,6 +160,8 @@ def test_patterns_are_listed_from_three_tenths_up_best_first_and_at_most_twenty(
     fits = [{"id": f"p{number:02}", "indicators": ["now"], "total_occurrences": number} for number in range(25)]
     misses = [{"id": "miss", "indicators": ["never"], "total_occurrences": 10}]
     listed = _matching(misses + fits, None, {"now"})
-    assert [pattern["id"] for pattern in listed[:16]] == [f"p{number:02}" for number in (*range(10, 25), 9)], "ties by id"
+    assert [pattern["id"] for pattern in listed[:16]] == [f"p{number:02}" for number in (*range(10, 25), 9)], (
+        "ties by id"
+    )
     assert len(listed) == 20 and min(pattern["relevance"] for pattern in listed) >= 0.3
     assert _matching(misses, [0.0], set()) == []

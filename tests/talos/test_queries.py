@@ -30,7 +30,11 @@ def ids(answer: dict[str, Any], label: str) -> list[str]:
 async def test_related_are_the_session_first_and_then_what_an_edge_joins(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal="Learn")
     answer = await node.call(
-        "journal_write", content="This connects to the principle of one writer.", category="insight", session_id=SESSION, domain="technical"
+        "journal_write",
+        content="This connects to the principle of one writer.",
+        category="insight",
+        session_id=SESSION,
+        domain="technical",
     )
     [insight], [belief] = ids(answer, "Insight"), ids(answer, "Belief")
     assert related(node, insight) == [("Session", SESSION), ("Belief", belief), ("Domain", domain_id("technical"))]

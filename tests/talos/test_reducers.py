@@ -18,7 +18,9 @@ LATER = NOON + timedelta(hours=2, milliseconds=900)
 
 
 def opened(session_id: str = SESSION, *, event_id: str = "open-1", **more: Any) -> Event:
-    return make_event("talos.session.opened", {"session_id": session_id, "goal": "Design the ontology", **more}, event_id=event_id)
+    return make_event(
+        "talos.session.opened", {"session_id": session_id, "goal": "Design the ontology", **more}, event_id=event_id
+    )
 
 
 def closed(session_id: str = SESSION, *, time: datetime = LATER, event_id: str = "close-1", **more: Any) -> Event:
@@ -38,8 +40,16 @@ def test_an_open_makes_a_session_with_its_goal_and_names_searchable(reduction: R
     outcome = reduction.apply(opened(persona="Talos", protocol="LBRP", human="Robbie"))
     [session] = reduction.state.rows("talos_sessions")
     assert outcome.status == "applied"
-    assert outcome.result == {"session_id": SESSION, "goal_id": goal_id("Design the ontology"), "started_at": "2026-01-05T12:00:00Z"}
-    assert (session["status"], session["persona"], session["started_at"]) == ("open", "Talos", NOON.replace(tzinfo=None))
+    assert outcome.result == {
+        "session_id": SESSION,
+        "goal_id": goal_id("Design the ontology"),
+        "started_at": "2026-01-05T12:00:00Z",
+    }
+    assert (session["status"], session["persona"], session["started_at"]) == (
+        "open",
+        "Talos",
+        NOON.replace(tzinfo=None),
+    )
     found = {document["kind"]: document for document in reduction.state.rows("documents")}
     assert found["Goal"]["record_id"] == session["goal_id"] and found["Goal"]["session_id"] == SESSION
     names = {kind: (document["text"], document["session_id"]) for kind, document in found.items() if kind != "Goal"}
@@ -65,7 +75,9 @@ def test_when_nine_are_taken_there_is_still_a_suggestion_that_works(reduction: R
 
 def test_two_namespaces_may_use_one_session_id(reduction: Reduction) -> None:
     reduction.apply(opened())
-    other = make_event("talos.session.opened", {"session_id": SESSION, "goal": "Another"}, event_id="open-2", namespace="work")
+    other = make_event(
+        "talos.session.opened", {"session_id": SESSION, "goal": "Another"}, event_id="open-2", namespace="work"
+    )
     assert reduction.apply(other).status == "applied"
 
 
@@ -82,7 +94,12 @@ def test_a_close_ends_the_session_with_whole_seconds_between_the_events(reductio
     outcome = reduction.apply(closed(goal_achieved=True, summary="Done."))
     [session] = reduction.state.rows("talos_sessions")
     assert outcome.result["duration_seconds"] == session["duration_seconds"] == 7200
-    assert (session["status"], session["goal_achieved"], session["summary"], session["human"]) == ("closed", True, "Done.", "Robbie")
+    assert (session["status"], session["goal_achieved"], session["summary"], session["human"]) == (
+        "closed",
+        True,
+        "Done.",
+        "Robbie",
+    )
     assert session["ended_at"] == LATER.replace(tzinfo=None)
     assert session["event_id"] == "close-1"
 
@@ -117,9 +134,18 @@ def test_an_entry_is_kept_and_searchable_also_after_its_session_closed(reduction
     event = entry("What remains.", "reflection", session_id=SESSION, domain="technical", confidence=1)
     assert reduction.apply(event).result == {"entry_id": entry_id(event)}
     [row] = reduction.state.rows("talos_journal")
-    assert (row["entry_id"], row["content"], row["category"], row["confidence"]) == (entry_id(event), "What remains.", "reflection", 1.0)
+    assert (row["entry_id"], row["content"], row["category"], row["confidence"]) == (
+        entry_id(event),
+        "What remains.",
+        "reflection",
+        1.0,
+    )
     [document] = [document for document in reduction.state.rows("documents") if document["kind"] == "JournalEntry"]
-    assert (document["record_id"], document["session_id"], document["domain"]) == (entry_id(event), SESSION, "technical")
+    assert (document["record_id"], document["session_id"], document["domain"]) == (
+        entry_id(event),
+        SESSION,
+        "technical",
+    )
 
 
 def test_a_friction_is_answered_with_the_id_that_the_stage_derives(reduction: Reduction) -> None:

@@ -27,14 +27,18 @@ def test_a_statement_and_its_negation_are_not_the_same() -> None:
     assert similar_records(both, [negated]) == [Similar("near", "cosine", 0.97)]
 
 
-@pytest.mark.parametrize("other", [replace(NEAR, label="Insight"), replace(NEAR, category="process"), replace(NEAR, record_id="new")])
+@pytest.mark.parametrize(
+    "other", [replace(NEAR, label="Insight"), replace(NEAR, category="process"), replace(NEAR, record_id="new")]
+)
 def test_another_label_another_category_and_the_record_itself_are_not_compared(other: Record) -> None:
     assert similar_records(NEW, [other]) == []
 
 
 def test_only_frictions_are_told_apart_by_category() -> None:
     insight = Record("i", "Insight", "x", "a", cosine=0.9)
-    assert similar_records(replace(insight, record_id="j", category="b"), [insight]) == [Similar("i", "canonical_form", 0.9)]
+    assert similar_records(replace(insight, record_id="j", category="b"), [insight]) == [
+        Similar("i", "canonical_form", 0.9)
+    ]
 
 
 def test_fifty_equal_characters_do_not_make_two_frictions_similar() -> None:

@@ -60,7 +60,9 @@ async def test_the_same_id_fails_and_the_suggested_one_works(node: SmallNode) ->
 async def test_a_refused_open_leaves_no_telemetry(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal=GOAL)
     await refusal(node, "session_open", session_id=SESSION, goal="Another goal")
-    assert [attributes["talos.goal.id"] for attributes in node.telemetry("session.start")] == [wordless_id(goal_id(GOAL))]
+    assert [attributes["talos.goal.id"] for attributes in node.telemetry("session.start")] == [
+        wordless_id(goal_id(GOAL))
+    ]
 
 
 async def test_an_open_with_the_same_request_id_has_one_effect(node: SmallNode) -> None:
@@ -136,7 +138,9 @@ async def test_the_end_counts_what_the_session_produced(node: SmallNode) -> None
     await node.call("friction_log", description="Read truncates.", category="tooling", session_id=SESSION)
     await node.call("session_close", session_id=SESSION, goal_achieved=False)
     [end] = node.telemetry("session.end")
-    assert {name: end[f"talos.{name}"] for name in ("insights_produced", "frictions_logged", "goal_achieved", "token_count")} == {
+    assert {
+        name: end[f"talos.{name}"] for name in ("insights_produced", "frictions_logged", "goal_achieved", "token_count")
+    } == {
         "insights_produced": 1,
         "frictions_logged": 1,
         "goal_achieved": False,
@@ -166,7 +170,12 @@ async def test_an_unknown_session_and_a_closed_one_are_not_closed(node: SmallNod
 async def test_the_answered_ids_are_the_stored_ids(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal=GOAL)
     answer = await node.call(
-        "journal_write", content=SEED_ENTRY, category="insight", session_id=SESSION, domain="meta-cognitive", confidence=0.85
+        "journal_write",
+        content=SEED_ENTRY,
+        category="insight",
+        session_id=SESSION,
+        domain="meta-cognitive",
+        confidence=0.85,
     )
     assert {"Insight", "Belief"} <= {entity["type"] for entity in answer["extracted_entities"]}
     assert "LED_TO" in {relation["type"] for relation in answer["extracted_relationships"]}
@@ -221,7 +230,9 @@ async def test_a_blank_text_is_refused_and_named(node: SmallNode, tool: str, arg
 
 async def test_no_text_of_an_entry_or_a_friction_travels_as_telemetry(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal=GOAL)
-    await node.call("journal_write", content="Xylophone. I believe in xylophones.", category="insight", session_id=SESSION)
+    await node.call(
+        "journal_write", content="Xylophone. I believe in xylophones.", category="insight", session_id=SESSION
+    )
     await node.call("friction_log", description="Xylophone", category="tooling", session_id=SESSION)
     await node.call("session_close", session_id=SESSION, summary="Xylophone")
     telemetry = [event for event in node.published if ".talos." not in event.type]
@@ -233,7 +244,10 @@ async def test_no_text_of_an_entry_or_a_friction_travels_as_telemetry(node: Smal
 
 
 async def test_the_same_friction_three_times_counts_one_two_three(node: SmallNode) -> None:
-    answers = [await node.call("friction_log", description=text, category="tooling") for text in ("Read cuts.", "read CUTS", " Read cuts ")]
+    answers = [
+        await node.call("friction_log", description=text, category="tooling")
+        for text in ("Read cuts.", "read CUTS", " Read cuts ")
+    ]
     assert [answer["recurrence_count"] for answer in answers] == [1, 2, 3]
     assert [answer["is_recurring"] for answer in answers] == [False, True, True]
     ids = [answer["friction_id"] for answer in answers]
@@ -245,7 +259,9 @@ async def test_the_same_friction_three_times_counts_one_two_three(node: SmallNod
 async def test_at_most_five_earlier_frictions_are_listed(node: SmallNode) -> None:
     answers = [await node.call("friction_log", description="Read cuts", category="tooling") for _ in range(7)]
     assert answers[6]["recurrence_count"] == 7
-    assert [friction["id"] for friction in answers[6]["similar_frictions"]] == [answer["friction_id"] for answer in answers[5:0:-1]]
+    assert [friction["id"] for friction in answers[6]["similar_frictions"]] == [
+        answer["friction_id"] for answer in answers[5:0:-1]
+    ]
 
 
 async def test_another_category_is_another_friction(node: SmallNode) -> None:

@@ -60,7 +60,18 @@ NAMES = st.sampled_from(
     ]
 )
 WORDS = st.sampled_from(
-    ["user", "assistant", "tool_use", "tool_result", "text", "toolResult", "session_meta", "token_count", "2026-01-01T00:00:00Z", "message"]
+    [
+        "user",
+        "assistant",
+        "tool_use",
+        "tool_result",
+        "text",
+        "toolResult",
+        "session_meta",
+        "token_count",
+        "2026-01-01T00:00:00Z",
+        "message",
+    ]
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS,
@@ -68,11 +79,25 @@ JSON = st.recursive(
     max_leaves=12,
 )
 KINDS = st.sampled_from(
-    ["user", "assistant", "system", "summary", "event_msg", "response_item", "session_meta", "turn_context", "message", "session"]
+    [
+        "user",
+        "assistant",
+        "system",
+        "summary",
+        "event_msg",
+        "response_item",
+        "session_meta",
+        "turn_context",
+        "message",
+        "session",
+    ]
 )
 
 
-@given(st.sampled_from(["claude-code", "codex", "pi", "agent-analytics", "cloudevents", "otlp-json"]), st.lists(JSON, max_size=4))
+@given(
+    st.sampled_from(["claude-code", "codex", "pi", "agent-analytics", "cloudevents", "otlp-json"]),
+    st.lists(JSON, max_size=4),
+)
 def test_no_json_makes_a_reader_fail(kind: str, values: list[Any]) -> None:
     mapped = read(kind, [json.dumps(value).encode() for value in values])
     events_of(mapped)

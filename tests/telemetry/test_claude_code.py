@@ -29,12 +29,19 @@ def answer(
     uuid: str, message_id: str, output: int, *, second: float = 0, content: Any = None, model: str = "claude-opus-4-1"
 ) -> dict[str, Any]:
     line = entry("assistant", uuid=uuid, second=second, content=content or [{"type": "text", "text": "Yes."}])
-    usage = {"input_tokens": 3, "output_tokens": output, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 7}
+    usage = {
+        "input_tokens": 3,
+        "output_tokens": output,
+        "cache_read_input_tokens": 50,
+        "cache_creation_input_tokens": 7,
+    }
     line["message"] |= {"id": message_id, "model": model, "usage": usage}
     return line
 
 
-def tool_line(call_id: str, content: Any, *, is_error: bool | None = None, told: Any = None, second: float = 1) -> dict[str, Any]:
+def tool_line(
+    call_id: str, content: Any, *, is_error: bool | None = None, told: Any = None, second: float = 1
+) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     if is_error is not None:
         block["is_error"] = is_error
@@ -58,7 +65,17 @@ def test_a_line_without_uuid_is_identified_by_its_session_and_content() -> None:
 
 
 def test_every_line_becomes_an_event_or_is_unreadable_with_the_reason() -> None:
-    raw = [b'"massive error"', b"42", b"[1]", b"null", b'{"silly": 1}', b'{"type": 5}', b'{"type": "user", "mess', b"\0\0\0\0", b"{" * 5000]
+    raw = [
+        b'"massive error"',
+        b"42",
+        b"[1]",
+        b"null",
+        b'{"silly": 1}',
+        b'{"type": 5}',
+        b'{"type": "user", "mess',
+        b"\0\0\0\0",
+        b"{" * 5000,
+    ]
     found = unreadable_of(read("claude-code", raw))
     assert [item.raw for item in found] == raw
     assert [item.line_number for item in found] == list(range(1, len(raw) + 1))
@@ -68,7 +85,9 @@ def test_every_line_becomes_an_event_or_is_unreadable_with_the_reason() -> None:
     assert "cut off" in reasons[6]
 
 
-@pytest.mark.parametrize("message", ["error", None, 7, [], {"role": "user", "contents": []}, {"content": ["wow", {"type": "text"}, 5, {}]}])
+@pytest.mark.parametrize(
+    "message", ["error", None, 7, [], {"role": "user", "contents": []}, {"content": ["wow", {"type": "text"}, 5, {}]}]
+)
 def test_a_message_of_an_unexpected_shape_is_kept_in_the_payload(message: Any) -> None:
     line = entry(message=message)
     (event,) = events_of(read("claude-code", [line]))
@@ -77,7 +96,10 @@ def test_a_message_of_an_unexpected_shape_is_kept_in_the_payload(message: Any) -
 
 def test_a_message_may_be_a_string_and_a_block_too() -> None:
     first, second = events_of(
-        read("claude-code", [entry(message="as it is"), entry(uuid="u-2", content=["wow", {"type": "text", "text": "!"}])])
+        read(
+            "claude-code",
+            [entry(message="as it is"), entry(uuid="u-2", content=["wow", {"type": "text", "text": "!"}])],
+        )
     )
     assert (first.data["text"], second.data["text"]) == ("as it is", "wow\n!")
 
@@ -88,8 +110,14 @@ def test_fields_of_newer_versions_stay_in_the_payload() -> None:
 
 
 def test_each_line_of_a_message_names_its_usage_under_the_message_id() -> None:
-    calls = parts(read("claude-code", [entry(), answer("a-1", "m-1", 2, second=2), answer("a-2", "m-1", 90, second=3)]), "model_calls")
-    assert [(call["message_id"], call["output_tokens"], call["latency_ms"]) for call in calls] == [("m-1", 2, 2000.0), ("m-1", 90, 3000.0)]
+    calls = parts(
+        read("claude-code", [entry(), answer("a-1", "m-1", 2, second=2), answer("a-2", "m-1", 90, second=3)]),
+        "model_calls",
+    )
+    assert [(call["message_id"], call["output_tokens"], call["latency_ms"]) for call in calls] == [
+        ("m-1", 2, 2000.0),
+        ("m-1", 90, 3000.0),
+    ]
     assert (calls[0]["input_tokens"], calls[0]["cache_read_tokens"], calls[0]["cache_creation_tokens"]) == (3, 50, 7)
 
 
@@ -108,7 +136,9 @@ def test_numbers_that_are_none_do_not_spoil_the_record() -> None:
         "cache_creation_input_tokens": True,
     }
     (call,) = parts(read("claude-code", [line]), "model_calls")
-    assert {call[name] for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")} == {None}
+    assert {call[name] for name in ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")} == {
+        None
+    }
 
 
 def test_a_tool_use_and_its_result_meet_by_the_call_id() -> None:
@@ -170,7 +200,9 @@ def test_a_summary_belongs_to_the_session_of_its_leaf_before_or_after_it(order: 
 
 
 def test_a_summary_whose_leaf_is_elsewhere_belongs_to_the_session_of_the_files_name() -> None:
-    (event,) = events_of(read("claude-code", [{"type": "summary", "summary": "Earlier", "leafUuid": "gone"}], name="s-9"))
+    (event,) = events_of(
+        read("claude-code", [{"type": "summary", "summary": "Earlier", "leafUuid": "gone"}], name="s-9")
+    )
     assert (event.data["session_id"], event.time) == ("s-9", MODIFIED)
 
 
@@ -193,7 +225,9 @@ def test_the_bytes_of_images_are_left_out_and_counted() -> None:
 def test_secrets_are_taken_out_of_text_payload_and_input() -> None:
     secret = "sk-" + "ant-api03-" + "a1B2c3D4e5" * 3
     use = {"type": "tool_use", "id": "t-1", "name": "Bash", "input": {"command": f"export KEY={secret}"}}
-    (event,) = events_of(read("claude-code", [answer("a-1", "m-1", 1, content=[{"type": "text", "text": f"it is\n{secret}"}, use])]))
+    (event,) = events_of(
+        read("claude-code", [answer("a-1", "m-1", 1, content=[{"type": "text", "text": f"it is\n{secret}"}, use])])
+    )
     assert secret not in str(event.data)
     assert event.data["tool_calls"][0]["input"]["command"] == "export KEY=[redacted:api-key]"
 
@@ -212,7 +246,10 @@ def test_the_bundled_example_shows_what_a_session_holds() -> None:
     assert len({event.id for event in events}) == len(events) == 45
     assert len({event.data["session_id"] for event in events}) == 2
     assert len({call["model"] for call in parts(mapped, "model_calls")}) == 2
-    assert {result["error_type"] for result in parts(mapped, "tool_results") if result["is_error"]} == {"file_not_read", "nonzero_exit"}
+    assert {result["error_type"] for result in parts(mapped, "tool_results") if result["is_error"]} == {
+        "file_not_read",
+        "nonzero_exit",
+    }
     calls = [call["tool_call_id"] for call in parts(mapped, "tool_calls")]
     assert sorted(calls) == sorted(result["tool_call_id"] for result in parts(mapped, "tool_results"))
     assert {call["tool_name"] for call in parts(mapped, "tool_calls")} == {"Bash", "Read", "Edit", "Grep", "Task"}

@@ -30,14 +30,24 @@ def test_a_tool_call_that_two_hooks_and_the_transcript_tell_of_is_one_row() -> N
         topic=TELEMETRY.name,
     )
     content = [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}]
-    line = {"type": "assistant", "sessionId": "s1", "uuid": "u1", "timestamp": "2026-01-05T10:00:00Z", "message": {"content": content}}
+    line = {
+        "type": "assistant",
+        "sessionId": "s1",
+        "uuid": "u1",
+        "timestamp": "2026-01-05T10:00:00Z",
+        "message": {"content": content},
+    }
     [event] = Mapper(namespace="default", name="s1", fallback_time=NOW).line(1, json.dumps(line).encode())
     assert isinstance(event, Event)
     store.publish(event, topic=TELEMETRY.name)
     rows = store.sql("SELECT tool_call_id, session_id, tool_name, duration_ms, is_error FROM tool_calls")
     assert rows == [("toolu_1", "s1", "Bash", 12.0, False)]
     assert store.sql("SELECT session_id, project, agent FROM sessions") == [("s1", "/repo", "claude-code")]
-    assert store.sql("SELECT event_type FROM session_events ORDER BY ALL") == [("assistant",), ("hook.PostToolUse",), ("hook.PreToolUse",)]
+    assert store.sql("SELECT event_type FROM session_events ORDER BY ALL") == [
+        ("assistant",),
+        ("hook.PostToolUse",),
+        ("hook.PreToolUse",),
+    ]
 
 
 def test_a_tools_hook_told_twice_is_one_event_and_others_are_as_many_as_they_are() -> None:
@@ -53,7 +63,12 @@ def test_a_prompt_is_in_the_payload_without_its_secrets_and_is_no_second_text() 
 
 @pytest.mark.parametrize(
     ("raw", "said"),
-    [(b"", "no JSON"), (b"[]", "no JSON object"), (b"{}", "session_id"), (b'{"session_id": "s", "hook_event_name": "Stop"}', "'Stop'")],
+    [
+        (b"", "no JSON"),
+        (b"[]", "no JSON object"),
+        (b"{}", "session_id"),
+        (b'{"session_id": "s", "hook_event_name": "Stop"}', "'Stop'"),
+    ],
 )
 def test_what_is_no_hooks_input_is_refused_with_a_sentence(raw: bytes, said: str) -> None:
     with pytest.raises(Refused, match=said):

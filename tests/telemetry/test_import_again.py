@@ -32,26 +32,42 @@ async def imported(node: Node, path: Path, namespace: str = "ana") -> ImportRepo
         answer = await handle(node, {"command": "stored", "keys": list(keys), "letters": list(letters)})
         return Stored(answer["events"], set(answer["letters"]))
 
-    report = await import_files(node.log, "claude-code", [path], namespace=namespace, clock=SystemClock(), find_stored=find)
+    report = await import_files(
+        node.log, "claude-code", [path], namespace=namespace, clock=SystemClock(), find_stored=find
+    )
     assert await node.applied.wait(report.freshness, timeout_s=SOON_S)
     return report
 
 
 def line(number: int, content: str = "hello") -> bytes:
     message = {"role": "user", "content": content}
-    said = {"type": "user", "sessionId": "s", "uuid": f"u-{number}", "timestamp": "2026-01-01T00:00:00Z", "message": message}
+    said = {
+        "type": "user",
+        "sessionId": "s",
+        "uuid": f"u-{number}",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "message": message,
+    }
     return orjson.dumps(said) + b"\n"
 
 
 async def log_size(node: Node) -> int:
-    return sum((await node.log.end_offsets([topic.name for topic in node.topics] + [topic.dlq.name for topic in node.topics])).values())
+    return sum(
+        (
+            await node.log.end_offsets(
+                [topic.name for topic in node.topics] + [topic.dlq.name for topic in node.topics]
+            )
+        ).values()
+    )
 
 
 async def rows(node: Node, query: str) -> list[Any]:
     return await node.reader.run(lambda cursor: cursor.execute(query).fetchall())
 
 
-async def test_what_the_store_holds_is_not_put_on_the_log_again(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_store_holds_is_not_put_on_the_log_again(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("thalweg.importing.importer.BATCH_EVENTS", 3)
     path = tmp_path / "session.jsonl"
     path.write_bytes(b"".join(map(line, range(8))) + b'{"type": "user", "cut o')
@@ -74,7 +90,9 @@ async def test_of_a_transcript_that_has_grown_only_the_new_lines_are_published(n
     assert await rows(node, "SELECT count(*) FROM duplicates") == [(0,)]
 
 
-async def test_another_body_under_a_known_id_is_published_so_that_the_incident_is_recorded(node: Node, tmp_path: Path) -> None:
+async def test_another_body_under_a_known_id_is_published_so_that_the_incident_is_recorded(
+    node: Node, tmp_path: Path
+) -> None:
     path = tmp_path / "session.jsonl"
     path.write_bytes(line(1) + line(2))
     await imported(node, path)

@@ -51,7 +51,9 @@ async def test_links_pipes_and_sockets_of_a_folder_are_named_and_skipped(folder:
     ]
 
 
-@pytest.mark.parametrize(("name", "kind"), [("pipe.jsonl", "a named pipe"), ("socket.jsonl", "a socket"), ("/dev/null", "a device")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("pipe.jsonl", "a named pipe"), ("socket.jsonl", "a socket"), ("/dev/null", "a device")]
+)
 def test_named_itself_what_is_neither_file_nor_folder_is_refused(folder: Path, name: str, kind: str) -> None:
     with pytest.raises(Refused, match=f"is {kind}; only regular files and folders are imported"):
         find_files(FORM, [folder / name])

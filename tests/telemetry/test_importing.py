@@ -36,7 +36,12 @@ def imported(
             await log.create_topics(TOPICS)
             for _ in range(times):
                 report = await import_files(
-                    log, kind, list(paths), namespace="ana", clock=SystemClock(), on_progress=(seen if seen is not None else []).append
+                    log,
+                    kind,
+                    list(paths),
+                    namespace="ana",
+                    clock=SystemClock(),
+                    on_progress=(seen if seen is not None else []).append,
                 )
             return report, await _all_records(log)
         finally:
@@ -63,13 +68,21 @@ def on(topic: str, records: Sequence[Record]) -> list[Record]:
 
 def lines(path: Path, *entries: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"".join((entry if isinstance(entry, bytes) else orjson.dumps(entry)) + b"\n" for entry in entries))
+    path.write_bytes(
+        b"".join((entry if isinstance(entry, bytes) else orjson.dumps(entry)) + b"\n" for entry in entries)
+    )
     return path
 
 
 def entry(number: int, content: str = "hello") -> dict[str, Any]:
     message = {"role": "user", "content": content}
-    return {"type": "user", "sessionId": "s", "uuid": f"u-{number}", "timestamp": "2026-01-01T00:00:00Z", "message": message}
+    return {
+        "type": "user",
+        "sessionId": "s",
+        "uuid": f"u-{number}",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "message": message,
+    }
 
 
 @pytest.mark.parametrize("batch_events", [1, 500])
@@ -126,7 +139,9 @@ def test_a_buried_line_can_be_read_anew(tmp_path: Path) -> None:
     (letter,) = on(TELEMETRY.dlq.name, records)
     with pytest.raises(Poison, match="not JSON"):
         reread(letter)
-    mended = Record(letter.topic, letter.partition, letter.offset, 0, letter.key, orjson.dumps(entry(1)), letter.headers)
+    mended = Record(
+        letter.topic, letter.partition, letter.offset, 0, letter.key, orjson.dumps(entry(1)), letter.headers
+    )
     assert [event.id for event in reread(mended)] == ["u-1"]
 
 
@@ -178,7 +193,11 @@ def test_an_otlp_file_may_be_lines_or_one_document(tmp_path: Path, indent: bool)
 def test_cloud_events_go_to_the_topic_of_their_type(tmp_path: Path) -> None:
     note = {"specversion": "1.0", "id": "1", "source": "/lab", "time": "2026-01-01T00:00:00Z"}
     session = note | {"type": "thalweg.session.event.v1", "data": {"session_id": "s", "event_type": "note"}}
-    opened = note | {"id": "2", "type": "thalweg.talos.session.opened.v1", "data": {"session_id": "s", "goal": "g", "goal_id": "g-1"}}
+    opened = note | {
+        "id": "2",
+        "type": "thalweg.talos.session.opened.v1",
+        "data": {"session_id": "s", "goal": "g", "goal_id": "g-1"},
+    }
     report, records = imported(tmp_path, "cloudevents", lines(tmp_path / "e.jsonl", session, opened))
     assert (report.events + report.unreadable, report.records) == (2, 2)
     assert len(on(TELEMETRY.name, records)) == 1
@@ -192,7 +211,8 @@ def test_a_codex_file_is_imported_whole(tmp_path: Path, file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "word"), [("no-such", ".", "no-such"), ("claude-code", "gone.jsonl", "gone.jsonl"), ("codex", ".", "No codex file")]
+    ("kind", "name", "word"),
+    [("no-such", ".", "no-such"), ("claude-code", "gone.jsonl", "gone.jsonl"), ("codex", ".", "No codex file")],
 )
 def test_what_the_caller_can_mend_is_refused_with_a_sentence(tmp_path: Path, kind: str, name: str, word: str) -> None:
     with pytest.raises(Refused, match=word):
@@ -206,7 +226,9 @@ def test_a_log_that_does_not_answer_ends_the_import_and_leaves_no_task() -> None
 
     async def run() -> int:
         with pytest.raises(LogUnavailable):
-            await import_files(SilentLog("unused"), "claude-code", [session_path()], namespace="ana", clock=SystemClock())
+            await import_files(
+                SilentLog("unused"), "claude-code", [session_path()], namespace="ana", clock=SystemClock()
+            )
         return len(asyncio.all_tasks())
 
     assert asyncio.run(run()) == 1

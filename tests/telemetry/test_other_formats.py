@@ -48,7 +48,11 @@ def test_equal_lines_of_the_early_codex_form_stay_separate_events() -> None:
 
 
 def test_a_forked_codex_session_keeps_its_own_id_and_names_its_parent() -> None:
-    own = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "fork", "forked_from_id": "origin"}}
+    own = {
+        "timestamp": "2026-01-01T00:00:00Z",
+        "type": "session_meta",
+        "payload": {"id": "fork", "forked_from_id": "origin"},
+    }
     copied = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "origin"}}
     events = events_of(read("codex", [own, copied]))
     assert [event.data["session_id"] for event in events] == ["fork", "fork"]
@@ -58,9 +62,23 @@ def test_a_forked_codex_session_keeps_its_own_id_and_names_its_parent() -> None:
 def test_a_pi_session_gives_roles_costs_calls_and_its_parent() -> None:
     mapped = read_fixture("pi", "pi.jsonl")
     events = events_of(mapped)
-    assert [event.data.get("role") for event in events] == [None, "user", "user", "assistant", "tool", "user", None, None]
+    assert [event.data.get("role") for event in events] == [
+        None,
+        "user",
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        None,
+        None,
+    ]
     (call,) = parts(mapped, "model_calls")
-    assert (call["input_tokens"], call["output_tokens"], call["cache_read_tokens"], call["cache_creation_tokens"]) == (10, 20, 30, 40)
+    assert (call["input_tokens"], call["output_tokens"], call["cache_read_tokens"], call["cache_creation_tokens"]) == (
+        10,
+        20,
+        30,
+        40,
+    )
     assert (call["cost_usd"], call["latency_ms"]) == (0.25, 3000.0)
     assert parts(mapped, "tool_results")[0]["error_type"] == "command_not_found"
     assert events[0].data["session"]["parent_session_id"] == "pi-0"

@@ -23,7 +23,14 @@ def request(outer: str, middle: str, inner: str, *items: Any) -> dict[str, Any]:
 
 def span(**more: Any) -> dict[str, Any]:
     end = str(int(NANOS) + 1_500_000)
-    return {"traceId": TRACE, "spanId": SPAN, "name": "read", "kind": 2, "startTimeUnixNano": NANOS, "endTimeUnixNano": end} | more
+    return {
+        "traceId": TRACE,
+        "spanId": SPAN,
+        "name": "read",
+        "kind": 2,
+        "startTimeUnixNano": NANOS,
+        "endTimeUnixNano": end,
+    } | more
 
 
 def log(**more: Any) -> dict[str, Any]:
@@ -42,7 +49,11 @@ def test_a_span_is_identified_by_trace_and_span_id() -> None:
     (event,) = events_of(read("otlp-json", [spans(span(status={"code": 2, "message": "no"}))]))
     assert event.id == f"{TRACE.lower()}/{SPAN.lower()}"
     assert (event.data["kind"], event.data["status"], event.data["duration_ms"]) == ("server", "error", 1.5)
-    assert (event.data["resource"], event.data["scope"], event.data["scope_version"]) == ({"service.name": "tides"}, "lib", "2")
+    assert (event.data["resource"], event.data["scope"], event.data["scope_version"]) == (
+        {"service.name": "tides"},
+        "lib",
+        "2",
+    )
 
 
 def test_attributes_become_plain_json() -> None:

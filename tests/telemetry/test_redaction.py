@@ -45,7 +45,13 @@ def test_a_private_key_that_is_cut_off_is_replaced_to_its_end() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["risk-assessment-of-2024-and-later-years", "sk-learning-rate-is-a-long-name", "the bearer of bad news", "Basic rules apply", ""],
+    [
+        "risk-assessment-of-2024-and-later-years",
+        "sk-learning-rate-is-a-long-name",
+        "the bearer of bad news",
+        "Basic rules apply",
+        "",
+    ],
 )
 def test_text_that_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) is text

@@ -22,7 +22,9 @@ def listener(tmp_path: Path) -> socket.socket:
     return listening
 
 
-def test_a_node_that_is_killed_before_it_reads_the_question_is_said_to_have_ended(listener: socket.socket, tmp_path: Path) -> None:
+def test_a_node_that_is_killed_before_it_reads_the_question_is_said_to_have_ended(
+    listener: socket.socket, tmp_path: Path
+) -> None:
     said: list[str] = []
     asking = threading.Thread(target=lambda: said.append(answer_of(tmp_path)))
     asking.start()
@@ -35,7 +37,9 @@ def test_a_node_that_is_killed_before_it_reads_the_question_is_said_to_have_ende
     assert answer_of(tmp_path).startswith("No node runs on ")
 
 
-def test_a_node_that_is_killed_in_the_middle_of_its_answer_is_said_to_have_ended(listener: socket.socket, tmp_path: Path) -> None:
+def test_a_node_that_is_killed_in_the_middle_of_its_answer_is_said_to_have_ended(
+    listener: socket.socket, tmp_path: Path
+) -> None:
     said: list[str] = []
     asking = threading.Thread(target=lambda: said.append(answer_of(tmp_path)))
     asking.start()

@@ -16,13 +16,22 @@ from thalweg.terminal.show import show_demo
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 
-def test_the_report_says_what_was_done_and_every_number_agrees_with_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_says_what_was_done_and_every_number_agrees_with_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     report = run_demo({"embedder": "hashing"}, quiet=True)
     assert capsys.readouterr().out == ""
     assert report["ok"] and all(step["ok"] and step["ms"] > 0 for step in report["steps"])
     calls = [step["name"] for step in report["steps"] if step["kind"] == "call"]
     found = ["journal_query", "inner_voice.retrieve"]
-    assert calls == ["session_open", *["journal_write"] * len(ENTRIES), "friction_log", "friction_log", *found, "session_close"]
+    assert calls == [
+        "session_open",
+        *["journal_write"] * len(ENTRIES),
+        "friction_log",
+        "friction_log",
+        *found,
+        "session_close",
+    ]
     assert 0 < len(report["snippets"]) <= 3 and {snippet["trust_tier"] for snippet in report["snippets"]} == {"green"}
     lines = session_path().read_bytes().splitlines()
     assert report["imported"]["lines"] == len(lines) and report["imported"]["unreadable"] == 1
@@ -30,7 +39,10 @@ def test_the_report_says_what_was_done_and_every_number_agrees_with_the_others(c
     assert len(report["moments"]) == report["imported"]["events"]
     assert [answer["question"] for answer in report["answers"]] == [question for question, _ in QUESTIONS]
     writes = 1 + len(ENTRIES) + 2 + 1
-    assert all((stage["processed"] >= writes, stage["lag"], stage["buried"]) == (True, 0, 0) for stage in report["stages"].values())
+    assert all(
+        (stage["processed"] >= writes, stage["lag"], stage["buried"]) == (True, 0, 0)
+        for stage in report["stages"].values()
+    )
     assert all(report["stages"][name]["facts"] > 0 for name in ("extract", "embed", "dedup", "patterns", "consolidate"))
     assert report["embedder"]["trained"] is False
     show_demo(report)
@@ -51,7 +63,9 @@ def test_a_node_that_does_not_start_is_a_failure_with_the_node_s_own_reason(tmp_
     assert "a step failed" in done.out and "thalweg[models]" in done.err
 
 
-def test_as_json_the_report_alone_is_printed_and_a_second_run_on_the_same_directory_works_as_the_first(tmp_path: Path) -> None:
+def test_as_json_the_report_alone_is_printed_and_a_second_run_on_the_same_directory_works_as_the_first(
+    tmp_path: Path,
+) -> None:
     for _ in range(2):
         assert Program(tmp_path / "home")("demo", "--json", "--home", str(tmp_path / "home")).json()["ok"]
 
@@ -63,7 +77,9 @@ def test_a_directory_on_which_a_node_runs_is_left_alone(tmp_path: Path) -> None:
     assert node.is_alive() and node.stop() == 0
 
 
-def test_the_environment_of_the_demo_names_no_setting_of_the_caller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_environment_of_the_demo_names_no_setting_of_the_caller(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("THALWEG_BROKER", "kafka://elsewhere:9092")
     monkeypatch.setenv("THALWEG_NAMESPACE", "mine")
     given = environment(tmp_path, embedder="hashing")

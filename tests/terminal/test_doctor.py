@@ -90,7 +90,9 @@ def test_a_second_distribution_with_one_of_the_everyday_names_is_named(
     assert not packages.ok and packages.detail == "The import package streams is also brought by river-tools."
 
 
-def test_an_extension_package_of_duckdb_is_named(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extension_package_of_duckdb_is_named(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distribution(tmp_path, "duckdb_extension_vss", "duckdb_extension_vss", monkeypatch)
     duckdb = found(settings, "duckdb")
     assert not duckdb.ok and "duckdb-extension-vss" in duckdb.detail
@@ -98,13 +100,16 @@ def test_an_extension_package_of_duckdb_is_named(settings: Settings, tmp_path: P
 
 def test_another_version_of_a_pinned_requirement_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "thalweg.status.doctor.metadata.requires", lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"']
+        "thalweg.status.doctor.metadata.requires",
+        lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"'],
     )
     pins = found(settings, "pinned versions")
     assert not pins.ok and "works with 0.0.1 only" in pins.detail
 
 
-def test_a_library_that_does_not_import_is_a_finding_and_not_a_traceback(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_does_not_import_is_a_finding_and_not_a_traceback(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     hnswlib = found(settings, "hnswlib")
     assert not hnswlib.ok and "hnswlib" in hnswlib.detail and "compiler" in hnswlib.remedy
@@ -117,7 +122,11 @@ def test_every_codec_that_a_kafka_producer_may_choose_is_tried_and_those_that_fa
     for module in ("aiokafka.codec.has_zstd", "aiokafka.codec.has_snappy"):
         monkeypatch.setattr(module, lambda: False)
     codecs = found(settings, "codecs")
-    assert not codecs.ok and "compresses with snappy, zstd cannot be read" in codecs.detail and "requirements.lock" in codecs.remedy
+    assert (
+        not codecs.ok
+        and "compresses with snappy, zstd cannot be read" in codecs.detail
+        and "requirements.lock" in codecs.remedy
+    )
 
 
 def test_a_data_directory_that_is_a_file_is_found(settings: Settings) -> None:
@@ -131,7 +140,9 @@ def test_too_little_room_is_found(settings: Settings, monkeypatch: pytest.Monkey
     assert "GB left" in found(settings, "data directory").detail
 
 
-def test_an_owner_that_does_not_answer_is_named_and_a_lock_file_that_nobody_holds_is_no_owner(settings: Settings) -> None:
+def test_an_owner_that_does_not_answer_is_named_and_a_lock_file_that_nobody_holds_is_no_owner(
+    settings: Settings,
+) -> None:
     settings.home.mkdir(mode=0o700)
     lock = settings.home / "store.lock"
     lock.write_text("4711\n")
@@ -154,7 +165,11 @@ def test_what_is_missing_of_the_collectors_topics_is_named_with_the_command_that
     assert found(settings, "otlp topics").ok
     settings = replace(settings, otlp_topics=True)
     absent = found(settings, "otlp topics")
-    assert not absent.ok and "otlp_spans, otlp_logs, otlp_metrics" in absent.detail and "thalweg topics create --otlp" in absent.detail
+    assert (
+        not absent.ok
+        and "otlp_spans, otlp_logs, otlp_metrics" in absent.detail
+        and "thalweg topics create --otlp" in absent.detail
+    )
     made = CliRunner().invoke(cli, ["topics", "create", "--otlp"], env={"THALWEG_HOME": str(settings.home)})
     assert made.exit_code == 0 and f"3 topics were created on {settings.broker_url}." in made.output
     assert found(settings, "otlp topics").ok
@@ -198,7 +213,9 @@ def test_beside_a_running_node_every_check_passes_and_the_node_is_named(settings
     assert node.stop() == 0
 
 
-def test_a_data_directory_that_others_may_open_or_own_is_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_directory_that_others_may_open_or_own_is_found(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.home.mkdir()
     settings.home.chmod(0o750)
     check = found(settings, "data directory")

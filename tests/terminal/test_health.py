@@ -44,7 +44,12 @@ class Seen:
         self.log, self.now, self.applied = log, 0.0, AppliedPositions()
         clock = SimpleNamespace(monotonic=lambda: self.now)
         node: Any = SimpleNamespace(
-            log=log, followed=[topic.name for topic in topics], applied=self.applied, runners=[], elsewhere=list(stages), clock=clock
+            log=log,
+            followed=[topic.name for topic in topics],
+            applied=self.applied,
+            runners=[],
+            elsewhere=list(stages),
+            clock=clock,
         )
         self.health = Health(node)
 
@@ -60,7 +65,8 @@ class Seen:
 
     def causes(self) -> list[str]:
         found = [
-            {name: watch.report(self.now, BEHIND_S) for name, watch in of.items()} for of in (self.health._topics, self.health._stages)
+            {name: watch.report(self.now, BEHIND_S) for name, watch in of.items()}
+            for of in (self.health._topics, self.health._stages)
         ]
         return [*self.health._causes(*found).values()]
 

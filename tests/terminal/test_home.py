@@ -26,14 +26,18 @@ def rights(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_new_home_is_made_for_its_owner_alone_and_nothing_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_home_is_made_for_its_owner_alone_and_nothing_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     make_home(tmp_path / "home")
     assert rights(tmp_path / "home") == 0o700
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o701])
-def test_a_home_that_others_may_open_is_narrowed_with_a_sentence(mode: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_home_that_others_may_open_is_narrowed_with_a_sentence(
+    mode: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     home = tmp_path / "home"
     home.mkdir()
     home.chmod(mode)
@@ -62,7 +66,10 @@ def test_a_home_that_cannot_be_narrowed_is_refused(tmp_path: Path, monkeypatch: 
 
 def test_files_that_an_earlier_version_left_open_are_narrowed_and_others_are_left_alone(tmp_path: Path) -> None:
     theirs = [tmp_path / "notes.txt", tmp_path / "elsewhere.txt"]
-    ours = [tmp_path / name for name in ("log.db", "log.db-wal", "thalweg.duckdb", "thalweg.duckdb.wal", "node.log", "spool", "token")]
+    ours = [
+        tmp_path / name
+        for name in ("log.db", "log.db-wal", "thalweg.duckdb", "thalweg.duckdb.wal", "node.log", "spool", "token")
+    ]
     folders = [tmp_path / "indexes", tmp_path / "indexes" / "deep", tmp_path / "snapshots"]
     log = tmp_path / "logs" / "agents.db"
     for folder in (*folders, log.parent):
@@ -78,7 +85,10 @@ def test_files_that_an_earlier_version_left_open_are_narrowed_and_others_are_lef
 
 def test_what_a_killed_process_left_half_written_is_cleared(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
-    left, kept = [tmp_path / f".token.x{SUFFIX}", tmp_path / "models" / f".graph.x{SUFFIX}"], [tmp_path / f".mine.x{SUFFIX}"]
+    left, kept = (
+        [tmp_path / f".token.x{SUFFIX}", tmp_path / "models" / f".graph.x{SUFFIX}"],
+        [tmp_path / f".mine.x{SUFFIX}"],
+    )
     for file in (*left, *kept):
         file.touch()
     housekeeping.clear(tmp_path)

@@ -24,5 +24,7 @@ def test_every_command_has_an_example_and_those_that_answer_answer_in_json_too()
     found = dict(commands(cli))
     assert len(found) > 20
     assert [name for name, command in found.items() if "Example: " not in (command.help or "")] == []
-    without = {name for name, command in found.items() if not any("--json" in parameter.opts for parameter in command.params)}
+    without = {
+        name for name, command in found.items() if not any("--json" in parameter.opts for parameter in command.params)
+    }
     assert without == ANSWERS_NOTHING

@@ -55,7 +55,11 @@ def test_the_last_sentence_of_a_node_that_failed_is_kept_until_the_next_one_runs
     keep_failure(LogUnavailable("Kafka is gone.", retry_after_ms=0), Settings(home=home))
     os.close(handle)  # the process ends with its number left in the lock
     report = last_known(home, KAFKA)
-    assert (report["last"]["ended"], report["last"]["failure"], report["last"]["pid"]) == ("failed", "Kafka is gone.", os.getpid())
+    assert (report["last"]["ended"], report["last"]["failure"], report["last"]["pid"]) == (
+        "failed",
+        "Kafka is gone.",
+        os.getpid(),
+    )
     assert report["problems"][0].startswith(f"No node runs on {home}: the last one ended at 20")
     assert report["problems"][0].endswith("Z: Kafka is gone.") and report["broker"] == KAFKA
     assert load({"home": home}, {}).broker_url == KAFKA
@@ -64,7 +68,9 @@ def test_the_last_sentence_of_a_node_that_failed_is_kept_until_the_next_one_runs
     assert stat.S_IMODE((home / last_node.NAME).stat().st_mode) == 0o600
 
 
-def test_a_start_that_is_refused_because_another_node_runs_leaves_what_that_one_keeps(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_that_is_refused_because_another_node_runs_leaves_what_that_one_keeps(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = last_node.read(home)
     monkeypatch.setattr("thalweg.process.serve.lock_holder", lambda lock: "4711" if lock == home / LOCK_NAME else None)
     keep_failure(LogUnavailable("The data directory is in use.", retry_after_ms=0), Settings(home=home))

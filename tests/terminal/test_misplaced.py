@@ -32,8 +32,13 @@ async def write(node: Node, source: str, *places: int) -> None:
     """A journal entry on each of these partitions, counted from the right one."""
     right = partition_for(b"team", 4)
     entry = {"content": "The gauge drifts.", "category": "insight"}
-    events = [Event(f"{source}{number}", source, wire_type("talos.journal.written"), "team", NOW, entry) for number in range(len(places))]
-    records = [encode(MEMORY.name, event, partition=(right + place) % 4) for event, place in zip(events, places, strict=True)]
+    events = [
+        Event(f"{source}{number}", source, wire_type("talos.journal.written"), "team", NOW, entry)
+        for number in range(len(places))
+    ]
+    records = [
+        encode(MEMORY.name, event, partition=(right + place) % 4) for event, place in zip(events, places, strict=True)
+    ]
     token = Freshness.after(await node.log.publish(records))
     assert await node.applied.wait(token, timeout_s=SOON_S)
 
@@ -51,11 +56,14 @@ async def test_a_producer_with_another_partitioner_is_named_with_the_remedy_and_
         assert report["misplaced"] == [{"source": "/wrong", "records": 2, "is_recent": True}]
         [problem] = report["problems"]
         assert (
-            problem.startswith("the producer /wrong puts records on other partitions than their keys' (2 so far)") and "murmur2" in problem
+            problem.startswith("the producer /wrong puts records on other partitions than their keys' (2 so far)")
+            and "murmur2" in problem
         )
         with pytest.raises(Unsound, match=r"the producer /wrong .* docs/producers\.md"):
             await asyncio.to_thread(_producers, node.settings.home)
-        [(entries,)] = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM talos_journal").fetchall())
+        [(entries,)] = await node.reader.run(
+            lambda cursor: cursor.execute("SELECT count(*) FROM talos_journal").fetchall()
+        )
         assert entries == 5
         monkeypatch.setattr(health, "RECENT_S", 0.0)  # an hour later
         assert (await node.health.report())["status"] == "green"
@@ -70,7 +78,10 @@ async def test_the_count_outlives_a_restart_and_the_status_is_green_again(tmp_pa
     node = await started(tmp_path / "home")
     try:
         report = await node.health.report()
-        assert (report["status"], report["misplaced"]) == ("green", [{"source": "/wrong", "records": 2, "is_recent": False}])
+        assert (report["status"], report["misplaced"]) == (
+            "green",
+            [{"source": "/wrong", "records": 2, "is_recent": False}],
+        )
         said = await asyncio.to_thread(_producers, node.settings.home)
         assert said == "2 records of /wrong lie on other partitions than their keys', none of them new"
     finally:

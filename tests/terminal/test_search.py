@@ -22,7 +22,10 @@ SAID = {
     "2026-01-06-bakery": ["The oven holds its heat badly.", "Rye needs a longer rise than wheat."],
 }
 
-LONG = " ".join(f"The mill on hill number {number} grinds quietly." for number in range(80)) + " The submarine surfaced near the buoy."
+LONG = (
+    " ".join(f"The mill on hill number {number} grinds quietly." for number in range(80))
+    + " The submarine surfaced near the buoy."
+)
 
 
 class Searching(Program):
@@ -30,7 +33,10 @@ class Searching(Program):
 
     def __call__(self, *arguments: str, **env: str) -> Said:
         until = time.monotonic() + SOON_S
-        while "The embedder did not answer" in (said := super().__call__(*arguments, **env)).out and time.monotonic() < until:
+        while (
+            "The embedder did not answer" in (said := super().__call__(*arguments, **env)).out
+            and time.monotonic() < until
+        ):
             pass
         return said
 
@@ -43,14 +49,19 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     client.call("journal_write", {"content": "The tide gauges drifted.", "category": "insight", "domain": "sea"})
     client.call("journal_write", {"content": "The parser lost a sign.", "category": "observation", "domain": "tech"})
     node.settle()
-    for mix, source_type in ((0.6, "kg_observation"), (0.0, "thought")):  # what was extracted from an entry says the same
+    for mix, source_type in (
+        (0.6, "kg_observation"),
+        (0.0, "thought"),
+    ):  # what was extracted from an entry says the same
         answer = client.call("inner_voice.retrieve", {"query": "tide gauges", "floor": 0.1, "mix": mix})
         assert {snippet["source_type"] for snippet in answer["snippets"]} == {source_type}
     for session, said in SAID.items():
         client.call("session_open", {"session_id": session, "goal": f"Work on {session[11:]}"})
         for content in said:
             client.call("journal_write", {"content": content, "category": "observation", "session_id": session})
-    old = client.call("belief_create", {"content": "The ferry leaves at eight", "confidence": 0.9, "domain_path": ["sea"]})["belief"]
+    old = client.call(
+        "belief_create", {"content": "The ferry leaves at eight", "confidence": 0.9, "domain_path": ["sea"]}
+    )["belief"]
     later = {"old_belief_id": old["id"], "new_content": "The ferry leaves at nine", "reason": "new timetable"}
     client.call("belief_supersede", later)
     client.call("journal_write", {"content": LONG, "category": "observation"})
@@ -66,9 +77,17 @@ def test_every_hit_says_which_side_found_it(program: Program) -> None:
     assert hit["text"] == "The tide gauges drifted." and hit["domain"] == "sea"
     assert hit["sides"]["vector"]["rank"] == hit["sides"]["keyword"]["rank"] == 1
     assert sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=1e-5)
-    assert program("why", hit["record_id"], "--query", "tide gauge", "--kind", "Insight", "--json").json()["parts"] == hit["parts"]
+    assert (
+        program("why", hit["record_id"], "--query", "tide gauge", "--kind", "Insight", "--json").json()["parts"]
+        == hit["parts"]
+    )
     shown = program("search", "tide gauge").out
-    assert "The tide gauges drifted." in shown and "vector #1 (cosine" in shown and "BM25" in shown and "vector +0." in shown
+    assert (
+        "The tide gauges drifted." in shown
+        and "vector #1 (cosine" in shown
+        and "BM25" in shown
+        and "vector +0." in shown
+    )
 
 
 def test_a_session_is_found_by_what_its_records_say_together_and_says_why(program: Program) -> None:
@@ -76,11 +95,22 @@ def test_a_session_is_found_by_what_its_records_say_together_and_says_why(progra
     first = answer["sessions"][0]
     assert (first["session_id"], first["source"], first["goal"]) == ("2026-01-05-harbour", "talos", "Work on harbour")
     assert answer["total"] == 2 and first["started_at"].endswith("Z")
-    assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-5) and set(first["parts"]) == {"best", "keyword", "late"}
-    assert {hit["session_id"] for hit in first["hits"]} == {"2026-01-05-harbour"} and len(first["hits"]) <= first["records"]
+    assert sum(first["parts"].values()) == pytest.approx(first["score"], abs=1e-5) and set(first["parts"]) == {
+        "best",
+        "keyword",
+        "late",
+    }
+    assert {hit["session_id"] for hit in first["hits"]} == {"2026-01-05-harbour"} and len(first["hits"]) <= first[
+        "records"
+    ]
     assert all(sum(hit["parts"].values()) == pytest.approx(hit["score"], abs=1e-5) for hit in first["hits"])
     shown = program("search", "crack in the hook of the crane", "--sessions").out
-    assert "Work on harbour" in shown and "best +0." in shown and "Its hook has a crack" in shown and "records compared" in shown
+    assert (
+        "Work on harbour" in shown
+        and "best +0." in shown
+        and "Its hook has a crack" in shown
+        and "records compared" in shown
+    )
     assert program("search", "rye", "--sessions", "--session", "2026-01-05-harbour", "--json").json()["total"] == 1
     assert "Nothing was found" in program("search", "rye", "--sessions", "--as-of", "2020-01-01").out
     why = program("why", "2026-01-05-harbour", "--query", "crack in the hook of the crane", "--json").json()
@@ -102,11 +132,16 @@ def test_what_was_superseded_is_found_only_when_a_moment_is_asked_for_at_which_i
         assert old["text"] == "The ferry leaves at eight"
     said = program("why", old["record_id"], "--query", "ferry leaves").out
     assert "superseded" in said and new["record_id"] in said
-    assert program("why", old["record_id"], "--query", "ferry leaves", "--as-of", before, "--json").json()["verdict"] == "returned"
+    assert (
+        program("why", old["record_id"], "--query", "ferry leaves", "--as-of", before, "--json").json()["verdict"]
+        == "returned"
+    )
 
 
 def test_a_long_text_is_shown_by_the_passage_that_fits_best_and_says_where_it_stands(program: Program) -> None:
-    [hit] = program("search", "submarine near the buoy", "--kind", "JournalEntry", "--limit", "1", "--json").json()["hits"]
+    [hit] = program("search", "submarine near the buoy", "--kind", "JournalEntry", "--limit", "1", "--json").json()[
+        "hits"
+    ]
     passage = LONG[hit["passage"]["start"] : hit["passage"]["end"]]
     assert hit["text"] == LONG and "submarine" in passage and len(passage) < len(LONG)
     shown = program("search", "submarine near the buoy", "--kind", "JournalEntry", "--limit", "1").out
@@ -146,10 +181,15 @@ def test_the_words_that_were_asked_for_are_emphasised_whatever_their_ending() ->
 def test_a_search_waits_for_a_write_with_its_vector(program: Program) -> None:
     client = Client(program.home)
     for number, freshness in enumerate(("token", "now")):
-        written = client.call("journal_write", {"content": f"The lighthouse keeper counts {number} gulls.", "category": "observation"})
+        written = client.call(
+            "journal_write", {"content": f"The lighthouse keeper counts {number} gulls.", "category": "observation"}
+        )
         token = json.dumps(written["freshness"]) if freshness == "token" else "now"
         answer = program("search", f"lighthouse keeper {number} gulls", "--freshness", token, "--json").json()
-        assert written["entry_id"] in [hit["record_id"] for hit in answer["hits"] if "vector" in hit["sides"]] and "stale" not in answer
+        assert (
+            written["entry_id"] in [hit["record_id"] for hit in answer["hits"] if "vector" in hit["sides"]]
+            and "stale" not in answer
+        )
     client.close()
     nonsense = program("search", "gulls", "--freshness", "later")
     assert nonsense.code == 2 and "neither `now` nor a token" in nonsense.err

@@ -21,7 +21,9 @@ CONTROLS = st.characters(categories=["Cc"], exclude_characters="\n\t") | st.samp
 
 @given(
     st.text(
-        st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"),
+        st.characters(
+            exclude_categories=["Cc", "Cs"], exclude_characters="\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        ),
         max_size=MAX_CELL,
     )
 )
@@ -47,13 +49,22 @@ def test_a_long_cell_is_cut_and_a_null_is_a_dash() -> None:
 
 @pytest.mark.parametrize(
     "value, shown",
-    [(0.012345, "0.01235"), (12.5, "12.5"), (1793520011.4, "1793520011"), (float("nan"), "nan"), (float("inf"), "inf"), (1e300, "1e+300")],
+    [
+        (0.012345, "0.01235"),
+        (12.5, "12.5"),
+        (1793520011.4, "1793520011"),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (1e300, "1e+300"),
+    ],
 )
 def test_a_number_keeps_the_digits_that_count(value: float, shown: str) -> None:
     assert number(value) == shown
 
 
-def test_rows_are_a_table_with_numbers_to_the_right_and_a_line_that_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_a_table_with_numbers_to_the_right_and_a_line_that_counts_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     show_rows(["tool", "calls"], [["[red]Bash[/red]", 7], ["Edit", 1200]], "3 ms")
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
         "tool             calls",
@@ -83,7 +94,13 @@ def test_no_rows_are_a_table_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_bar_grows_with_its_share_and_is_seen_as_soon_as_there_is_something() -> None:
-    assert (bar(0.0, 8), bar(0.001, 8), bar(0.5, 8), bar(1.0, 8), bar(7.0, 8)) == ("", "▏", "████", "████████", "████████")
+    assert (bar(0.0, 8), bar(0.001, 8), bar(0.5, 8), bar(1.0, 8), bar(7.0, 8)) == (
+        "",
+        "▏",
+        "████",
+        "████████",
+        "████████",
+    )
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=60))
@@ -101,7 +118,9 @@ def test_without_a_node_the_status_says_why_it_is_red_and_what_to_do(capsys: pyt
 
 
 def test_a_failing_check_is_shown_with_its_remedy_a_passing_one_without(capsys: pytest.CaptureFixture[str]) -> None:
-    show_checks([Check("python", True, "3.12.1", "unused"), Check("log", False, "No broker answers " + "x" * 200, "Start it.")])
+    show_checks(
+        [Check("python", True, "3.12.1", "unused"), Check("log", False, "No broker answers " + "x" * 200, "Start it.")]
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "✓ python: 3.12.1"
     assert lines[1] == "✗ log: No broker answers " + "x" * 200

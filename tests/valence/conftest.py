@@ -46,7 +46,10 @@ class BeliefNode(SmallNode):
         vectors = HashingEmbedder().encode([text for _, text in texts])
         info = HashingEmbedder().info
         made_by = {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
-        items = [{"record_id": identity, "vector": encode_vector(vector)} for (identity, _), vector in zip(texts, vectors, strict=True)]
+        items = [
+            {"record_id": identity, "vector": encode_vector(vector)}
+            for (identity, _), vector in zip(texts, vectors, strict=True)
+        ]
         return Event(f"{event.id}/vectors", "test", EMBEDDED, event.namespace, event.time, made_by | {"vectors": items})
 
     def detect(self, logged: LoggedEvent) -> None:

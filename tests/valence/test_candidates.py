@@ -25,24 +25,35 @@ def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 async def _many_about_the_river(agent: Believer) -> list[str]:
     """Ids of beliefs that are all linked to one thing and say different things of it."""
-    return [(await agent.hold(f"Gauge {number} of station {number * 7} is read at dawn", "river"))["id"] for number in range(MANY)]
+    return [
+        (await agent.hold(f"Gauge {number} of station {number * 7} is read at dawn", "river"))["id"]
+        for number in range(MANY)
+    ]
 
 
 async def test_of_many_about_one_thing_the_nearest_is_compared(agent: Believer, links: None) -> None:
     await agent.hold("The weir is open", "river")
     await _many_about_the_river(agent)
-    answer = await agent.call("belief_create", content="The weir is not open", entities=[{"name": "river", "type": "tool"}])
+    answer = await agent.call(
+        "belief_create", content="The weir is not open", entities=[{"name": "river", "type": "tool"}]
+    )
     assert [tension["belief_a_content"] for tension in answer["tensions_detected"]] == ["The weir is open"]
     recorded = await agent.call("belief_get", belief_id=answer["belief"]["id"], include_tensions=True)
-    assert [tension["id"] for tension in recorded["tensions"]] == [tension["id"] for tension in answer["tensions_detected"]]
+    assert [tension["id"] for tension in recorded["tensions"]] == [
+        tension["id"] for tension in answer["tensions_detected"]
+    ]
 
 
 async def test_what_is_not_held_any_more_takes_no_place_among_them(agent: Believer, links: None) -> None:
     near = [(await agent.hold(f"The weir is open {number}", "river"))["id"] for number in range(ENOUGH + 3)]
     far = await agent.hold("Open weirs are what the mill by the bridge wants in spring", "river")
     for belief_id in near:
-        await agent.call("belief_supersede", old_belief_id=belief_id, new_content=f"Gauge {belief_id[:8]} is read", reason="another")
-    answer = await agent.call("belief_create", content="The weir is never open", entities=[{"name": "river", "type": "tool"}])
+        await agent.call(
+            "belief_supersede", old_belief_id=belief_id, new_content=f"Gauge {belief_id[:8]} is read", reason="another"
+        )
+    answer = await agent.call(
+        "belief_create", content="The weir is never open", entities=[{"name": "river", "type": "tool"}]
+    )
     assert [tension["belief_a_id"] for tension in answer["tensions_detected"]] == [far["id"]]
 
 

@@ -12,7 +12,9 @@ async def test_beliefs_are_found_by_their_keys_one_few_or_many_at_once(agent: Be
         writer = Writer(node.store.database)
         found = writer.find("valence_beliefs", [*keys, *strangers])
         assert found.keys() == set(keys)
-        assert [found[key]["content"] for key in keys] == [f"Gauge {number} is read at dawn" for number in range(len(keys))]
+        assert [found[key]["content"] for key in keys] == [
+            f"Gauge {number} is read at dawn" for number in range(len(keys))
+        ]
         writer.close()
 
 

@@ -27,7 +27,17 @@ from processors.valence.rules.confidence import (
 )
 from processors.valence.rules.entities import name_key, same_form
 from processors.valence.rules.sources import read_source
-from processors.valence.rules.tensions import Held, consistency, is_duplicate, judge, score_of, severity_of, signal_of, signals, tension_id
+from processors.valence.rules.tensions import (
+    Held,
+    consistency,
+    is_duplicate,
+    judge,
+    score_of,
+    severity_of,
+    signal_of,
+    signals,
+    tension_id,
+)
 from processors.valence.rules.wording import Wording
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -35,7 +45,24 @@ units = st.floats(0, 1)
 dimensions = st.dictionaries(st.sampled_from(list(WEIGHTS)), units, min_size=1)
 texts = st.lists(
     st.sampled_from(
-        ["Redis", "team", "uses", "not", "never", "port", "5432", "v1.2", "good", "bad", "should", "n't", "cache", "Postgres", "was", "is"]
+        [
+            "Redis",
+            "team",
+            "uses",
+            "not",
+            "never",
+            "port",
+            "5432",
+            "v1.2",
+            "good",
+            "bad",
+            "should",
+            "n't",
+            "cache",
+            "Postgres",
+            "was",
+            "is",
+        ]
     ),
     max_size=8,
 ).map(" ".join)
@@ -47,7 +74,10 @@ def held(content: str, overall: float = 0.7, number: int = 1, **more: Any) -> He
 
 def test_overall_is_the_weighted_geometric_mean() -> None:
     mostly_high = {**dict.fromkeys(WEIGHTS, 0.9), "domain_applicability": 0.1}
-    assert round(overall_of(mostly_high), 4) == 0.7225 and round(overall_of(mostly_high, dict.fromkeys(WEIGHTS, 1.0)), 4) == 0.6240
+    assert (
+        round(overall_of(mostly_high), 4) == 0.7225
+        and round(overall_of(mostly_high, dict.fromkeys(WEIGHTS, 1.0)), 4) == 0.6240
+    )
     assert round(overall_of({"source_reliability": 0.9, "method_quality": 0.5}), 4) == 0.7220
     assert math.isclose(sum(WEIGHTS.values()), 1.0)
 
@@ -61,23 +91,36 @@ def test_overall_lies_between_the_least_and_the_greatest_dimension(given_: dict[
 def test_what_confidence_a_caller_means() -> None:
     assert read_confidence(None) == Confidence(0.7, "default", {})
     assert read_confidence(0.8) == Confidence(0.8, "caller", {})
-    assert read_confidence({"overall": 0.8, "source_reliability": 0.9}) == Confidence(0.8, "caller", {"source_reliability": 0.9})
+    assert read_confidence({"overall": 0.8, "source_reliability": 0.9}) == Confidence(
+        0.8, "caller", {"source_reliability": 0.9}
+    )
     assert read_confidence({"source_reliability": 0.9}).origin == "computed"
     for wrong in ({"vibe": 1}, {"overall": 1.01}, {"overall": True}, {"overall": "high"}, -0.1, float("nan")):
         with pytest.raises(ConfidenceError):
             read_confidence(wrong)
 
 
-@pytest.mark.parametrize(("overall", "label"), [(0.9, "very high"), (0.75, "high"), (0.5, "moderate"), (0.25, "low"), (0.2499, "very low")])
+@pytest.mark.parametrize(
+    ("overall", "label"), [(0.9, "very high"), (0.75, "high"), (0.5, "moderate"), (0.25, "low"), (0.2499, "very low")]
+)
 def test_labels_begin_at_their_bounds(overall: float, label: str) -> None:
     assert label_of(overall) == label
 
 
 def test_corroboration_freshness_recency_and_the_ladder() -> None:
-    assert [round(corroboration([0.6] * count), 5) for count in (1, 2, 3, 5, 10)] == [0.4, 0.64, 0.784, 0.92224, 0.99395]
+    assert [round(corroboration([0.6] * count), 5) for count in (1, 2, 3, 5, 10)] == [
+        0.4,
+        0.64,
+        0.784,
+        0.92224,
+        0.99395,
+    ]
     assert [temporal_freshness([], age) for age in (30, 60)] == [0.5, 0.25]
     assert temporal_freshness(["tech", "timeless"], 9999) == 1.0 and temporal_freshness(["current"], 7) == 0.5
-    assert {temporal_freshness([name], days) for name, days in (("stable", 365), ("professional", 90), ("ephemeral", 1 / 24))} == {0.5}
+    assert {
+        temporal_freshness([name], days)
+        for name, days in (("stable", 365), ("professional", 90), ("ephemeral", 1 / 24))
+    } == {0.5}
     assert [round(recency(age), 4) for age in (0, 30)] == [1, 0.7408] and round(recency(69.3), 2) == 0.5
     assert [ladder(count) for count in (1, 2, 3, 9)] == [0.5, 0.65, 0.8, 0.8]
 
@@ -101,7 +144,12 @@ def test_the_severity_of_the_check_vectors() -> None:
     assert severity_of(0.74, 0.666, 0.9, 0.9) == "critical"
     assert severity_of(score_of(0.3, 0.8), 0.21, 0.7, 0.7) == "low"
     assert severity_of(score_of(0.4, 0.8), 0.28, 0.7, 0.7) == "medium"
-    assert [consistency("low", 0.9), consistency("high", 0.7), consistency("high", 0.8), consistency("high", 0.95)] == [0.5, 0.3, 0.1, 0]
+    assert [consistency("low", 0.9), consistency("high", 0.7), consistency("high", 0.8), consistency("high", 0.95)] == [
+        0.5,
+        0.3,
+        0.1,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -133,10 +181,16 @@ def test_an_age_is_counted_in_parts_of_days() -> None:
     assert age_days(NOON, NOON + timedelta(hours=36)) == 1.5 and age_days(NOON, NOON - timedelta(days=1)) == 0
 
 
-@pytest.mark.parametrize(("kind", "type_"), [(None, "conversation"), ("conversation", "conversation"), ("document", "document")])
+@pytest.mark.parametrize(
+    ("kind", "type_"), [(None, "conversation"), ("conversation", "conversation"), ("document", "document")]
+)
 def test_a_sessions_id_is_a_conversation_unless_another_type_is_named(kind: str | None, type_: str) -> None:
     source = read_source(kind, "s-1", lambda ref: ref == "s-1")
-    assert source is not None and source.type == type_ and source.session_id == ("s-1" if type_ == "conversation" else None)
+    assert (
+        source is not None
+        and source.type == type_
+        and source.session_id == ("s-1" if type_ == "conversation" else None)
+    )
 
 
 def test_being_alike_is_no_conflict_by_itself() -> None:
@@ -148,9 +202,19 @@ def test_being_alike_is_no_conflict_by_itself() -> None:
     [
         (held("The cache was on"), held("The cache is not on", number=2), 0.9, "temporal_conflict"),
         (held("The port is 1", valid_from=NOON), held("The port is 2", number=2), 0.9, "temporal_conflict"),
-        (held("The port is 1", domain_path=["a"]), held("The port is 2", number=2, domain_path=["b"]), 0.9, "scope_conflict"),
+        (
+            held("The port is 1", domain_path=["a"]),
+            held("The port is 2", number=2, domain_path=["b"]),
+            0.9,
+            "scope_conflict",
+        ),
         (held("Retries take 30 s"), held("Retries take 30 s, at most 5", number=2), 0.95, "partial_overlap"),
-        (held("The cache is on", domain_path=["a"]), held("The cache is not on", number=2, domain_path=["a", "b"]), 0.95, "contradiction"),
+        (
+            held("The cache is on", domain_path=["a"]),
+            held("The cache is not on", number=2, domain_path=["a", "b"]),
+            0.95,
+            "contradiction",
+        ),
     ],
 )
 def test_the_type_of_a_tension_is_the_first_that_holds(one: Held, other: Held, cosine: float, kind: str) -> None:
@@ -175,7 +239,9 @@ def test_a_conflict_is_never_a_duplicate_and_is_found_from_either_side(one: str,
         assert 0.3 <= finding.signal <= 1 and finding.materiality <= finding.score
 
 
-@pytest.mark.parametrize("other", ["Redis is not quick", "Redis 7 is quick", "Memcached is quick", "Redis is never quick"])
+@pytest.mark.parametrize(
+    "other", ["Redis is not quick", "Redis 7 is quick", "Memcached is quick", "Redis is never quick"]
+)
 def test_a_text_with_something_of_its_own_is_not_the_same(other: str) -> None:
     assert not is_duplicate(held("Redis is quick"), held(other, number=2), 0.99)
 
@@ -187,11 +253,15 @@ def test_other_words_for_the_same_are_the_same_only_when_very_near_and_about_the
 
 
 @given(dimensions, units, st.integers(1, 4))
-def test_a_tension_changes_an_overall_only_that_was_computed(given_: dict[str, float], consistent: float, count: int) -> None:
+def test_a_tension_changes_an_overall_only_that_was_computed(
+    given_: dict[str, float], consistent: float, count: int
+) -> None:
     stated = Confidence(0.42, "caller", given_)
     assert under_tension(stated, consistent, count).overall == 0.42 and under_tension(stated, None, count) == stated
     computed = under_tension(Confidence(0.42, "computed", given_), consistent, count)
-    assert computed.overall == max(overall_of({**given_, "internal_consistency": consistent}), ladder(count) if count > 1 else 0)
+    assert computed.overall == max(
+        overall_of({**given_, "internal_consistency": consistent}), ladder(count) if count > 1 else 0
+    )
 
 
 def test_names_of_one_thing_have_one_form() -> None:
@@ -202,5 +272,7 @@ def test_names_of_one_thing_have_one_form() -> None:
 @given(st.text(max_size=60))
 def test_any_text_can_be_taken_apart(text: str) -> None:
     wording = Wording(text)
-    assert wording.negated <= wording.content_set and isinstance(wording.names | wording.values | wording.time_words, frozenset)
+    assert wording.negated <= wording.content_set and isinstance(
+        wording.names | wording.values | wording.time_words, frozenset
+    )
     assert not any(signals(held(text), held(text, number=2))[:2])

@@ -18,7 +18,9 @@ WHERE namespace = 'default' ORDER BY label"""
 VIEW = "SELECT belief_id, status, overall, internal_consistency FROM beliefs ORDER BY belief_id"
 
 
-async def test_what_a_search_filters_by_follows_the_table_through_every_kind_of_change(agent: Believer, node: BeliefNode) -> None:
+async def test_what_a_search_filters_by_follows_the_table_through_every_kind_of_change(
+    agent: Believer, node: BeliefNode
+) -> None:
     held, cursor = HeldBeliefs(), node.store.database.cursor()
 
     def agrees() -> None:
@@ -37,10 +39,15 @@ async def test_what_a_search_filters_by_follows_the_table_through_every_kind_of_
     [open_one] = (await agent.call("tension_list", status="detected"))["tensions"]
     await agent.call("tension_resolve", tension_id=open_one["id"], resolution="Both are gone", action="archive_both")
     agrees()
-    assert b["id"] in (open_one["belief_a_id"], open_one["belief_b_id"]) and held.of(cursor, "default").is_active.sum() == 0
+    assert (
+        b["id"] in (open_one["belief_a_id"], open_one["belief_b_id"])
+        and held.of(cursor, "default").is_active.sum() == 0
+    )
 
 
-async def test_a_belief_is_shown_as_the_view_has_it_whatever_its_tensions_have_done_to_it(agent: Believer, node: BeliefNode) -> None:
+async def test_a_belief_is_shown_as_the_view_has_it_whatever_its_tensions_have_done_to_it(
+    agent: Believer, node: BeliefNode
+) -> None:
     computed = {"source_reliability": 0.9, "method_quality": 0.9}
     for name in ("cache", "queue", "lamp"):
         await agent.hold(f"The {name} is on", name, confidence=computed)
@@ -58,7 +65,9 @@ async def test_a_belief_is_shown_as_the_view_has_it_whatever_its_tensions_have_d
     assert {belief["content"] for belief in found} >= {"The cache is on", "The cache is not on"}
 
 
-async def test_what_is_not_true_yet_is_not_found_and_what_was_superseded_only_when_asked_for(agent: Believer, node: BeliefNode) -> None:
+async def test_what_is_not_true_yet_is_not_found_and_what_was_superseded_only_when_asked_for(
+    agent: Believer, node: BeliefNode
+) -> None:
     tomorrow = (node.clock.time + timedelta(days=1)).replace(tzinfo=None)
     await agent.hold("The port will be 7000", valid_from=f"{tomorrow.isoformat()}Z")
     old = await agent.hold("The port is 6379")
@@ -72,7 +81,9 @@ async def test_what_is_not_true_yet_is_not_found_and_what_was_superseded_only_wh
 async def test_a_question_in_plain_words_finds_a_belief_that_shares_only_two_of_them(agent: Believer) -> None:
     await agent.hold("Backups of the shop database run at night")
     await agent.hold("Nobody walks the dog")
-    assert (await agent.found("could you tell me please when exactly those database backups happen to start"))[0].startswith("Backups")
+    assert (await agent.found("could you tell me please when exactly those database backups happen to start"))[
+        0
+    ].startswith("Backups")
 
 
 async def test_a_belief_is_found_by_meaning_alone_and_by_words_alone(agent: Believer, node: BeliefNode) -> None:
@@ -91,7 +102,9 @@ async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_n
     belief = await agent.hold("Redis is the cache of the shop")
     for number in range(30):
         data = {"content": "Redis is the cache of the shop", "source_ref": f"s{number}"}
-        node.tell(event("valence.belief.created", data, id=f"o{number}", namespace=f"other-{number}", time=node.clock.time))
+        node.tell(
+            event("valence.belief.created", data, id=f"o{number}", namespace=f"other-{number}", time=node.clock.time)
+        )
     session_id = await agent.session()
     await agent.say(session_id, "Redis is the cache of the shop")
     vector = np.asarray(node.embedder.encode([belief["content"]])[0]) if node.embedder else None
@@ -107,7 +120,11 @@ async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_n
 
 async def test_names_that_were_merged_are_one_when_a_statement_is_compared(agent: Believer, node: BeliefNode) -> None:
     a = await agent.hold("The shop runs on it every night", "Node.js", source_ref="x")
-    fields = {"content": "Every night the shop runs on it", "source_ref": "y", "entities": [{"name": "NodeJS", "type": "tool"}]}
+    fields = {
+        "content": "Every night the shop runs on it",
+        "source_ref": "y",
+        "entities": [{"name": "NodeJS", "type": "tool"}],
+    }
     near = {"similar": [{"belief_id": a["id"], "cosine": 0.95}]}
     node.tell(event("valence.belief.created", fields | near, time=node.clock.time))
     assert node.store.sql("SELECT corroboration_count FROM beliefs") == [(2,)]

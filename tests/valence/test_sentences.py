@@ -20,7 +20,8 @@ async def test_all_matches_are_counted_and_ranked_as_by_comparing_everything(age
     chance, said = random.Random(3), dict[str, str]()
     for number in range(50):
         belief = await agent.hold(
-            " ".join([*chance.choices(VOCABULARY, k=3), f"no{number}"]), domain_path=["even" if number % 2 == 0 else "odd"]
+            " ".join([*chance.choices(VOCABULARY, k=3), f"no{number}"]),
+            domain_path=["even" if number % 2 == 0 else "odd"],
         )
         said[belief["id"]] = belief["content"]
         if number == 30:
@@ -44,15 +45,21 @@ async def test_all_matches_are_counted_and_ranked_as_by_comparing_everything(age
 async def test_of_equal_ranks_the_newer_comes_first_then_the_lesser_id(agent: Believer, node: BeliefNode) -> None:
     for number, seconds in enumerate((0, 0, 1, 1)):
         fields = {"content": f"Ebb number{number}"}
-        node.tell(event("valence.belief.created", fields, id=f"e{number}", time=node.clock.time + timedelta(seconds=seconds)))
+        node.tell(
+            event("valence.belief.created", fields, id=f"e{number}", time=node.clock.time + timedelta(seconds=seconds))
+        )
     node.clock.time += timedelta(days=40_000)  # nothing of its age counts any more
     node.gateway.embedder = None
     found = (await agent.call("belief_query", query="ebb"))["beliefs"]
     assert len({belief["relevance_score"] for belief in found}) == 1
-    assert found == sorted(sorted(found, key=lambda belief: belief["id"]), key=lambda belief: belief["created_at"], reverse=True)
+    assert found == sorted(
+        sorted(found, key=lambda belief: belief["id"]), key=lambda belief: belief["created_at"], reverse=True
+    )
 
 
-async def test_what_is_archived_is_never_found_and_an_operator_may_take_a_tension_up(agent: Believer, node: BeliefNode) -> None:
+async def test_what_is_archived_is_never_found_and_an_operator_may_take_a_tension_up(
+    agent: Believer, node: BeliefNode
+) -> None:
     old = await agent.hold("The lamp is on", "lamp")
     await agent.hold("The lamp is not on", "lamp")
     tension = await agent.one_tension()
@@ -67,16 +74,23 @@ async def test_what_is_archived_is_never_found_and_an_operator_may_take_a_tensio
 
 
 async def test_a_successor_inherits_what_is_not_said_anew(agent: Believer, node: BeliefNode) -> None:
-    old = await agent.hold("The port is 1", "gateway", confidence={"overall": 0.85}, domain_path=["net"], source_ref="https://a.example/x")
+    old = await agent.hold(
+        "The port is 1", "gateway", confidence={"overall": 0.85}, domain_path=["net"], source_ref="https://a.example/x"
+    )
     answer = await agent.call("belief_supersede", old_belief_id=old["id"], new_content="The port is 2", reason="moved")
     new = answer["new_belief"]
     for kept in ("confidence", "domain_path", "source", "entities"):
         assert new[kept] == old[kept], kept
     assert (
-        new["extraction_method"] == "supersession: moved" and new["valid_from"] == answer["old_belief"]["valid_until"] == new["created_at"]
+        new["extraction_method"] == "supersession: moved"
+        and new["valid_from"] == answer["old_belief"]["valid_until"] == new["created_at"]
     )
     surer = await agent.call(
-        "belief_supersede", old_belief_id=new["id"], new_content="The port is 3", reason="x", confidence={"overall": 0.2}
+        "belief_supersede",
+        old_belief_id=new["id"],
+        new_content="The port is 3",
+        reason="x",
+        confidence={"overall": 0.2},
     )
     assert surer["new_belief"]["confidence"] == {"overall": 0.2}
 
@@ -91,22 +105,33 @@ async def test_supersede_b_is_supersede_a_mirrored(agent: Believer) -> None:
 
 async def test_a_reference_alone_tells_the_type_of_its_source(agent: Believer) -> None:
     session_id = await agent.session()
-    types = [(ref, (await agent.hold(f"Fact {ref}", source_ref=ref))["source"]) for ref in ("https://a.example", session_id, "a walk")]
+    types = [
+        (ref, (await agent.hold(f"Fact {ref}", source_ref=ref))["source"])
+        for ref in ("https://a.example", session_id, "a walk")
+    ]
     assert [source["type"] for _, source in types] == ["document", "conversation", "observation"]
-    assert [source[field] for (_, source), field in zip(types, ("url", "session_id", "title"), strict=True)] == [ref for ref, _ in types]
+    assert [source[field] for (_, source), field in zip(types, ("url", "session_id", "title"), strict=True)] == [
+        ref for ref, _ in types
+    ]
     assert (await agent.hold("No source"))["source"] is None
     stated = await agent.hold("Guess", source_type="inference", source_ref="https://b.example")
     assert (stated["source"]["type"], stated["source"]["url"]) == ("inference", "https://b.example")
 
 
-async def test_a_name_without_a_type_links_the_most_linked_entity_of_that_name_else_a_new_concept(agent: Believer) -> None:
-    first = await agent.call("belief_create", content="Tides turn", entities=[{"name": "Tide"}, {"name": " tide ", "role": "subject"}])
+async def test_a_name_without_a_type_links_the_most_linked_entity_of_that_name_else_a_new_concept(
+    agent: Believer,
+) -> None:
+    first = await agent.call(
+        "belief_create", content="Tides turn", entities=[{"name": "Tide"}, {"name": " tide ", "role": "subject"}]
+    )
     [link] = first["belief"]["entities"]  # a link is there once
     assert (link["entity"]["type"], link["role"]) == ("concept", "subject")
     for number in range(2):
         await agent.call("belief_create", content=f"Mercury {number}", entities=[{"name": "Mercury", "type": "person"}])
     await agent.call("belief_create", content="Mercury is a project", entities=[{"name": "Mercury", "type": "project"}])
-    meant = await agent.call("belief_create", content="MERCURY it is", entities=[{"name": "MERCURY", "role": "context"}])
+    meant = await agent.call(
+        "belief_create", content="MERCURY it is", entities=[{"name": "MERCURY", "role": "context"}]
+    )
     [link] = meant["belief"]["entities"]
     assert (link["entity"]["type"], link["role"]) == ("person", "context")
 
@@ -121,7 +146,9 @@ async def test_entities_are_listed_exact_names_first_then_beginnings_insides_and
     assert len((await agent.call("entity_search", query="nodejs", type="concept"))["entities"]) == 1
 
 
-async def test_a_belief_says_how_fresh_it_is_today_and_tensions_come_newest_first(agent: Believer, node: BeliefNode) -> None:
+async def test_a_belief_says_how_fresh_it_is_today_and_tensions_come_newest_first(
+    agent: Believer, node: BeliefNode
+) -> None:
     plain = await agent.hold("The oven is hot", "oven")
     lasting = await agent.hold("Iron melts", domain_path=["physics", "timeless"])
     await agent.hold("The oven is not hot", "oven")

@@ -28,12 +28,16 @@ async def test_a_belief_is_returned_in_full_and_found_again(agent: Believer) -> 
     assert link["role"] == "subject" and link["entity"]["name"] == "Redis"
     found = await agent.call("belief_query", query="which keys are evicted by redis?")
     assert found["beliefs"][0]["id"] == belief["id"] and found["total_count"] == 1
-    assert {"id", "content", "confidence", "domain_path", "created_at", "source", "relevance_score"} <= found["beliefs"][0].keys()
+    assert {"id", "content", "confidence", "domain_path", "created_at", "source", "relevance_score"} <= found[
+        "beliefs"
+    ][0].keys()
 
 
 async def test_a_belief_and_its_plain_negation_are_two_beliefs_and_one_tension(agent: Believer) -> None:
     first = await agent.hold("Redis is the cache of the shop", "Redis")
-    answer = await agent.call("belief_create", content="Redis is not the cache of the shop", entities=[{"name": "redis", "type": "tool"}])
+    answer = await agent.call(
+        "belief_create", content="Redis is not the cache of the shop", entities=[{"name": "redis", "type": "tool"}]
+    )
     assert answer["action"] == "created" and len(answer["tensions_detected"]) == 1
     entity_id = first["entities"][0]["entity"]["id"]
     listed = await agent.call("tension_list", entity_id=entity_id)
@@ -51,9 +55,13 @@ async def test_total_count_is_of_all_matches_whatever_the_limit(agent: Believer)
 
 async def test_superseding_twice_names_the_head(agent: Believer) -> None:
     old = await agent.hold("The port is 6379")
-    first = await agent.call("belief_supersede", old_belief_id=old["id"], new_content="The port is 6380", reason="moved")
+    first = await agent.call(
+        "belief_supersede", old_belief_id=old["id"], new_content="The port is 6380", reason="moved"
+    )
     assert first["new_belief"]["supersedes_id"] == old["id"] and first["old_belief"]["status"] == "superseded"
-    third = await agent.call("belief_supersede", old_belief_id=first["new_belief"]["id"], new_content="The port is 6381", reason="again")
+    third = await agent.call(
+        "belief_supersede", old_belief_id=first["new_belief"]["id"], new_content="The port is 6381", reason="again"
+    )
     lost = await agent.call("belief_supersede", old_belief_id=old["id"], new_content="The port is 1", reason="late")
     assert lost["error_code"] == "ALREADY_SUPERSEDED" and lost["details"]["current_id"] == third["new_belief"]["id"]
     histories = [
@@ -71,7 +79,9 @@ async def test_supersede_a_takes_a_out_of_the_answers_and_makes_no_third_belief(
     a = await agent.hold("The team uses Redis", "Redis")
     b = await agent.hold("The team does not use Redis", "Redis")
     tension = await agent.one_tension()
-    answer = await agent.call("tension_resolve", tension_id=tension["id"], resolution="They moved on", action="supersede_a")
+    answer = await agent.call(
+        "tension_resolve", tension_id=tension["id"], resolution="They moved on", action="supersede_a"
+    )
     assert answer["success"] and answer["tension"]["status"] == "resolved"
     assert [belief["status"] for belief in answer["beliefs"]] == ["superseded", "active"]
     assert answer["beliefs"][0]["superseded_by_id"] == b["id"] and answer["beliefs"][1]["supersedes_id"] == a["id"]
@@ -88,13 +98,20 @@ async def test_keeping_both_accepts_the_tension_for_good(agent: Believer, node: 
     tension = await agent.one_tension()
     before = await agent.call("belief_get", belief_id=tension["belief_a_id"], include_tensions=True)
     assert before["belief"]["status"] == "disputed" and len(before["tensions"]) == 1
-    assert before["belief"]["confidence"]["internal_consistency"] == 0.1 and before["belief"]["confidence"]["overall"] == 0.9
+    assert (
+        before["belief"]["confidence"]["internal_consistency"] == 0.1
+        and before["belief"]["confidence"]["overall"] == 0.9
+    )
     kept = await agent.call("tension_resolve", tension_id=tension["id"], resolution="Both teams", action="keep_both")
-    assert kept["tension"]["status"] == "accepted" and [belief["status"] for belief in kept["beliefs"]] == ["active", "active"]
+    assert kept["tension"]["status"] == "accepted" and [belief["status"] for belief in kept["beliefs"]] == [
+        "active",
+        "active",
+    ]
     assert kept["beliefs"][0]["confidence"]["internal_consistency"] == 0.7
     after = await agent.call("belief_get", belief_id=tension["belief_a_id"], include_tensions=True)
     assert after["tensions"] == []
-    node.process([node.store.record(encode(MEMORY.name, event)) for event in node.published])  # the detector comes round again
+    # the detector comes round again
+    node.process([node.store.record(encode(MEMORY.name, event)) for event in node.published])
     listed = await agent.call("tension_list")
     assert [(row["id"], row["status"]) for row in listed["tensions"]] == [(tension["id"], "accepted")]
 
@@ -130,7 +147,10 @@ async def test_another_source_reinforces_and_the_same_one_changes_nothing(agent:
     assert (same["deduplicated"], same["action"], same["belief"]["id"]) == (True, "unchanged", first["id"])
     second = await agent.call("belief_create", content=content, source_ref="https://b.example/x")
     third = await agent.call("belief_create", content=content, source_ref="https://c.example/x")
-    assert [(answer["action"], answer["corroboration_count"]) for answer in (second, third)] == [("reinforced", 2), ("reinforced", 3)]
+    assert [(answer["action"], answer["corroboration_count"]) for answer in (second, third)] == [
+        ("reinforced", 2),
+        ("reinforced", 3),
+    ]
     assert [answer["belief"]["confidence"]["overall"] for answer in (second, third)] == [0.65, 0.8]
     assert round(third["belief"]["confidence"]["corroboration"], 3) == 0.784
 

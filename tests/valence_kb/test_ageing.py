@@ -41,7 +41,9 @@ async def test_a_step_is_told_once_when_it_is_due_and_the_view_shows_it(agent: A
     ]
 
 
-async def test_a_node_that_slept_tells_both_steps_with_the_times_at_which_they_were_due(agent: Agent, node: SmallNode) -> None:
+async def test_a_node_that_slept_tells_both_steps_with_the_times_at_which_they_were_due(
+    agent: Agent, node: SmallNode
+) -> None:
     await agent.call("pattern_record", type="t", description="d")
     [(observed,)] = node.store.sql("SELECT last_observed_at FROM vkb_patterns")
     node.clock.time += 400 * DAY
@@ -79,10 +81,15 @@ def test_the_status_is_where_the_steps_end(status: str, age_s: int) -> None:
 
 def test_what_is_listed_agrees_with_the_rule_at_every_age() -> None:
     store = Store()
-    records = [event("valence.pattern.recorded", {"type": f"{n}", "description": "d"}, id=f"p{n}", time=NOW - n * DAY) for n in range(200)]
+    records = [
+        event("valence.pattern.recorded", {"type": f"{n}", "description": "d"}, id=f"p{n}", time=NOW - n * DAY)
+        for n in range(200)
+    ]
     store.publish(*records)
     cursor = store.database.cursor()
     patterns, total = list_patterns(cursor, "default", NOW, kind=None, status=None, min_confidence=0, limit=1000)
-    assert {int(p["type"]): p["status"] for p in patterns} == {n: status_at(EMERGING, NOW - n * DAY, NOW) for n in range(180)}
+    assert {int(p["type"]): p["status"] for p in patterns} == {
+        n: status_at(EMERGING, NOW - n * DAY, NOW) for n in range(180)
+    }
     assert total == 180
     store.database.close()

@@ -42,7 +42,9 @@ async def test_nothing_is_captured_unless_that_is_switched_on(agent: Agent) -> N
     assert agent.node.store.sql("SELECT count(*) FROM valence_beliefs") == [(0,)]
 
 
-async def test_a_captured_turn_is_an_insight_of_its_session_linked_to_its_exchange_once(agent: Agent, node: SmallNode) -> None:
+async def test_a_captured_turn_is_an_insight_of_its_session_linked_to_its_exchange_once(
+    agent: Agent, node: SmallNode
+) -> None:
     node.gateway.auto_capture = True
     session_id = await agent.session()
     said = await agent.say(session_id, "Remember that backups run at night", request_id="r")

@@ -81,7 +81,9 @@ async def test_sessions_are_listed_newest_first_and_counted_in_full(agent: Agent
     listed = await agent.call("session_list", limit=2)
     assert [session["id"] for session in listed["sessions"]] == [ids[4], ids[3]] and listed["total_count"] == 5
     assert (await agent.call("session_list", status="completed"))["total_count"] == 1
-    assert [s["id"] for s in (await agent.call("session_list", project_context="p", status="active"))["sessions"]] == [ids[3]]
+    assert [s["id"] for s in (await agent.call("session_list", project_context="p", status="active"))["sessions"]] == [
+        ids[3]
+    ]
     assert (await agent.call("session_list", platform="irc"))["sessions"] == []
 
 
@@ -98,14 +100,22 @@ async def test_a_rooms_newest_session_is_found_in_whatever_status(agent: Agent) 
     found = await agent.call("session_find_by_room", external_room_id=room["external_room_id"])
     assert found["found"] is True
     session = found["session"]
-    assert {name: session[name] for name in ("id", "platform", "external_room_id", "status")} == {"id": newer, "status": "active", **room}
+    assert {name: session[name] for name in ("id", "platform", "external_room_id", "status")} == {
+        "id": newer,
+        "status": "active",
+        **room,
+    }
     assert session["created_at"].endswith("Z")
     completed = await agent.call("session_find_by_room", external_room_id="!room:example.com", status="completed")
     assert completed["session"]["id"] == older
 
 
 async def test_a_room_of_nobody_is_a_success_with_nothing_found(agent: Agent) -> None:
-    assert await agent.call("session_find_by_room", external_room_id="!other") == {"success": True, "found": False, "session": None}
+    assert await agent.call("session_find_by_room", external_room_id="!other") == {
+        "success": True,
+        "found": False,
+        "session": None,
+    }
 
 
 # --- exchanges
@@ -117,7 +127,12 @@ async def test_an_exchange_is_answered_in_full_and_is_listed_like_that(agent: Ag
     added = await agent.say(session_id, "Hello you", role="assistant", tool_uses=uses)
     assert added["sequence"] == 1 and added["exchange_id"] == added["exchange"]["id"]
     exchange = added["exchange"]
-    assert (exchange["role"], exchange["content"], exchange["tokens_approx"], exchange["tool_uses"]) == ("assistant", "Hello you", 3, uses)
+    assert (exchange["role"], exchange["content"], exchange["tokens_approx"], exchange["tool_uses"]) == (
+        "assistant",
+        "Hello you",
+        3,
+        uses,
+    )
     assert (await agent.call("exchange_list", session_id=session_id))["exchanges"] == [exchange]
 
 
@@ -190,7 +205,9 @@ async def test_four_calls_with_new_sessions_establish_a_pattern(agent: Agent) ->
     assert again["already_counted"] is True and again["pattern"] == answer["pattern"]
 
 
-async def test_a_pattern_fades_on_read_is_archived_and_comes_back_when_it_is_met_again(agent: Agent, node: SmallNode) -> None:
+async def test_a_pattern_fades_on_read_is_archived_and_comes_back_when_it_is_met_again(
+    agent: Agent, node: SmallNode
+) -> None:
     pattern_id = (await agent.call("pattern_record", type="t", description="d"))["pattern_id"]
     node.clock.time += timedelta(days=14)
     [listed] = (await agent.call("pattern_list", status="fading"))["patterns"]
@@ -205,7 +222,9 @@ async def test_a_pattern_fades_on_read_is_archived_and_comes_back_when_it_is_met
 async def test_patterns_are_listed_by_occurrence_then_confidence_and_filtered(agent: Agent) -> None:
     ids = {}
     for name, confidence in (("low", 0.2), ("high", 0.9), ("often", 0.3)):
-        ids[name] = (await agent.call("pattern_record", type=name, description=name, confidence=confidence))["pattern_id"]
+        ids[name] = (await agent.call("pattern_record", type=name, description=name, confidence=confidence))[
+            "pattern_id"
+        ]
     await agent.call("pattern_reinforce", pattern_id=ids["often"])
     listed = await agent.call("pattern_list", limit=2)
     assert [pattern["type"] for pattern in listed["patterns"]] == ["often", "high"] and listed["total_count"] == 3
@@ -262,7 +281,9 @@ async def test_a_refusal_says_code_and_sentence_under_the_names_of_the_seed(agen
         ("pattern_reinforce", {"pattern_id": NOBODY}, "PATTERN_NOT_FOUND"),
     ],
 )
-async def test_what_does_not_exist_is_told_by_its_own_code(agent: Agent, tool: str, arguments: dict[str, Any], code: str) -> None:
+async def test_what_does_not_exist_is_told_by_its_own_code(
+    agent: Agent, tool: str, arguments: dict[str, Any], code: str
+) -> None:
     await refused(agent, code, tool, **arguments)
 
 
@@ -281,7 +302,9 @@ async def test_limits_beyond_the_greatest_are_lowered(agent: Agent) -> None:
 # --- while parts are behind or down
 
 
-async def test_a_write_that_is_not_applied_in_time_answers_pending_with_what_was_submitted(agent: Agent, node: SmallNode) -> None:
+async def test_a_write_that_is_not_applied_in_time_answers_pending_with_what_was_submitted(
+    agent: Agent, node: SmallNode
+) -> None:
     session_id = await agent.session()
     node.is_behind = True
     added = await agent.say(session_id, "later")
@@ -304,7 +327,9 @@ async def test_a_store_that_is_down_is_said_by_a_read(agent: Agent, node: SmallN
     assert answer["degraded"] is True
 
 
-async def test_a_defect_is_told_by_its_code_and_shows_nothing_of_the_inside(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_defect_is_told_by_its_code_and_shows_nothing_of_the_inside(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(agent.node.reader, "_call", lambda query: 1 / 0)
     answer = await refused(agent, "INTERNAL_ERROR", "pattern_list")
     assert "division" not in str(answer)

@@ -32,7 +32,9 @@ class IntoStore:
 
 
 async def import_example(node: SmallNode) -> None:
-    await import_files(cast(Log, IntoStore(node)), "claude-code", [session_path()], namespace="default", clock=node.clock)
+    await import_files(
+        cast(Log, IntoStore(node)), "claude-code", [session_path()], namespace="default", clock=node.clock
+    )
 
 
 @pytest.fixture
@@ -43,7 +45,11 @@ async def imported(node: SmallNode) -> SmallNode:
 
 async def test_an_imported_conversation_is_read_like_a_recorded_one(agent: Agent, imported: SmallNode) -> None:
     session = (await agent.call("session_get", session_id=TRANSCRIPT))["session"]
-    assert (session["platform"], session["status"], session["claude_session_id"]) == ("claude-code", "completed", TRANSCRIPT)
+    assert (session["platform"], session["status"], session["claude_session_id"]) == (
+        "claude-code",
+        "completed",
+        TRANSCRIPT,
+    )
     listed = await agent.call("exchange_list", session_id=TRANSCRIPT)
     assert [exchange["sequence"] for exchange in listed["exchanges"]] == list(range(1, session["exchange_count"] + 1))
     assert listed["total_count"] == session["exchange_count"]
@@ -69,7 +75,9 @@ async def test_both_kinds_and_sub_agents_are_in_one_list(agent: Agent, imported:
     assert (await agent.call("session_list", platform="claude-code"))["total_count"] == 2
 
 
-async def test_importing_again_and_recording_meanwhile_changes_no_number(agent: Agent, imported: SmallNode, node: SmallNode) -> None:
+async def test_importing_again_and_recording_meanwhile_changes_no_number(
+    agent: Agent, imported: SmallNode, node: SmallNode
+) -> None:
     own = await agent.session(metadata={"claude_session_id": TRANSCRIPT})
     await agent.say(own, "one")
     before = node.store.sql("SELECT session_id, sequence, exchange_id FROM exchanges ORDER BY ALL")
@@ -83,14 +91,18 @@ async def test_what_a_transcript_tells_cannot_be_added_to(agent: Agent, imported
     assert answer["error_code"] == "SESSION_NOT_FOUND" and "transcript" in answer["message"]
 
 
-async def test_a_belief_is_traced_to_an_imported_exchange_as_to_a_recorded_one(agent: Agent, imported: SmallNode, node: SmallNode) -> None:
+async def test_a_belief_is_traced_to_an_imported_exchange_as_to_a_recorded_one(
+    agent: Agent, imported: SmallNode, node: SmallNode
+) -> None:
     """One row each: words, call, place on the log, and what it has become. The transcript's call is the request."""
     [(tool_use, line)] = node.store.sql("SELECT tool_call_id, event_id FROM tool_calls ORDER BY started_at LIMIT 1")
     own = await agent.session()
     said = await agent.say(own, "The gauge reads 4")
     recorded = await agent.call("insight_extract", session_id=own, content="The gauge reads 4")
     made = await agent.call("belief_create", content="Gauges in Newfoundland are read at dawn", request_id=tool_use)
-    later = await agent.call("belief_supersede", old_belief_id=made["belief"]["id"], new_content="They are read at noon", reason="asked")
+    later = await agent.call(
+        "belief_supersede", old_belief_id=made["belief"]["id"], new_content="They are read at noon", reason="asked"
+    )
     rows = node.store.sql(
         "SELECT o.belief_id, o.session_id, o.exchange_id, x.origin, o.exchange_content = x.content, o.exchange_sequence = x.sequence, "
         'o.tool_call_id, c.tool_name, o.topic, r."offset" = o."offset", o.current_belief_id FROM belief_origins o '
@@ -99,6 +111,30 @@ async def test_a_belief_is_traced_to_an_imported_exchange_as_to_a_recorded_one(a
     )
     [(used,)] = node.store.sql("SELECT tool_name FROM tool_calls WHERE tool_call_id = ?", tool_use)
     memory, newest = "thalweg.memory.v1", later["new_belief"]["id"]
-    by_tool = (recorded["belief_id"], own, said["exchange_id"], "tool", True, True, None, None, memory, True, recorded["belief_id"])
-    by_transcript = (made["belief"]["id"], TRANSCRIPT, line, "transcript", True, True, tool_use, used, memory, True, newest)
+    by_tool = (
+        recorded["belief_id"],
+        own,
+        said["exchange_id"],
+        "tool",
+        True,
+        True,
+        None,
+        None,
+        memory,
+        True,
+        recorded["belief_id"],
+    )
+    by_transcript = (
+        made["belief"]["id"],
+        TRANSCRIPT,
+        line,
+        "transcript",
+        True,
+        True,
+        tool_use,
+        used,
+        memory,
+        True,
+        newest,
+    )
     assert rows == [by_tool, by_transcript]

@@ -20,7 +20,10 @@ APPENDS = Topic("thalweg.bench.v1", "events of `thalweg bench`, read by nobody",
 def memory_record(text: str) -> Outgoing:
     """The record that `journal_write` publishes for this text."""
     data = {"content": text, "category": "observation", "request_id": str(uuid7())}
-    return encode(MEMORY.name, Event(str(uuid7()), "thalweg:bench", wire_type("talos.journal.written"), "bench", datetime.now(UTC), data))
+    return encode(
+        MEMORY.name,
+        Event(str(uuid7()), "thalweg:bench", wire_type("talos.journal.written"), "bench", datetime.now(UTC), data),
+    )
 
 
 def appends_ms(broker: str, records: Sequence[Outgoing], callers: int) -> tuple[list[float], float]:

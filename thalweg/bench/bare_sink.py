@@ -63,7 +63,9 @@ def _put(connection: duckdb.DuckDBPyConnection, records: Sequence[Record], reach
     for record in records:
         reached[record.position.at] = record.offset + 1
     connection.execute("BEGIN")
-    connection.execute(f"INSERT INTO rows SELECT unnest(from_json(?, '{STRUCTURE}'), recursive := true)", [orjson.dumps(rows).decode()])
+    connection.execute(
+        f"INSERT INTO rows SELECT unnest(from_json(?, '{STRUCTURE}'), recursive := true)", [orjson.dumps(rows).decode()]
+    )
     for at, offset in {record.position.at: reached[record.position.at] for record in records}.items():
         connection.execute("INSERT OR REPLACE INTO positions VALUES (?, ?, ?)", [*at, offset])
     connection.execute("COMMIT")

@@ -69,7 +69,9 @@ async def _write(log: Log, store: _Store, entries: Sequence[str], callers: int) 
     async def work() -> None:
         for text in waiting:
             started = time.perf_counter()
-            [position] = await log.publish([Outgoing(TEXTS.name, b"bench", orjson.dumps({"text": text}), ())], timeout_s=WAIT_S)
+            [position] = await log.publish(
+                [Outgoing(TEXTS.name, b"bench", orjson.dumps({"text": text}), ())], timeout_s=WAIT_S
+            )
             await asyncio.wait_for(store.embedded(position.offset), WAIT_S)
             durations.append((time.perf_counter() - started) * 1000)
 
@@ -84,7 +86,9 @@ async def _embed(log: Log, reader: LogReader, model: Embedder) -> None:
     while True:
         records = await reader.read(timeout_s=WAIT_S, max_records=BATCH)
         if records:
-            rows = await loop.run_in_executor(thread, model.encode, [orjson.loads(record.value or b"")["text"] for record in records])
+            rows = await loop.run_in_executor(
+                thread, model.encode, [orjson.loads(record.value or b"")["text"] for record in records]
+            )
             body = [[record.offset, encode_vector(row)] for record, row in zip(records, rows, strict=True)]
             await log.publish([Outgoing(VECTORS.name, b"bench", orjson.dumps(body), ())], timeout_s=WAIT_S)
 
@@ -115,14 +119,21 @@ class _Store:
                         found.set_result(None)
 
     def _apply(self, records: Sequence[Record]) -> list[int]:
-        texts = [(record.offset, orjson.loads(record.value or b"")["text"]) for record in records if record.topic == TEXTS.name]
+        texts = [
+            (record.offset, orjson.loads(record.value or b"")["text"])
+            for record in records
+            if record.topic == TEXTS.name
+        ]
         bodies = [orjson.loads(record.value or b"[]") for record in records if record.topic == VECTORS.name]
         vectors = [(offset, decode_vector(vector)) for body in bodies for offset, vector in body]
         execute = self._connection.execute
         execute("BEGIN")
         for table, rows in (("texts", texts), ("vectors", vectors)):
             if rows:
-                execute(f"INSERT INTO {table} VALUES " + ", ".join(["(?, ?)"] * len(rows)), [value for row in rows for value in row])
+                execute(
+                    f"INSERT INTO {table} VALUES " + ", ".join(["(?, ?)"] * len(rows)),
+                    [value for row in rows for value in row],
+                )
         for at, offset in {Partition(record.topic, record.partition): record.offset + 1 for record in records}.items():
             execute("INSERT OR REPLACE INTO positions VALUES (?, ?)", [at.topic, offset])
         execute("COMMIT")

@@ -67,7 +67,9 @@ class Caller:
         answer = await self._calls.request("tools/call", {"name": tool.name, "arguments": arguments})
         body: dict[str, Any] = answer["structuredContent"]
         if not body["success"] or body.get("spooled"):  # its time would be that of something else
-            raise Unavailable(f"The node did not take a `{tool.name}` at once: {body.get('message', 'the log was away')}")
+            raise Unavailable(
+                f"The node did not take a `{tool.name}` at once: {body.get('message', 'the log was away')}"
+            )
         return body
 
     def close(self) -> None:

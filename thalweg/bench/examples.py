@@ -65,14 +65,20 @@ SEARCHED: Mapping[str, Stored] = {
     "belief_query": _BELIEF,
 }
 
-STORED: Mapping[str, Stored] = {WRITE: _JOURNAL, "belief_create": _BELIEF, "compress_to_l2_insight": SEARCHED["hybrid_search"]}
+STORED: Mapping[str, Stored] = {
+    WRITE: _JOURNAL,
+    "belief_create": _BELIEF,
+    "compress_to_l2_insight": SEARCHED["hybrid_search"],
+}
 """What a store is filled with before one of these is measured on it."""
 
 
 def stored_before(name: str) -> Stored:
     """What `bench write --size` fills a store with. Raises Refused."""
     if name not in STORED:
-        raise Refused(f"`bench write --size` fills a store for {', '.join(STORED)}; {name} is measured on an empty one.")
+        raise Refused(
+            f"`bench write --size` fills a store for {', '.join(STORED)}; {name} is measured on an empty one."
+        )
     return STORED[name]
 
 
@@ -114,5 +120,10 @@ def _value(schema: Mapping[str, Any], text: str) -> Any:
         return schema["enum"][0]
     kind = schema.get("type", "string")
     kind = kind if isinstance(kind, str) else kind[0]
-    values = {"string": text, "integer": schema.get("minimum", 1), "number": schema.get("maximum", 1.0) / 2, "boolean": True}
+    values = {
+        "string": text,
+        "integer": schema.get("minimum", 1),
+        "number": schema.get("maximum", 1.0) / 2,
+        "boolean": True,
+    }
     return values.get(kind, [] if kind == "array" else {})

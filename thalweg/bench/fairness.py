@@ -54,7 +54,10 @@ def measure_fairness(kinds: Sequence[str], seconds: float, *, embedder: str) -> 
     """For each kind of flood `seconds` of calm and `seconds` beside the flood, in ROUNDS turns."""
     if unknown := sorted(set(kinds) - set(FLOODS)):
         raise Refused(f"There is no flood {unknown[0]!r}; there are {', '.join(FLOODS)}.")
-    report = Report("fairness", {"floods": list(kinds), "seconds": seconds, "clients": CLIENTS, "rate_limit": RATE, "embedder": embedder})
+    report = Report(
+        "fairness",
+        {"floods": list(kinds), "seconds": seconds, "clients": CLIENTS, "rate_limit": RATE, "embedder": embedder},
+    )
     with scratch_directory() as directory:
         home = directory / "home"
         fill(report, home, STORED[WRITE], texts(STORED_ROWS, seed=9), embedder)
@@ -121,7 +124,10 @@ async def _client(connection: Connection, seconds: float, waits: Waits, seed: in
     ends = time.perf_counter() + seconds
     while time.perf_counter() < ends:
         text = next(words)
-        for tool, arguments in ((WRITE, {"content": text, "category": "observation"}), (SEARCH, {"query": " ".join(text.split()[:6])})):
+        for tool, arguments in (
+            (WRITE, {"content": text, "category": "observation"}),
+            (SEARCH, {"query": " ".join(text.split()[:6])}),
+        ):
             await asyncio.sleep(PACE_S)
             await _timed(connection, tool, arguments, waits)
 

@@ -22,8 +22,14 @@ FLOODS: Mapping[str, dict[str, Any] | None] = {
     "unknown": {"method": "tools/call", "params": {"name": "no_such_tool", "arguments": {}}},
     "list": {"method": "tools/list", "params": {}},
     "garbage": None,
-    "read": {"method": "tools/call", "params": {"name": "journal_query", "arguments": {"query": "cache stalled under load"}}},
-    "write": {"method": "tools/call", "params": {"name": "journal_write", "arguments": {"content": "cache", "category": "observation"}}},
+    "read": {
+        "method": "tools/call",
+        "params": {"name": "journal_query", "arguments": {"query": "cache stalled under load"}},
+    },
+    "write": {
+        "method": "tools/call",
+        "params": {"name": "journal_write", "arguments": {"content": "cache", "category": "observation"}},
+    },
 }
 """What is sent again and again: a cheap call, a wrong name, a long answer, lines that are not JSON, and the two calls that cost most."""
 AT_ONCE = 100
@@ -35,7 +41,9 @@ def lines_of(kind: str) -> bytes:
     message = FLOODS[kind]
     if message is None:
         return b"{nonsense\n" * AT_ONCE
-    return b"".join(orjson.dumps({"jsonrpc": "2.0", "id": number, **message}) + b"\n" for number in range(1, AT_ONCE + 1))
+    return b"".join(
+        orjson.dumps({"jsonrpc": "2.0", "id": number, **message}) + b"\n" for number in range(1, AT_ONCE + 1)
+    )
 
 
 class Flood:

@@ -40,7 +40,14 @@ OF_BARE = Target(0.5, at_least=True)
 
 def measure_ingest(accepted: int, lines: int, rate: int, seconds: int, *, embedder: str, broker: str) -> Report:
     """Three ways in, and the materialiser beside a bare consumer of the same log."""
-    settings = {"accepted": accepted, "n": lines, "rate": rate, "seconds": seconds, "embedder": embedder, "broker": broker or "sqlite://"}
+    settings = {
+        "accepted": accepted,
+        "n": lines,
+        "rate": rate,
+        "seconds": seconds,
+        "embedder": embedder,
+        "broker": broker or "sqlite://",
+    }
     report = Report("ingest", settings)
     refuse_used(broker)
     with scratch_directory() as directory:
@@ -81,7 +88,9 @@ def _bulk(report: Report, directory: Path, lines: int, broker: str) -> None:
     bare = asyncio.run(consume(settings.broker_url, TELEMETRY.name, directory / "bare.duckdb"))
     report.add("replay_per_s", rebuilt["events"] / rebuilt["seconds"], "events/s")
     report.add("bare_sink_per_s", bare.events / bare.seconds, "events/s", bare=True)
-    report.add("replay_of_bare_sink", (rebuilt["events"] / rebuilt["seconds"]) / (bare.events / bare.seconds), "ratio", OF_BARE)
+    report.add(
+        "replay_of_bare_sink", (rebuilt["events"] / rebuilt["seconds"]) / (bare.events / bare.seconds), "ratio", OF_BARE
+    )
 
 
 async def _import(settings: Settings, transcript: Path) -> ImportReport:

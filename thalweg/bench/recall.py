@@ -59,12 +59,17 @@ def load_for_recall(name: str) -> Embedder:
     return embedder
 
 
-def measure_recall(dataset: str, embedder: Embedder, name: str, questions: int | None = None, embedded: float = 1.0) -> Report:
+def measure_recall(
+    dataset: str, embedder: Embedder, name: str, questions: int | None = None, embedded: float = 1.0
+) -> Report:
     """Write the data set turn by turn, ask its questions (at most so many) each way, and say what was found.
 
     `embedded`: the share of the turns that have vectors, evenly spread; 0 for words alone.
     """
-    report = Report("recall", {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all", "embedded": embedded})
+    report = Report(
+        "recall",
+        {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all", "embedded": embedded},
+    )
     found = _Found()
     with scratch_directory() as directory:
         database = Database(directory)
@@ -78,7 +83,9 @@ def measure_recall(dataset: str, embedder: Embedder, name: str, questions: int |
                 if questions is not None and found.asked >= questions:
                     break
                 for number, turn in enumerate(conversation.turns):
-                    store.write(conversation.name, turn, is_embedded=int((number + 1) * embedded) > int(number * embedded))
+                    store.write(
+                        conversation.name, turn, is_embedded=int((number + 1) * embedded) > int(number * embedded)
+                    )
                 engine.maintain()
                 rest = None if questions is None else questions - found.asked
                 _ask(conversation, conversation.questions[:rest], engine, cursor, embedder, found)
@@ -122,7 +129,14 @@ class _Store:
     def write(self, namespace: str, turn: Turn, *, is_embedded: bool = True) -> None:
         started = time.perf_counter()
         label, moment = document_label(namespace, turn.turn_id), turn.at.replace(tzinfo=None)
-        about = {"label": label, "record_id": turn.turn_id, "toolset": "bench", "kind": "turn", "session_id": turn.session, "domain": None}
+        about = {
+            "label": label,
+            "record_id": turn.turn_id,
+            "toolset": "bench",
+            "kind": "turn",
+            "session_id": turn.session,
+            "domain": None,
+        }
         document = about | {"text": turn.text, "created_at": moment, **self._origin(namespace, MEMORY.name)}
         rows = list(self._embedded(namespace, turn, label)) if is_embedded else []
         tables = {"documents": [document], "embeddings": rows[:1], "passages": rows[1:]}
@@ -143,7 +157,13 @@ class _Store:
     ) -> Iterator[dict[str, Any]]:
         info, origin = self._embedder.info, self._origin(namespace, DERIVED.name)
         model = {"space": info.space, "record_id": turn.turn_id, "model_id": info.model_id, "dim": info.dim, **origin}
-        about = {"label": label, "dtype": info.dtype, "is_trained": info.trained, "passages": encoded.get("passages"), **model}
+        about = {
+            "label": label,
+            "dtype": info.dtype,
+            "is_trained": info.trained,
+            "passages": encoded.get("passages"),
+            **model,
+        }
         yield about | {"vector": decode_vector(encoded["vector"]), "tokens": encoded.get("tokens")}
         for passage in passages:
             number, start, end = passage["passage"].values()
@@ -152,11 +172,21 @@ class _Store:
             yield {"label": passage_label(label, number), "owner_label": label, **model, **place, **numbers}
 
     def _origin(self, namespace: str, topic: str) -> dict[str, Any]:
-        return {"namespace": namespace, "topic": topic, "partition": 0, "offset": self._offset, "event_id": f"event-{self._offset}"}
+        return {
+            "namespace": namespace,
+            "topic": topic,
+            "partition": 0,
+            "offset": self._offset,
+            "event_id": f"event-{self._offset}",
+        }
 
 
 def _entry(row: dict[str, Any]) -> VectorEntry:
-    place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"]) if "owner_label" in row else None
+    place = (
+        PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])
+        if "owner_label" in row
+        else None
+    )
     return VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place)
 
 
@@ -180,8 +210,13 @@ def _ask(
         found.durations_ms["query_encode"].append((asked - started) * 1000)
         ranked = {"thalweg": [hit.record_id for hit in hits]}
         ranked["bm25"] = [turns[label] for label, _ in engine.keyword_side(cursor, question.text, chosen, DEPTH)[0]]
-        ranked["dense"] = [turns[label] for label, _ in engine.vector_side(vector, DEPTH, engine.allowed(cursor, chosen))[0]]
-        by_session = {way: list(dict.fromkeys(name for turn in order if (name := sessions[turn]))) for way, order in ranked.items()}
+        ranked["dense"] = [
+            turns[label] for label, _ in engine.vector_side(vector, DEPTH, engine.allowed(cursor, chosen))[0]
+        ]
+        by_session = {
+            way: list(dict.fromkeys(name for turn in order if (name := sessions[turn])))
+            for way, order in ranked.items()
+        }
         started = time.perf_counter()
         sessions_found = search_sessions(engine, cursor, question.text, vector, chosen, DEPTH, tokens=tokens)
         found.durations_ms["query_sessions"].append((time.perf_counter() - started) * 1000)
@@ -192,7 +227,9 @@ def _ask(
         found.asked += 1
 
 
-def _report(report: Report, found: _Found, stored_ms: Sequence[float], targets: Mapping[tuple[str, int], Target]) -> None:
+def _report(
+    report: Report, found: _Found, stored_ms: Sequence[float], targets: Mapping[tuple[str, int], Target]
+) -> None:
     for way, level, kind in sorted(found.scores, key=lambda key: (key[0] != "thalweg", key[2] != "all")):
         rows = found.scores[way, level, kind]
         means = np.mean(rows, axis=0)

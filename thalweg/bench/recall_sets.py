@@ -64,14 +64,18 @@ def read_set(name: str) -> Iterator[Conversation]:
     path = Path(name)
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files or not all(file.is_file() for file in files):
-        raise Refused(f"The data set {name!r} is neither a file, nor a folder with JSON files, nor one of {', '.join(BUILT_IN)}.")
+        raise Refused(
+            f"The data set {name!r} is neither a file, nor a folder with JSON files, nor one of {', '.join(BUILT_IN)}."
+        )
     for file in files:
         try:
             body = orjson.loads(file.read_bytes())
             for number, item in enumerate(body if isinstance(body, list) else [body]):
                 yield _read_item(item, f"{file.stem}-{number}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise Refused(f"{file.name} is no set that is known (LoCoMo, LongMemEval): {type(error).__name__}: {error}.") from error
+            raise Refused(
+                f"{file.name} is no set that is known (LoCoMo, LongMemEval): {type(error).__name__}: {error}."
+            ) from error
 
 
 def _read_item(item: dict[str, Any], name: str) -> Conversation:
@@ -80,7 +84,9 @@ def _read_item(item: dict[str, Any], name: str) -> Conversation:
 
 def _locomo(item: dict[str, Any], name: str) -> Conversation:
     body = item["conversation"]
-    numbers = sorted(int(key.split("_")[1]) for key in body if re.fullmatch(r"session_\d+", key) and isinstance(body[key], list))
+    numbers = sorted(
+        int(key.split("_")[1]) for key in body if re.fullmatch(r"session_\d+", key) and isinstance(body[key], list)
+    )
     turns = []
     for number in numbers:
         began = _moment(body.get(f"session_{number}_date_time", ""), number)
@@ -102,15 +108,26 @@ def _long_mem_eval(item: dict[str, Any], name: str) -> Conversation:
     turns = []
     gold: set[str] = set()
     dates = item.get("haystack_dates") or [""] * len(item["haystack_sessions"])
-    for number, (session, said, date) in enumerate(zip(item["haystack_session_ids"], item["haystack_sessions"], dates, strict=True)):
+    for number, (session, said, date) in enumerate(
+        zip(item["haystack_session_ids"], item["haystack_sessions"], dates, strict=True)
+    ):
         began = _moment(date, number)
         for place, turn in enumerate(said):
             turn_id = f"{number}:{place}"
-            turns.append(Turn(turn_id, f"{number}/{session}", began + timedelta(seconds=place), f"{turn['role']}: {turn['content']}"))
+            turns.append(
+                Turn(
+                    turn_id,
+                    f"{number}/{session}",
+                    began + timedelta(seconds=place),
+                    f"{turn['role']}: {turn['content']}",
+                )
+            )
             if turn.get("has_answer"):
                 gold.add(turn_id)
     answers = set(item["answer_session_ids"])
-    sessions = frozenset(f"{number}/{session}" for number, session in enumerate(item["haystack_session_ids"]) if session in answers)
+    sessions = frozenset(
+        f"{number}/{session}" for number, session in enumerate(item["haystack_session_ids"]) if session in answers
+    )
     return Conversation(name, turns, [Question(item["question"], item["question_type"], frozenset(gold), sessions)])
 
 
@@ -179,7 +196,9 @@ def _messages() -> Conversation:
             first = say("Dana: " + message(topic.paragraphs[0]))
             second = say("Assistant: " + message(topic.paragraphs[1], topic.fact))
             gold = {"gist": {first, second}, "detail": {second}, "words": {first, second}}
-            questions += [Question(said, kind, frozenset(gold[kind]), frozenset([session])) for kind, said in topic.questions]
+            questions += [
+                Question(said, kind, frozenset(gold[kind]), frozenset([session])) for kind, said in topic.questions
+            ]
             if chance.random() < 0.7:
                 say("Dana: " + message())
     return Conversation("messages", turns, questions)
@@ -188,7 +207,9 @@ def _messages() -> Conversation:
 def _notes() -> Conversation:
     """Every paragraph and every fact as a note of its own, in no session."""
     topics, chatter = _written()
-    notes = [(f"{topic.name}/{part}", text) for topic in topics for part, text in enumerate((*topic.paragraphs, topic.fact))]
+    notes = [
+        (f"{topic.name}/{part}", text) for topic in topics for part, text in enumerate((*topic.paragraphs, topic.fact))
+    ]
     notes += [(f"chatter/{number}", text) for number, text in enumerate(chatter)]
     random.Random(_SEED).shuffle(notes)
     turns = [Turn(name, None, _START + timedelta(hours=number), text) for number, (name, text) in enumerate(notes)]

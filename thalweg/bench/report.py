@@ -58,7 +58,13 @@ class Report:
         self.figures[name] = Figure(value, unit, target, bare)
 
     def add_quantiles(
-        self, name: str, values_ms: Sequence[float], *, bare: bool = False, p95: Target | None = None, p99: Target | None = None
+        self,
+        name: str,
+        values_ms: Sequence[float],
+        *,
+        bare: bool = False,
+        p95: Target | None = None,
+        p99: Target | None = None,
     ) -> None:
         """p50, p95 and p99 of durations in ms, as `<name>_p50_ms` and so on."""
         for quantile, target in ((50, None), (95, p95), (99, p99)):

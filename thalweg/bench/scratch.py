@@ -51,20 +51,35 @@ def scratch_directory() -> Iterator[Path]:
 
 def environment(home: Path, *, embedder: str, broker: str = "", **settings: object) -> dict[str, str]:
     """The environment of a node for this alone, with `settings`: of the caller's own only how to reach a Kafka and where the model is."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(KEPT)}
-    own |= {"THALWEG_HOME": str(home), "THALWEG_EMBEDDER": embedder, "THALWEG_RATE_LIMIT": "1000000", "SURR_ENABLE_INNER_VOICE": "1"}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(KEPT)
+    }
+    own |= {
+        "THALWEG_HOME": str(home),
+        "THALWEG_EMBEDDER": embedder,
+        "THALWEG_RATE_LIMIT": "1000000",
+        "SURR_ENABLE_INNER_VOICE": "1",
+    }
     own |= {f"THALWEG_{name.upper()}": str(value) for name, value in settings.items()}
     return own | ({"THALWEG_BROKER": broker} if broker else {})
 
 
 @contextmanager
-def running_node(home: Path, *, embedder: str, broker: str = "", **settings: object) -> Iterator[subprocess.Popen[bytes]]:
+def running_node(
+    home: Path, *, embedder: str, broker: str = "", **settings: object
+) -> Iterator[subprocess.Popen[bytes]]:
     """`thalweg up` on this directory while the block runs. Raises Unavailable with the end of its log."""
     home.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "thalweg", "up"]
     with (home / "node.log").open("ab") as log:
         process = subprocess.Popen(
-            command, env=environment(home, embedder=embedder, broker=broker, **settings), stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            command,
+            env=environment(home, embedder=embedder, broker=broker, **settings),
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
         )
     try:
         _wait_ready(home, process)
@@ -129,7 +144,11 @@ class Connection:
 
     async def greet(self) -> None:
         """The handshake of MCP."""
-        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "thalweg-bench", "version": "1"}}
+        about = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "thalweg-bench", "version": "1"},
+        }
         await self.request("initialize", about)
         self._writer.write(orjson.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + b"\n")
 

@@ -71,7 +71,9 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
         engine = _built(report, directory / "indexes", database, embedder, size)
         cursor = database.cursor()
         asked = np.stack([encode_query(embedder, question)[0] for question in questions])
-        report.add_quantiles(f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, questions[number])))
+        report.add_quantiles(
+            f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, questions[number]))
+        )
         with ThreadPoolExecutor(1, thread_name_prefix="listen") as beside:
             reader = database.cursor()
             for chosen, filter in FILTERS.items():
@@ -83,7 +85,12 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
                     return engine.search(cursor, text, vector, filter, LIMIT, tokens=tokens, heard=listening.result())
 
                 _ask(report, f"search_{size}_{chosen}", engine, count, search)
-                report.add(f"recall_{size}_{chosen}", _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]), "of 10", RECALL)
+                report.add(
+                    f"recall_{size}_{chosen}",
+                    _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]),
+                    "of 10",
+                    RECALL,
+                )
         engine.close(save=False)
     finally:
         database.close()
@@ -130,7 +137,9 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
 def _ask(report: Report, name: str, engine: SearchIndexes, count: int, search: Callable[[int], object]) -> None:
     """Twice: with nothing written in between, and with something written before each query (the filter is resolved anew)."""
     report.add_quantiles(name, _timed_ms(count, search), p95=SEARCH_P95)
-    report.add_quantiles(f"{name}_after_write", _timed_ms(count, search, before=lambda: engine.apply((), ())), p95=SEARCH_P95)
+    report.add_quantiles(
+        f"{name}_after_write", _timed_ms(count, search, before=lambda: engine.apply((), ())), p95=SEARCH_P95
+    )
 
 
 def _timed_ms(count: int, ask: Callable[[int], object], before: Callable[[], None] = lambda: None) -> list[float]:
@@ -146,7 +155,13 @@ def _timed_ms(count: int, ask: Callable[[int], object], before: Callable[[], Non
 
 
 def measure_bare(
-    report: Report, size: int, vectors: np.ndarray, asked: np.ndarray, said: Sequence[str], questions: Sequence[str], directory: Path
+    report: Report,
+    size: int,
+    vectors: np.ndarray,
+    asked: np.ndarray,
+    said: Sequence[str],
+    questions: Sequence[str],
+    directory: Path,
 ) -> None:
     """hnswlib and tantivy by themselves: same rows, same parameters, no table is read."""
     graph = hnswlib.Index("ip", vectors.shape[1])
@@ -155,7 +170,9 @@ def measure_bare(
     graph.set_ef(EF_SEARCH)
     k = min(LIMIT, size)
     report.add_quantiles(
-        f"bare_hnsw_{size}", _timed_ms(len(asked), lambda number: graph.knn_query(asked[number], k, num_threads=1)), bare=True
+        f"bare_hnsw_{size}",
+        _timed_ms(len(asked), lambda number: graph.knn_query(asked[number], k, num_threads=1)),
+        bare=True,
     )
     index = _tantivy(said, directory)
     searcher = index.searcher()

@@ -16,7 +16,9 @@ MEANWHILE = Target(100.0)
 READY_S = 3600.0
 
 
-def measure_node(report: Report, home: Path, size: int, questions: Sequence[str], target: Target, embedder: str) -> None:
+def measure_node(
+    report: Report, home: Path, size: int, questions: Sequence[str], target: Target, embedder: str
+) -> None:
     """Start without indexes: how long until all are whole, how long a search takes meanwhile and afterwards, what it weighs."""
     started = time.perf_counter()
     with running_node(home, embedder=embedder) as process:
@@ -29,7 +31,9 @@ def measure_node(report: Report, home: Path, size: int, questions: Sequence[str]
             report.add(f"resident_{size}_anonymous_mb", own, "MB")
 
 
-async def _ask(report: Report, home: Path, size: int, questions: Sequence[str], started: float) -> tuple[list[float], list[float]]:
+async def _ask(
+    report: Report, home: Path, size: int, questions: Sequence[str], started: float
+) -> tuple[list[float], list[float]]:
     """Milliseconds of searches while the indexes are rebuilt, and of as many as there are questions afterwards."""
     calls, control = await Connection.open(home), await Connection.control(home)
     await calls.greet()

@@ -59,7 +59,11 @@ def memories(count: int, embedder: Embedder) -> Iterator[tuple[list[str], np.nda
     chance = np.random.default_rng(7)
     for start in range(0, count, CHUNK):
         made = [_joined(parts, number, chance) for number in range(start, min(start + CHUNK, count))]
-        yield [text for text, _, _ in made], np.stack([vector for _, vector, _ in made]), [packed for _, _, packed in made]
+        yield (
+            [text for text, _, _ in made],
+            np.stack([vector for _, vector, _ in made]),
+            [packed for _, _, packed in made],
+        )
 
 
 def _joined(parts: Sequence[_Part], number: int, chance: np.random.Generator) -> tuple[str, np.ndarray, str]:
@@ -67,7 +71,9 @@ def _joined(parts: Sequence[_Part], number: int, chance: np.random.Generator) ->
     second = first if number < len(parts) else parts[int(chance.integers(len(parts)))]
     words = [*first.words[: len(first.words) // 2], *second.words[len(second.words) // 2 :], f"7x{number}"]
     ids = np.concatenate([first.ids[: len(first.ids) // 2], second.ids[len(second.ids) // 2 :]])
-    codes = np.concatenate([first.codes[: len(first.codes) // 2], second.codes[len(second.codes) // 2 :]]).astype(np.int16)
+    codes = np.concatenate([first.codes[: len(first.codes) // 2], second.codes[len(second.codes) // 2 :]]).astype(
+        np.int16
+    )
     noisy = np.clip(codes + chance.integers(-2, 3, codes.shape), -127, 127).astype(np.int8)
     vector = unit(unit(first.vector + second.vector) + _NOISE * chance.standard_normal(len(first.vector), np.float32))
     return " ".join(words), vector, pack_codes(ids, noisy)
@@ -90,7 +96,13 @@ def fill_store(writer: Writer, count: int, embedder: Embedder) -> np.ndarray:
 
 
 def origin_of_memory(number: int) -> dict[str, Any]:
-    return {"namespace": NAMESPACE, "topic": MEMORY.name, "partition": 0, "offset": number, "event_id": f"event-{number}"}
+    return {
+        "namespace": NAMESPACE,
+        "topic": MEMORY.name,
+        "partition": 0,
+        "offset": number,
+        "event_id": f"event-{number}",
+    }
 
 
 def _document(number: int, text: str) -> dict[str, Any]:
@@ -108,7 +120,13 @@ def _document(number: int, text: str) -> dict[str, Any]:
 
 def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Embedder) -> dict[str, Any]:
     info = embedder.info
-    model = {"space": info.space, "model_id": info.model_id, "dtype": info.dtype, "dim": info.dim, "is_trained": info.trained}
+    model = {
+        "space": info.space,
+        "model_id": info.model_id,
+        "dtype": info.dtype,
+        "dim": info.dim,
+        "is_trained": info.trained,
+    }
     return {
         "label": label_of_memory(number),
         "record_id": f"memory-{number}",
@@ -121,7 +139,13 @@ def _embedding(number: int, vector: np.ndarray, tokens: str | None, embedder: Em
 
 def _relation(number: int, count: int) -> dict[str, Any]:
     ends = {"from_id": f"memory-{number}", "to_id": f"memory-{number * 7919 % count}"}
-    about = {"relation_id": f"relation-{number}", "relation_type": "LED_TO", **ends, "properties": {}, "source_event_id": f"event-{number}"}
+    about = {
+        "relation_id": f"relation-{number}",
+        "relation_type": "LED_TO",
+        **ends,
+        "properties": {},
+        "source_event_id": f"event-{number}",
+    }
     return about | {"created_at": _START + timedelta(seconds=number), **origin_of_memory(number)}
 
 

@@ -42,7 +42,9 @@ def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bo
             _measure(report, directory / "home", name, said, questions)
             if bare:
                 embedder = HashingEmbedder()
-                measure_bare(report, size, embedder.encode(said), embedder.encode(questions), said, questions, directory / "bare")
+                measure_bare(
+                    report, size, embedder.encode(said), embedder.encode(questions), said, questions, directory / "bare"
+                )
     return report
 
 
@@ -72,13 +74,17 @@ async def _publish(settings: Settings, stored: Stored, said: Sequence[str]) -> N
     try:
         await log.create_topics(with_partitions(settings.partitions))
         for start in range(0, len(said), CHUNK):
-            await log.publish([encode(MEMORY.name, _event(stored, text)) for text in said[start : start + CHUNK]], timeout_s=60.0)
+            await log.publish(
+                [encode(MEMORY.name, _event(stored, text)) for text in said[start : start + CHUNK]], timeout_s=60.0
+            )
     finally:
         await log.stop()
 
 
 def _event(stored: Stored, text: str) -> Event:
-    return Event(str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, datetime.now(UTC), stored.data(text))
+    return Event(
+        str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, datetime.now(UTC), stored.data(text)
+    )
 
 
 def _wait_linked(home: Path) -> None:

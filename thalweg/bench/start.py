@@ -24,7 +24,11 @@ INITIALIZE = orjson.dumps(
         "jsonrpc": "2.0",
         "id": 1,
         "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "thalweg-bench", "version": "1"}},
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "thalweg-bench", "version": "1"},
+        },
     }
 )
 
@@ -60,7 +64,9 @@ def _initialize_ms(variables: dict[str, str]) -> float:
     """From the start of `thalweg mcp` to its first answer."""
     command = [sys.executable, "-m", "thalweg", "mcp"]
     started = time.perf_counter()
-    with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as pump:
+    with subprocess.Popen(
+        command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as pump:
         assert pump.stdin is not None and pump.stdout is not None
         pump.stdin.write(INITIALIZE + b"\n")
         pump.stdin.flush()

@@ -50,15 +50,31 @@ def _turn(number: int, text: str) -> dict[str, Any]:
             return _answer(number, {"type": "text", "text": text})
         case 2:
             return _answer(
-                number, {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {"command": f"grep -rn '{text}' src"}}
+                number,
+                {
+                    "type": "tool_use",
+                    "id": f"toolu_{number}",
+                    "name": "Bash",
+                    "input": {"command": f"grep -rn '{text}' src"},
+                },
             )
         case _:
-            result = {"type": "tool_result", "tool_use_id": f"toolu_{number - 1}", "content": text * 3, "is_error": number % 40 == 3}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": f"toolu_{number - 1}",
+                "content": text * 3,
+                "is_error": number % 40 == 3,
+            }
             return {"type": "user", "message": {"role": "user", "content": [result]}}
 
 
 def _answer(number: int, block: dict[str, Any]) -> dict[str, Any]:
-    usage = {"input_tokens": 6, "output_tokens": 40 + number % 60, "cache_read_input_tokens": 11_873, "cache_creation_input_tokens": 210}
+    usage = {
+        "input_tokens": 6,
+        "output_tokens": 40 + number % 60,
+        "cache_read_input_tokens": 11_873,
+        "cache_creation_input_tokens": 210,
+    }
     message = {
         "model": "claude-opus-4-1",
         "id": f"msg_{number}",

@@ -31,10 +31,19 @@ EIGHT_P99 = Target(60.0)
 MODEL_TEXTS = 50
 
 
-def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE, size: int = 0) -> Report:
+def measure_write(
+    callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE, size: int = 0
+) -> Report:
     """`count` calls for each number of callers, beside bare appends of records of that size and the model alone; on a store
     that holds `size` rows already, which came about by events."""
-    settings = {"tool": tool, "callers": list(callers), "n": count, "embedder": embedder, "broker": broker or "sqlite://", "size": size}
+    settings = {
+        "tool": tool,
+        "callers": list(callers),
+        "n": count,
+        "embedder": embedder,
+        "broker": broker or "sqlite://",
+        "size": size,
+    }
     report = Report("write", settings)
     write_tool(tool)
     stored = stored_before(tool) if size else None
@@ -56,7 +65,9 @@ def measure_write(callers: Sequence[int], count: int, *, embedder: str, broker: 
         model = load_embedder(embedder, cache_dir=home / "models")
         if model is not None:
             for number in callers if tool == WRITE else ():  # what other tools do besides has no such sketch
-                _beside_the_bare_spine(report, broker or f"sqlite://{directory / 'spine.db'}", directory, model, number, count)
+                _beside_the_bare_spine(
+                    report, broker or f"sqlite://{directory / 'spine.db'}", directory, model, number, count
+                )
             _model_alone(report, model)
     return report
 
@@ -76,10 +87,14 @@ def _through_the_door(report: Report, home: Path, callers: int, count: int, tool
     report.add(f"writes_{callers}_per_s", count / seconds, "1/s")
 
 
-def _beside_the_bare_spine(report: Report, broker: str, directory: Path, model: Embedder, callers: int, count: int) -> None:
+def _beside_the_bare_spine(
+    report: Report, broker: str, directory: Path, model: Embedder, callers: int, count: int
+) -> None:
     """The same texts through log, model, store and vector index alone; and how many times as long ours took."""
     entries = [*texts(WARM_UP, seed=0), *texts(count, seed=callers)]
-    durations = bare_spine.searchable_ms(broker, directory / f"spine{callers}.duckdb", model, entries, callers)[WARM_UP:]
+    durations = bare_spine.searchable_ms(broker, directory / f"spine{callers}.duckdb", model, entries, callers)[
+        WARM_UP:
+    ]
     report.add_quantiles(f"bare_spine_{callers}", durations, bare=True)
     for quantile in (50, 95, 99):
         ours, bare = (report.figures[f"{name}_{callers}_p{quantile}_ms"].value for name in ("searchable", "bare_spine"))

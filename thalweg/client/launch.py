@@ -79,7 +79,9 @@ class Launcher:
         with _open(self.log_path) as log:
             if log.tell() > MAX_LOG:
                 log.truncate(0)
-            self._child = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            self._child = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
         while time.monotonic() < deadline:
             connection = _try(path)
             if connection is not None:
@@ -99,7 +101,9 @@ class Launcher:
                     break
                 except BlockingIOError:
                     if time.monotonic() > deadline:
-                        raise NodeError(f"Another process has been starting the node for {self._start_s:g} s.") from None
+                        raise NodeError(
+                            f"Another process has been starting the node for {self._start_s:g} s."
+                        ) from None
                     time.sleep(POLL_S)
             yield
 

@@ -33,7 +33,9 @@ INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
 _ANSWER_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"(?:result|error)":')
-_ENDED_BY_NODE = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"error":\{"code":-32000,"message":"Connection closed"')
+_ENDED_BY_NODE = re.compile(
+    rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"error":\{"code":-32000,"message":"Connection closed"'
+)
 """With this a node that stops answers what it can no longer work on; the request goes to the next node instead."""
 
 
@@ -119,7 +121,9 @@ class Pump:
         message = _parse(line)
         request = _request_id(message)
         if len(line) > MAX_LINE:
-            self._error(request, f"The message has {len(line)} bytes; at most {MAX_LINE} are accepted.", INVALID_REQUEST)
+            self._error(
+                request, f"The message has {len(line)} bytes; at most {MAX_LINE} are accepted.", INVALID_REQUEST
+            )
             return
         with self._lock:
             if request is not None:
@@ -223,7 +227,9 @@ class Pump:
                 connection.close()
                 self._failed_greetings += 1
                 if self._failed_greetings >= MAX_SENDS:
-                    raise NodeError(f"The node ends during the handshake. The last lines of its log:\n{self._launcher.log_tail()}")
+                    raise NodeError(
+                        f"The node ends during the handshake. The last lines of its log:\n{self._launcher.log_tail()}"
+                    )
         return None
 
     def _greet(self, connection: socket.socket) -> bool:
@@ -251,7 +257,10 @@ class Pump:
         for request, pending in list(self._pending.items()):
             if pending.sends >= MAX_SENDS:
                 del self._pending[request]
-                self._error(request, f"The node ended {MAX_SENDS} times while it worked on this request; `thalweg doctor` may say why.")
+                self._error(
+                    request,
+                    f"The node ended {MAX_SENDS} times while it worked on this request; `thalweg doctor` may say why.",
+                )
 
     def _give_up(self, error: NodeError) -> None:
         for request in list(self._pending):
@@ -301,7 +310,9 @@ def _without_goodbyes(lines: bytes) -> bytes:
 
 def _request_id(message: dict[str, Any]) -> str | int | None:
     request = message.get("id")
-    is_request = isinstance(message.get("method"), str) and isinstance(request, str | int) and not isinstance(request, bool)
+    is_request = (
+        isinstance(message.get("method"), str) and isinstance(request, str | int) and not isinstance(request, bool)
+    )
     return request if is_request else None
 
 

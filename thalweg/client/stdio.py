@@ -23,5 +23,9 @@ def run(arguments: list[str]) -> int:
         case _:
             print(f"thalweg: {' '.join(arguments)!r} is not understood.\n{USAGE}", file=sys.stderr)
             return 2
-    directory = Path(home).expanduser() if home else Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "thalweg"
+    directory = (
+        Path(home).expanduser()
+        if home
+        else Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "thalweg"
+    )
     return pump(directory.absolute(), node_command(directory.absolute()))

@@ -43,7 +43,9 @@ def agreement_report(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[
     accepted = macro >= ACCEPTED and micro >= ACCEPTED
     verdict = "accepted" if accepted else "not accepted"
     told |= {"accepted": accepted, "macro_kappa": macro, "micro_kappa": micro}
-    told["summary"] = f"The ground truth is {verdict}: {len(runs)} queries judged, kappa {macro:.2f} by query and {micro:.2f} in all."
+    told["summary"] = (
+        f"The ground truth is {verdict}: {len(runs)} queries judged, kappa {macro:.2f} by query and {micro:.2f} in all."
+    )
     if accepted:
         return told
     return told | {

@@ -19,7 +19,9 @@ def configured(settings: Settings, embedder: Embedder | None, environ: Mapping[s
     """What the tools are given. Raises SettingsError for a judge or a threshold that is none."""
     judges = _judge("judge1", settings.judge1, embedder, environ), _judge("judge2", settings.judge2, embedder, environ)
     if settings.judge_stages and not all(isinstance(judge, ApiJudge) for judge in judges):
-        raise SettingsError("The setting judge_stages saves calls of providers: judge1 and judge2 must both be models of one.")
+        raise SettingsError(
+            "The setting judge_stages saves calls of providers: judge1 and judge2 must both be models of one."
+        )
     missing_key = embedder.missing_key if isinstance(embedder, ApiEmbedder) else None
     return Cognitive(_threshold(environ.get("FIDELITY_THRESHOLD")), judges, settings.judge_stages, missing_key)
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 BROKER = click.option(
-    "--broker", default="", help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory."
+    "--broker",
+    default="",
+    help="kafka://host:port of a broker for this alone; default: an embedded log in the scratch directory.",
 )
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
@@ -46,11 +48,23 @@ def bench() -> None:
 @JSON
 @BROKER
 @EMBEDDER
-@click.option("--tool", default="journal_write", show_default=True, help="The write tool that is called, of any toolset.")
-@click.option("--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each.")
+@click.option(
+    "--tool", default="journal_write", show_default=True, help="The write tool that is called, of any toolset."
+)
+@click.option(
+    "--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each."
+)
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured calls a run.")
-@click.option("--size", type=click.IntRange(0), default=0, show_default=True, help="Rows that the store holds before, made by events.")
-def write(as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[int, ...], count: int, size: int) -> None:
+@click.option(
+    "--size",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Rows that the store holds before, made by events.",
+)
+def write(
+    as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[int, ...], count: int, size: int
+) -> None:
     """How long a memory takes to be accepted, and until it can be searched.
 
     \b
@@ -67,11 +81,21 @@ def write(as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[i
 @BROKER
 @EMBEDDER
 @click.option(
-    "--accepted", type=click.IntRange(8), default=10_000, show_default=True, help="Events that eight producers publish one at a time."
+    "--accepted",
+    type=click.IntRange(8),
+    default=10_000,
+    show_default=True,
+    help="Events that eight producers publish one at a time.",
 )
-@click.option("--n", "lines", type=click.IntRange(1), default=50_000, show_default=True, help="Lines of the generated transcript.")
 @click.option(
-    "--rate", type=click.IntRange(1), default=100, show_default=True, help="Memories a second while telling how soon they are found."
+    "--n", "lines", type=click.IntRange(1), default=50_000, show_default=True, help="Lines of the generated transcript."
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Memories a second while telling how soon they are found.",
 )
 @click.option("--seconds", type=click.IntRange(1), default=10, show_default=True, help="How long that rate is held.")
 def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int, rate: int, seconds: int) -> None:
@@ -88,10 +112,18 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @bench.command()
 @JSON
 @EMBEDDER
-@click.option("--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each.")
-@click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind.")
+@click.option(
+    "--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each."
+)
+@click.option(
+    "--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind."
+)
 @click.option("--bare/--no-bare", default=True, show_default=True, help="Also hnswlib and tantivy by themselves.")
-@click.option("--tool", default=None, help="Only this search tool, through the door of a node that holds so many of what it searches.")
+@click.option(
+    "--tool",
+    default=None,
+    help="Only this search tool, through the door of a node that holds so many of what it searches.",
+)
 def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
     """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
 
@@ -102,7 +134,12 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     from thalweg.bench.search_tool import measure_search_tool
 
     _show(
-        lambda: measure_search_tool(tool, sizes, count, bare=bare) if tool else measure_search(sizes, count, embedder, bare=bare), as_json
+        lambda: (
+            measure_search_tool(tool, sizes, count, bare=bare)
+            if tool
+            else measure_search(sizes, count, embedder, bare=bare)
+        ),
+        as_json,
     )
 
 
@@ -110,11 +147,18 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
 @JSON
 @EMBEDDER
 @click.option(
-    "--dataset", default="messages", show_default=True, help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled)."
+    "--dataset",
+    default="messages",
+    show_default=True,
+    help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled).",
 )
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only so many.")
 @click.option(
-    "--embedded", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="Share of the texts that have vectors; 0: words alone."
+    "--embedded",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Share of the texts that have vectors; 0: words alone.",
 )
 def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, embedded: float) -> None:
     """How much of what answers a question is found, beside plain BM25 and plain dense search; also while texts have no vectors yet.
@@ -148,10 +192,17 @@ def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
 @JSON
 @EMBEDDER
 @click.option(
-    "--floods", default="ping,unknown,list,garbage,read,write", show_default=True, help="What the flooding client sends, one run each."
+    "--floods",
+    default="ping,unknown,list,garbage,read,write",
+    show_default=True,
+    help="What the flooding client sends, one run each.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(0.4), default=20.0, show_default=True, help="Seconds alone, and as many beside each flood."
+    "--seconds",
+    type=click.FloatRange(0.4),
+    default=20.0,
+    show_default=True,
+    help="Seconds alone, and as many beside each flood.",
 )
 def fairness(as_json: bool, embedder: str, floods: str, seconds: float) -> None:
     """How much longer calm clients wait beside one that floods the node, and whether any of their calls is refused.

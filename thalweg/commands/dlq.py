@@ -116,7 +116,9 @@ def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None,
 @STATE
 @filtered
 @JSON
-def dlq_drop(letter_ids: tuple[str, ...], everything: bool, because: str, home: Path | None, as_json: bool, **chosen: Any) -> None:
+def dlq_drop(
+    letter_ids: tuple[str, ...], everything: bool, because: str, home: Path | None, as_json: bool, **chosen: Any
+) -> None:
     """Give letters up: they count no more. Their bytes stay on the log.
 
     \b
@@ -124,7 +126,9 @@ def dlq_drop(letter_ids: tuple[str, ...], everything: bool, because: str, home: 
     """
     filters = _request(chosen)
     _check_chosen(letter_ids, everything, filters)
-    answer = ask(settings_of(home=home).home, "dlq_drop", ids=list(letter_ids), because=because, timeout_s=3600.0, **filters)
+    answer = ask(
+        settings_of(home=home).home, "dlq_drop", ids=list(letter_ids), because=because, timeout_s=3600.0, **filters
+    )
     print_json(answer) if as_json else click.echo(f"Dropped {answer['dropped']}.")
 
 

@@ -42,9 +42,14 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for prog
 def say_what_lacks(answer: Mapping[str, Any]) -> None:
     """A line on standard error for each thing that an answer lacks: what was waited for, what the node lacks of the log, vectors."""
     if answer.get("stale"):
-        click.echo("Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True)
+        click.echo(
+            "Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True
+        )
     if behind := answer.get("behind"):
-        click.echo(f"The node is behind the log: it lacks {behind['records']} records, the oldest for {behind['seconds']:.0f} s.", err=True)
+        click.echo(
+            f"The node is behind the log: it lacks {behind['records']} records, the oldest for {behind['seconds']:.0f} s.",
+            err=True,
+        )
     if count := answer.get("embedding_behind"):
         click.echo(f"What {count} events remember is found by its words only: the vectors are not there yet.", err=True)
 
@@ -58,7 +63,9 @@ def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(columns)
     for row in rows:
-        out.writerow(orjson.dumps(value, default=str).decode() if isinstance(value, list | dict) else value for value in row)
+        out.writerow(
+            orjson.dumps(value, default=str).decode() if isinstance(value, list | dict) else value for value in row
+        )
 
 
 def settings_of(**flags: Any) -> Settings:

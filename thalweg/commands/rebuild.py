@@ -10,7 +10,9 @@ from thalweg.commands.options import HOME, JSON, print_json, settings_of
 
 
 @click.command()
-@click.option("--from-log", is_flag=True, help="Delete the store first and replay the whole log, which has to hold all of it.")
+@click.option(
+    "--from-log", is_flag=True, help="Delete the store first and replay the whole log, which has to hold all of it."
+)
 @HOME
 @JSON
 def rebuild(from_log: bool, home: Path | None, as_json: bool) -> None:

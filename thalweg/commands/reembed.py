@@ -27,7 +27,9 @@ RESTART_S = 60.0
 @click.option("--drop-old", is_flag=True, help="Delete the vectors of every space that is kept and does not answer.")
 @click.option("--drop", "space", metavar="SPACE", help="Delete one space that does not answer; ends its building.")
 @JSON
-def reembed(home: Path | None, model: str | None, no_wait: bool, drop_old: bool, space: str | None, as_json: bool) -> None:
+def reembed(
+    home: Path | None, model: str | None, no_wait: bool, drop_old: bool, space: str | None, as_json: bool
+) -> None:
     """Change the embedding model without stopping. Without options: which spaces of vectors there are.
 
     The node embeds every text anew in the background and answers from the old space until the new one is whole; a

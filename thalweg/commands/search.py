@@ -14,7 +14,11 @@ from thalweg.control.requests import ask
 
 @click.command()
 @click.argument("query")
-@click.option("--sessions", is_flag=True, help="Find sessions instead: each by its best records and by what all of them say together.")
+@click.option(
+    "--sessions",
+    is_flag=True,
+    help="Find sessions instead: each by its best records and by what all of them say together.",
+)
 @search_options
 @HOME
 @JSON

@@ -18,7 +18,10 @@ OPTIONS = (
     click.option("--domain", "domains", multiple=True, help="Only this domain; may be repeated."),
     click.option("--tag", "tags", multiple=True, help="Only what has this domain or category; may be repeated."),
     click.option(
-        "--entity", "entities", multiple=True, help="Only this record, what is related to it and what it was found in; may be repeated."
+        "--entity",
+        "entities",
+        multiple=True,
+        help="Only this record, what is related to it and what it was found in; may be repeated.",
     ),
     click.option("--from", "created_from", help="Only what was made at or after this date or time (UTC)."),
     click.option("--before", "created_before", help="Only what was made before this date or time (UTC)."),

@@ -22,7 +22,9 @@ def snapshot(file: Path, home: Path | None, as_json: bool) -> None:
     from thalweg.process.store_access import copy_to
 
     copy_to(settings_of(home=home).home, file.absolute())
-    print_json({"file": str(file.absolute()), "bytes": file.stat().st_size}) if as_json else click.echo(f"Written to {file}.")
+    print_json({"file": str(file.absolute()), "bytes": file.stat().st_size}) if as_json else click.echo(
+        f"Written to {file}."
+    )
 
 
 COMMAND = snapshot

@@ -23,13 +23,21 @@ def tools(toolsets: str | None, as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {"name": t.name, "toolset": t.toolset, "kind": t.kind, "description": t.description, "input_schema": t.input_schema}
+                {
+                    "name": t.name,
+                    "toolset": t.toolset,
+                    "kind": t.kind,
+                    "description": t.description,
+                    "input_schema": t.input_schema,
+                }
                 for t in found
             ]
         )
     else:
         show_rows(
-            ["tool", "toolset", "kind", "what it does"], [[t.name, t.toolset, t.kind, t.description.split(". ")[0]] for t in found], ""
+            ["tool", "toolset", "kind", "what it does"],
+            [[t.name, t.toolset, t.kind, t.description.split(". ")[0]] for t in found],
+            "",
         )
 
 

@@ -51,7 +51,9 @@ def list_letters(cursor: Any, request: dict[str, Any]) -> dict[str, Any]:
     """{`dead_letters`: the newest that fit, at most `limit`; `total`: how many fit; `states`: how many there are of each state}."""
     where, parameters = _conditions(request)
     letters = _select(
-        cursor, f"WHERE {where} ORDER BY failed_at DESC, dead_letter_id LIMIT ?", [*parameters, int(request.get("limit", 100))]
+        cursor,
+        f"WHERE {where} ORDER BY failed_at DESC, dead_letter_id LIMIT ?",
+        [*parameters, int(request.get("limit", 100))],
     )
     [(total,)] = cursor.execute(f"SELECT count(*) FROM dead_letter_states WHERE {where}", parameters).fetchall()
     return {"dead_letters": letters, "total": total, "states": count_states(cursor)}
@@ -202,7 +204,9 @@ async def _replayable(log: Log, letters: Sequence[Letter], left: list[str]) -> l
     for letter, records in originals:
         missing = {outgoing.topic for outgoing in records} - existing
         if missing:
-            left.append(f"The letter {letter['dead_letter_id']} is of {min(missing)}, which this log does not hold; make the topic first.")
+            left.append(
+                f"The letter {letter['dead_letter_id']} is of {min(missing)}, which this log does not hold; make the topic first."
+            )
         else:
             replayable.append((letter, records))
     return replayable
@@ -227,7 +231,9 @@ async def _dlq_drop(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     letters = await _chosen(node, request, OPEN)
     ended = next((letter for letter in letters if letter["state"] not in OPEN), None)
     if ended is not None:
-        raise Refused(f"The letter {ended['dead_letter_id']} is {ended['state']} already; only new and replayed letters can be dropped.")
+        raise Refused(
+            f"The letter {ended['dead_letter_id']} is {ended['state']} already; only new and replayed letters can be dropped."
+        )
     token = Freshness()
     for start in range(0, len(letters), LETTERS):
         ids = [letter["first_id"] for letter in letters[start : start + LETTERS]]

@@ -37,7 +37,11 @@ async def handle(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     """Answer a control request: `{"ok": true, ...}` or `{"ok": false, "error": sentence, "code": ...}`."""
     handler = HANDLERS.get(str(request.get("command")))
     if handler is None:
-        return {"ok": False, "code": "unknown_command", "error": f"The node knows no command {request.get('command')!r}."}
+        return {
+            "ok": False,
+            "code": "unknown_command",
+            "error": f"The node knows no command {request.get('command')!r}.",
+        }
     try:
         return {"ok": True, **await handler(node, request)}
     except ThalwegError as error:
@@ -81,7 +85,9 @@ async def _request(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     event = Event(identity, dead_letters.OPERATOR, str(request["type"]), namespace, node.clock.now(), data)
     token = await node.publish(event, MEMORY.name)
     if not await node.applied.wait(token, timeout_s=REQUEST_WAIT_S):
-        raise Unavailable("The request is on the log and not applied yet; `thalweg status` says how far behind the node is.")
+        raise Unavailable(
+            "The request is on the log and not applied yet; `thalweg status` says how far behind the node is."
+        )
     outcome = await node.reader.run(lambda cursor: find_outcome(cursor, namespace, identity))
     if outcome is None:
         raise Refused("The request could not be applied; `thalweg dlq list` says why.")

@@ -44,7 +44,9 @@ async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     lacks = await _lacks(node, request, filter.namespace)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
     if request.get("sessions"):
-        sessions = await node.reader.run(lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space))
+        sessions = await node.reader.run(
+            lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space)
+        )
         return sessions | lacks
     search = search_of(node, tokens=tokens, space=space)
     found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
@@ -65,7 +67,13 @@ def search_of(node: Node, **model: Any) -> Search:
     """The engine's search without what does not hold any more. A filter with a moment says itself what held then."""
 
     def search(
-        cursor: duckdb.DuckDBPyConnection, text: str, vector: np.ndarray | None, filter: Filter, limit: int, *, pool: int | None = None
+        cursor: duckdb.DuckDBPyConnection,
+        text: str,
+        vector: np.ndarray | None,
+        filter: Filter,
+        limit: int,
+        *,
+        pool: int | None = None,
     ) -> SearchResult:
         size = pool or max(3 * limit, MIN_POOL)
         if filter.valid_at is not None:
@@ -80,7 +88,9 @@ def search_of(node: Node, **model: Any) -> Search:
 
 def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
     """Those of the records that do not hold any more."""
-    asked = f"SELECT DISTINCT record_id FROM ({union(ABSENT)}) WHERE record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+    asked = (
+        f"SELECT DISTINCT record_id FROM ({union(ABSENT)}) WHERE record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+    )
     rows = cursor.execute(asked, {"namespace": namespace, "record_ids": record_ids}).fetchall()
     return {record_id for (record_id,) in rows}
 
@@ -126,7 +136,9 @@ async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
 
     def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
         if is_session(cursor, filter.namespace, identity):
-            return explain_session(cursor, node.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space)
+            return explain_session(
+                cursor, node.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space
+            )
         return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
 
     found = await node.reader.run(explained)
@@ -153,7 +165,9 @@ def moment(name: str, text: str) -> datetime:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise Refused(f"`{name}` is {text!r}; a date YYYY-MM-DD or a time such as 2026-01-05T12:00:00Z is expected.") from None
+        raise Refused(
+            f"`{name}` is {text!r}; a date YYYY-MM-DD or a time such as 2026-01-05T12:00:00Z is expected."
+        ) from None
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 

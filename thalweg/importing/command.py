@@ -63,5 +63,11 @@ async def _stored(home: Path, keys: Sequence[str], letters: Sequence[str]) -> St
 
 
 def _bar(quiet: bool) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeElapsedColumn(),
+    )
     return Progress(*columns, disable=quiet, transient=False)

@@ -132,7 +132,9 @@ class _Import:
         self._clock = clock
         self._on_progress = on_progress
         self._find_stored = find_stored
-        self._largest = min(MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES)
+        self._largest = min(
+            MAX_BYTES, log.largest(TELEMETRY.name) - HEADER_BYTES, log.largest(MEMORY.name) - HEADER_BYTES
+        )
         self._started = clock.monotonic()
         self.skipped: list[str] = []
         self._bytes_total = sum(path.lstat().st_size for path in files)
@@ -181,7 +183,9 @@ class _Import:
                 self._batch.append((self._lines, item))
                 self._events += 1
             else:
-                self._bury(path, Unreadable(unit.number, unit.raw if len(mapped) == 1 else orjson.dumps(item.data), reason))
+                self._bury(
+                    path, Unreadable(unit.number, unit.raw if len(mapped) == 1 else orjson.dumps(item.data), reason)
+                )
         self._batch_bytes += len(unit.raw)
         if len(self._batch) >= BATCH_EVENTS or self._batch_bytes >= BATCH_BYTES or len(self._letters) >= BATCH_EVENTS:
             await self._publish()
@@ -200,7 +204,11 @@ class _Import:
             first_failed_at=self._clock.now(),
             identity=f"{self._form.kind}/{self._namespace}/{fingerprint(unreadable.raw)}",
         )
-        raw = unreadable.raw if len(unreadable.raw) <= self._largest else unreadable.raw[: min(KEPT_OF_TOO_LONG, self._largest)]
+        raw = (
+            unreadable.raw
+            if len(unreadable.raw) <= self._largest
+            else unreadable.raw[: min(KEPT_OF_TOO_LONG, self._largest)]
+        )
         record = Record(TELEMETRY.name, 0, unreadable.line_number, 0, self._namespace.encode(), raw)
         self._letters.append((self._lines, letter.id, replace(bury(record, letter), partition=None)))
 
@@ -304,7 +312,9 @@ def _is_new(event: Event, stored: Stored) -> bool:
 
 def _envelope(events: Sequence[Event]) -> Event:
     first = events[0]
-    return first.changed(id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None)
+    return first.changed(
+        id=derived_id("import-batch", first.source, *(event.id for event in events)), data={}, subject=None
+    )
 
 
 def _alike(one: Event, other: Event) -> bool:

@@ -71,7 +71,9 @@ def find_files(form: Format, paths: Iterable[Path]) -> tuple[list[Path], list[st
 def _walk(form: Format, folder: Path, skipped: list[str]) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders.sort()
-        skipped += [f"{Path(place, name)}: {_KINDS[stat.S_IFLNK]}" for name in folders if Path(place, name).is_symlink()]
+        skipped += [
+            f"{Path(place, name)}: {_KINDS[stat.S_IFLNK]}" for name in folders if Path(place, name).is_symlink()
+        ]
         for name in sorted(names):
             if any(fnmatch(name, pattern) for pattern in form.patterns):
                 path = Path(place, name)

@@ -31,7 +31,9 @@ def embedder_of(environ: Mapping[str, str], chosen: str | None, default: str) ->
     used = chosen or named or default
     accepted = _PROVIDERS.get(used, _OTHERS)
     if provider and provider not in accepted:
-        raise SettingsError(f"SURR_EMBED_PROVIDER is {provider!r} and the embedder {used!r} runs on {accepted[0]!r}; leave one out.")
+        raise SettingsError(
+            f"SURR_EMBED_PROVIDER is {provider!r} and the embedder {used!r} runs on {accepted[0]!r}; leave one out."
+        )
     return used
 
 

@@ -9,7 +9,17 @@ from pathlib import Path
 
 from storage.atomic_file import remove_left_overs
 
-FILES = ("log.db*", "thalweg.duckdb*", "store.lock", "node.*", "control.sock", "hook.log", "spool*", "token", "thalweg.toml")
+FILES = (
+    "log.db*",
+    "thalweg.duckdb*",
+    "store.lock",
+    "node.*",
+    "control.sock",
+    "hook.log",
+    "spool*",
+    "token",
+    "thalweg.toml",
+)
 FOLDERS = ("faust", "graph", "indexes", "models", "refused", "snapshots", "telemetry")
 """What is made in a data directory. Other things may lie there, which are left alone."""
 

@@ -26,7 +26,11 @@ class HttpToken:
     @property
     def place(self) -> str:
         """Where a client's owner finds it, said to whoever asks without it: no path."""
-        return f"in the file `{self.file.name}` of the node's data directory" if self.file else "the node's setting `token`"
+        return (
+            f"in the file `{self.file.name}` of the node's data directory"
+            if self.file
+            else "the node's setting `token`"
+        )
 
 
 def http_token(settings: Settings, host: str) -> HttpToken:
@@ -43,7 +47,9 @@ def http_token(settings: Settings, host: str) -> HttpToken:
         with atomic_file(file) as made:
             made.write(f"{token}\n".encode())
     if not 16 <= len(token) <= 512 or not all("!" <= character <= "~" for character in token):
-        raise SettingsError(f"The file {file} holds no bearer token ({ACCEPTED}): remove it, and the next start makes one.")
+        raise SettingsError(
+            f"The file {file} holds no bearer token ({ACCEPTED}): remove it, and the next start makes one."
+        )
     return HttpToken(token, file)
 
 

@@ -145,7 +145,9 @@ class Node(Parts):
         settings = self.settings
         path = Path(settings.model_path) if settings.model_path else None
         models = settings.home / "models"
-        return remembering(load_embedder(name or settings.embedder, cache_dir=models, model_path=path, threads=settings.embed_threads))
+        return remembering(
+            load_embedder(name or settings.embedder, cache_dir=models, model_path=path, threads=settings.embed_threads)
+        )
 
     async def _take_live_embedder(self) -> None:
         """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`.
@@ -246,7 +248,9 @@ class Node(Parts):
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.toolsets)
-        self.door = Door(self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        self.door = Door(
+            self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit
+        )
         self.gateway.requests.inherited = self.inherited
         self.gateway.may_hold, self.gateway.recent = self.writer.may_hold, self.writer.recent
         self.gateway.requests.may_be_decided = lambda request: self.writer.may_hold("outcomes", request)
@@ -304,7 +308,8 @@ class Node(Parts):
         token = Freshness() if freshness == NOW else self.applied.token(freshness)
         has_all = await self._follow_spool()
         if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
-            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)  # of the calls that were answered: they are accepted too
+            # of the calls that were answered: they are accepted too
+            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)
             token = Freshness(await self.log.end_offsets(self.followed))
         wanted = token.merged(self.gateway.spool.followed)
         return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all

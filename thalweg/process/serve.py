@@ -48,7 +48,8 @@ def serve(settings: Settings) -> int:
     sys.excepthook = _tell
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # Faust's consumers make loops of their own, each in a thread
+    # Faust's consumers make loops of their own, each in a thread
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     with asyncio.Runner() as runner:
         return runner.run(_serve(settings))
 
@@ -60,7 +61,11 @@ async def _serve(settings: Settings) -> int:
         await node.start()
     except Exception as error:
         keep_failure(error, settings)
-        if not isinstance(error, ThalwegError) and not met_full_disk(error, settings) and not is_in_the_way(error, settings):
+        if (
+            not isinstance(error, ThalwegError)
+            and not met_full_disk(error, settings)
+            and not is_in_the_way(error, settings)
+        ):
             raise
         print(f"thalweg: {sentence_of(error, settings)}", file=sys.stderr, flush=True)
         await node.stop()
@@ -95,7 +100,11 @@ def met_full_disk(error: BaseException, settings: Settings) -> bool:
 
 def is_in_the_way(error: BaseException, settings: Settings) -> bool:
     """Whether something of the data directory cannot be used: a file where a folder is needed, no rights to it."""
-    return isinstance(error, OSError) and error.filename is not None and settings.home in Path(os.fsdecode(error.filename)).parents
+    return (
+        isinstance(error, OSError)
+        and error.filename is not None
+        and settings.home in Path(os.fsdecode(error.filename)).parents
+    )
 
 
 def sentence_of(error: BaseException, settings: Settings) -> str:

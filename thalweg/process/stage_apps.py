@@ -46,7 +46,9 @@ def by_group(broker: str, runners: Sequence[StageRunner]) -> dict[str, list[Stag
     return groups
 
 
-async def run_stages(settings: Settings, log: Log, runners: Sequence[StageRunner], closers: list[Callable[[], Awaitable[None]]]) -> None:
+async def run_stages(
+    settings: Settings, log: Log, runners: Sequence[StageRunner], closers: list[Callable[[], Awaitable[None]]]
+) -> None:
     """Run them until one dies, which is raised. Loaded here, on a thread: importing Faust takes half a second, starting an app another."""
     worker = await asyncio.to_thread(importlib.import_module, "processors.frame.faust_app")
     if isinstance(log, SqliteLog):
@@ -56,7 +58,12 @@ async def run_stages(settings: Settings, log: Log, runners: Sequence[StageRunner
         directory = settings.home / "faust" / group
         directory.mkdir(parents=True, exist_ok=True)
         make = functools.partial(
-            worker.make_app, settings.broker_url, members, group=group, directory=directory, instance_id=instance_id(settings.home)
+            worker.make_app,
+            settings.broker_url,
+            members,
+            group=group,
+            directory=directory,
+            instance_id=instance_id(settings.home),
         )
         app, running = await _started(worker, make)
         closers.append(functools.partial(running.__aexit__, None, None, None))

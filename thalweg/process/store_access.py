@@ -57,7 +57,9 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
             positions = read_positions(database.cursor())
             waiting = waiting_on(settings.broker_url, positions)
             count = None if waiting is None else sum(waiting.values())
-            is_behind = freshness is not None and (has_spooled(settings.home) or _is_behind(positions, freshness, count))
+            is_behind = freshness is not None and (
+                has_spooled(settings.home) or _is_behind(positions, freshness, count)
+            )
             return StoreSnapshot(snapshot.path, snapshot.age_s, count, {"stale": True} if is_behind else {})
 
 

@@ -58,7 +58,11 @@ class Worker(Parts):
         self._log_ends, self._watch = LogEnds(), Watch(self._since)
         model = Path(settings.model_path) if settings.model_path else None
         self.embedder = await asyncio.to_thread(
-            load_embedder, settings.embedder, cache_dir=settings.home / "models", model_path=model, threads=settings.embed_threads
+            load_embedder,
+            settings.embedder,
+            cache_dir=settings.home / "models",
+            model_path=model,
+            threads=settings.embed_threads,
         )
         await self.log.start()
         self._closers.append(self.log.stop)
@@ -95,7 +99,11 @@ class Worker(Parts):
         if request.get("command") == "stop":
             asyncio.get_running_loop().call_later(0.05, self.ask_to_stop)  # after the answer is out
             return {"ok": True}
-        return {"ok": False, "code": Refused.code, "error": "A worker has no store: ask a node of the role all or ingress."}
+        return {
+            "ok": False,
+            "code": Refused.code,
+            "error": "A worker has no store: ask a node of the role all or ingress.",
+        }
 
     async def report(self) -> dict[str, Any]:
         """What `thalweg status` shows of a worker. The lag is the whole group's: who has which partition is Kafka's."""
@@ -110,7 +118,12 @@ class Worker(Parts):
             if runner.failure or life == "dead" or (life == "starting" and now - self._since > START_S):
                 life = "dead"
                 problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
-            counted = {"processed": runner.processed, "buried": runner.buried, "busy_s": round(runner.busy_s, 3), "failure": runner.failure}
+            counted = {
+                "processed": runner.processed,
+                "buried": runner.buried,
+                "busy_s": round(runner.busy_s, 3),
+                "failure": runner.failure,
+            }
             stages[runner.stage.name] = {**seen, **({} if life == "running" else {"state": life}), **counted}
         assert self.embedder is not None
         info = self.embedder.info

@@ -75,7 +75,9 @@ class Filling:
         self.partial = 0
         """How many long texts lacked passages at the last look."""
 
-    async def fill(self, row: Row, embedder: Embedder, is_wanted: Callable[[], Awaitable[bool]], *, enough: int) -> None:
+    async def fill(
+        self, row: Row, embedder: Embedder, is_wanted: Callable[[], Awaitable[bool]], *, enough: int
+    ) -> None:
         """Embed the texts that the space lacks, until a look finds no more than `enough`; those too. Ends early when it `is_wanted` no more."""
         before = np.empty(0, np.int64)
         while True:
@@ -122,7 +124,9 @@ class Filling:
         for label in labels:
             if self._long is None or self._long[0] != label:
                 texts = await self._texts(np.array([label], np.int64))
-                self._long = (label, texts[0], await asyncio.to_thread(split_passages, texts[0].text)) if texts else None
+                self._long = (
+                    (label, texts[0], await asyncio.to_thread(split_passages, texts[0].text)) if texts else None
+                )
             if self._long is not None:
                 return self._long
         return None
@@ -135,7 +139,9 @@ class Filling:
     async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing]) -> None:
         """Embed the texts; one of them that model or log refuses is given up, the others are not."""
         try:
-            encoded = await self._encoded(encode_texts, embedder, list(dict.fromkeys(missing.text for missing in texts)))
+            encoded = await self._encoded(
+                encode_texts, embedder, list(dict.fromkeys(missing.text for missing in texts))
+            )
             await self._publish_groups(facts_of(embedder.info, row["event_id"], texts, encoded, self._largest))
         except (RecordRefused, TextFailed) as error:
             if len(texts) == 1:
@@ -144,16 +150,22 @@ class Filling:
                 for missing in texts:
                     await self._embed(row, embedder, [missing])
 
-    async def _embed_passages(self, row: Row, embedder: Embedder, missing: Missing, passages: Sequence[Passage]) -> None:
+    async def _embed_passages(
+        self, row: Row, embedder: Embedder, missing: Missing, passages: Sequence[Passage]
+    ) -> None:
         try:
             encoded = await self._encoded(encode_passages, embedder, missing.text, passages)
-            await self._publish_groups([facts_of_passages(embedder.info, row["event_id"], missing, encoded, self._largest)])
+            await self._publish_groups(
+                [facts_of_passages(embedder.info, row["event_id"], missing, encoded, self._largest)]
+            )
         except (RecordRefused, TextFailed) as error:
             await self._give_up(row, embedder, [missing], str(error))
 
     async def _give_up(self, row: Row, embedder: Embedder, texts: Sequence[Missing], reason: str) -> None:
         """Keep on the log that these texts get no more vectors in this space: no start tries them again."""
-        await self._publish_groups([[fact_of_failure(embedder.info, row["event_id"], missing, reason)] for missing in texts])
+        await self._publish_groups(
+            [[fact_of_failure(embedder.info, row["event_id"], missing, reason)] for missing in texts]
+        )
 
     async def _encoded(self, encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
         """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed when it fails on this."""
@@ -170,7 +182,11 @@ class Filling:
 
     async def _publish_groups(self, groups: Sequence[Sequence[Event]]) -> None:
         """Facts, those of one namespace together."""
-        records = [record for group in groups for record in encode_batches(DERIVED.name, lambda some: some[0], group, self._largest)]
+        records = [
+            record
+            for group in groups
+            for record in encode_batches(DERIVED.name, lambda some: some[0], group, self._largest)
+        ]
         await self._publish(records)
 
     async def _slices(self, labels: np.ndarray) -> list[np.ndarray]:

@@ -89,7 +89,9 @@ class Spaces:
 
     async def report(self) -> dict[str, Any]:
         """The status, and every space with what it holds."""
-        rows = await self._node.reader.run(lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space"))
+        rows = await self._node.reader.run(
+            lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space")
+        )
         return {**await self.status(), "spaces": rows}
 
     async def register(self, model: str) -> str:
@@ -101,7 +103,9 @@ class Spaces:
         embedder = await self._load(model)
         space = embedder.info.space
         if building is not None and building["space"] != space:
-            raise Refused(f"{building['space']} is being built; wait for it, or `thalweg reembed --drop {building['space']}`.")
+            raise Refused(
+                f"{building['space']} is being built; wait for it, or `thalweg reembed --drop {building['space']}`."
+            )
         if any(row["state"] == "live" and row["space"] == space for row in rows):
             raise Refused(f"{space} answers already.")
         if building is None:
@@ -114,7 +118,9 @@ class Spaces:
         """Give up one space, or all that are kept; the names of those dropped. Raises Refused."""
         rows = {row["space"]: row["state"] for row in await self._registry()}
         if space is not None and rows.get(space) not in ("building", "kept"):
-            raise Refused(f"{space} {'answers: switch to another first' if rows.get(space) == 'live' else 'is no space that is held'}.")
+            raise Refused(
+                f"{space} {'answers: switch to another first' if rows.get(space) == 'live' else 'is no space that is held'}."
+            )
         chosen = [space] if space is not None else [name for name, state in rows.items() if state == "kept"]
         await self._publish([self._event(SPACE_DROPPED, {"space": name}) for name in chosen])
         return chosen
@@ -131,7 +137,9 @@ class Spaces:
         if live is None:
             if node.with_stages:
                 name, info = node.settings.embedder, node.embedder.info
-                await self._publish([self._registration(name, info), self._event(SPACE_SWITCHED, {"space": info.space})])
+                await self._publish(
+                    [self._registration(name, info), self._event(SPACE_SWITCHED, {"space": info.space})]
+                )
             return
         unable: ThalwegError | None = None
         if live["space"] != node.embedder.info.space:
@@ -169,9 +177,8 @@ class Spaces:
         node = self._node
         foreign = node.indexes.foreign
         await self._applied(Freshness(await node.log.end_offsets([MEMORY.name])), ["embed"])
-        await self._applied(
-            Freshness(await node.log.end_offsets([DERIVED.name]))
-        )  # a store that is replayed seems to lack what comes later
+        # a store that is replayed seems to lack what comes later
+        await self._applied(Freshness(await node.log.end_offsets([DERIVED.name])))
         assert node.embedder is not None
         try:
             await self._filling.fill(row, node.embedder, lambda: self._is_in(row["space"], "live"), enough=0)
@@ -229,7 +236,9 @@ class Spaces:
     def _event(self, event_type: str, data: dict[str, Any]) -> Event:
         """What is asked for a second time is another request: its time is part of its id."""
         now = self._node.clock.now()
-        return Event(derived_id(SOURCE, event_type, data["space"], now.isoformat()), SOURCE, event_type, SYSTEM, now, data)
+        return Event(
+            derived_id(SOURCE, event_type, data["space"], now.isoformat()), SOURCE, event_type, SYSTEM, now, data
+        )
 
     async def _publish(self, events: Sequence[Event]) -> None:
         await self._publish_records([encode(DERIVED.name, event) for event in events])

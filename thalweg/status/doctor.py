@@ -68,7 +68,11 @@ def examine(settings: Settings) -> list[Check]:
         ("hnswlib", _hnswlib, "Install a C++ compiler (Debian: apt-get install g++), then reinstall hnswlib 0.8.0."),
         ("duckdb", _duckdb, f"Uninstall duckdb-extension packages, then install {DUCKDB[1]}."),
         ("keyword index", _tantivy, "Reinstall tantivy 0.27."),
-        ("codecs", _codecs, "Install what requirements.lock says: `python3 dev.py setup`. Without them a node does not start on Kafka."),
+        (
+            "codecs",
+            _codecs,
+            "Install what requirements.lock says: `python3 dev.py setup`. Without them a node does not start on Kafka.",
+        ),
         ("transport", _transport, "Reinstall thalweg: its entry points are out of date."),
         ("model", lambda: _model(settings), EmbedderUnavailable.remedy),
         ("data directory", lambda: _directory(settings.home), "Choose a directory of your own with THALWEG_HOME."),
@@ -77,7 +81,11 @@ def examine(settings: Settings) -> list[Check]:
         ("sockets", lambda: _sockets(settings.home), "Choose a shorter THALWEG_HOME."),
         ("http", lambda: _http(settings), SettingsError.remedy),
         ("log", lambda: _log(settings), LogUnavailable.remedy),
-        ("producers", lambda: _producers(settings.home), "docs/producers.md has the setting for each client's language."),
+        (
+            "producers",
+            lambda: _producers(settings.home),
+            "docs/producers.md has the setting for each client's language.",
+        ),
         ("otlp topics", lambda: _otlp_topics(settings), "`thalweg topics create --otlp`"),
         ("clock", lambda: _clock(settings.home), "Set the system's clock."),
     ]
@@ -197,7 +205,8 @@ def _codecs() -> str:
             is_same = False
         failed += [] if is_same else [codec]
     _require(
-        not failed, f"Records that a Kafka producer compresses with {', '.join(failed)} cannot be read (cramjam is missing or broken)."
+        not failed,
+        f"Records that a Kafka producer compresses with {', '.join(failed)} cannot be read (cramjam is missing or broken).",
     )
     return f"{', '.join(CODECS)} are read; cramjam {metadata.version('cramjam')}"
 
@@ -206,7 +215,10 @@ def _transport() -> str:
     """Faust reaches the embedded log through an entry point of this distribution."""
     found = [point for point in metadata.entry_points(group="faust.transports") if point.name == "sqlite"]
     values = sorted({point.value for point in found})
-    _require(values == ["streams.sqlite_transport:Transport"], f"The Faust transport sqlite is {', '.join(values) or 'not registered'}.")
+    _require(
+        values == ["streams.sqlite_transport:Transport"],
+        f"The Faust transport sqlite is {', '.join(values) or 'not registered'}.",
+    )
     found[0].load()
     return f"sqlite:// is {values[0]}"
 
@@ -218,15 +230,23 @@ def _model(settings: Settings) -> str:
 
     path = Path(settings.model_path) if settings.model_path else None
     with tempfile.TemporaryDirectory() as cache:
-        place = f", in {find_model(Path(cache), path).weights.parent}, checksums right" if settings.embedder.startswith("minilm") else ""
-        embedder = load_embedder(settings.embedder, cache_dir=Path(cache), model_path=path, threads=settings.embed_threads)
+        place = (
+            f", in {find_model(Path(cache), path).weights.parent}, checksums right"
+            if settings.embedder.startswith("minilm")
+            else ""
+        )
+        embedder = load_embedder(
+            settings.embedder, cache_dir=Path(cache), model_path=path, threads=settings.embed_threads
+        )
         if embedder is None:
             return "none is configured: search by keywords and relations only"
         [row] = embedder.encode(["The parser loses its place."])
     info = embedder.info
     sound = row.shape == (info.dim,) and bool(np.isfinite(row).all()) and abs(float(np.linalg.norm(row)) - 1) < EPSILON
     _require(sound, f"{info.model_id} gives no unit vector of {info.dim} numbers.")
-    return f"{info.model_id}, {info.dim} dimensions, {'trained' if info.trained else 'untrained: no meaning in it'}{place}"
+    return (
+        f"{info.model_id}, {info.dim} dimensions, {'trained' if info.trained else 'untrained: no meaning in it'}{place}"
+    )
 
 
 # --- what it runs on
@@ -240,14 +260,19 @@ def _directory(home: Path) -> str:
         status = home.stat()
         _require(status.st_uid == os.geteuid(), f"{home} belongs to another user, with the id {status.st_uid}.")
         rights = stat.S_IMODE(status.st_mode)
-        _require(not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it.")
+        _require(
+            not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it."
+        )
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise Unsound(f"Nothing can be written to {there}: {error.strerror}.") from None
     free = shutil.disk_usage(there).free
-    _require(free >= MIN_FREE_BYTES, f"{there} has {free / 1e9:.2f} GB left; {MIN_FREE_BYTES / 1e9:g} GB are needed at least.")
+    _require(
+        free >= MIN_FREE_BYTES,
+        f"{there} has {free / 1e9:.2f} GB left; {MIN_FREE_BYTES / 1e9:g} GB are needed at least.",
+    )
     return f"{home}{'' if there == home else ' (to be made)'}, writable, {free / 1e9:.0f} GB free"
 
 
@@ -270,7 +295,9 @@ def _space(home: Path) -> str:
         return "no node runs"
     _require(not spaces["problem"], str(spaces["problem"]))
     building = spaces["building"]
-    how_far = f"; {building['space']} is being built, {building['done']} of {building['total']} texts" if building else ""
+    how_far = (
+        f"; {building['space']} is being built, {building['done']} of {building['total']} texts" if building else ""
+    )
     return f"{spaces['live'] or 'none'} answers{how_far}"
 
 
@@ -291,7 +318,9 @@ def _http(settings: Settings) -> str:
     if (settings.home / TOKEN_FILE).exists() or settings.token:
         file = http_token(settings, host).file
         return f"port {port} of {host}, bearer token: {file or 'the setting `token`'}"
-    _require(host in LOOPBACK, f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1.")
+    _require(
+        host in LOOPBACK, f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1."
+    )
     return f"port {port} of {host}, bearer token: {settings.home / TOKEN_FILE}, made by the first start"
 
 
@@ -303,7 +332,9 @@ def _log(settings: Settings) -> str:
     other = {name: count for name, count in counts.items() if count != settings.partitions}
     if other:
         name, count = min(other.items())
-        raise Unsound(f"The topic {name} has {count} partitions, the setting says {settings.partitions}: it cannot be changed later.")
+        raise Unsound(
+            f"The topic {name} has {count} partitions, the setting says {settings.partitions}: it cannot be changed later."
+        )
     return f"{settings.broker_url} answers; {f'{len(counts)} topics of {settings.partitions} partitions' if counts else 'no topics yet'}"
 
 
@@ -316,7 +347,11 @@ def _producers(home: Path) -> str:
     recent = [misplaced_sentence(producer) for producer in found if producer["is_recent"]]
     _require(not recent, "; ".join(recent) + ".")
     former = ", ".join(f"{producer['records']} records of {producer['source']}" for producer in found)
-    return f"{former} lie on other partitions than their keys', none of them new" if former else "every record lies where its key belongs"
+    return (
+        f"{former} lie on other partitions than their keys', none of them new"
+        if former
+        else "every record lies where its key belongs"
+    )
 
 
 def _otlp_topics(settings: Settings) -> str:
@@ -331,7 +366,9 @@ def _partitions(broker: str, topics: Sequence[str]) -> Mapping[str, int]:
     """How many partitions each of these topics has; those that do not exist are left out."""
     if broker.startswith("kafka://"):
         return Counter(at.topic for at in asyncio.run(_kafka_ends(broker, topics)))
-    connection = sqlite3.connect(f"{Path(broker.removeprefix('sqlite://')).absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    connection = sqlite3.connect(
+        f"{Path(broker.removeprefix('sqlite://')).absolute().as_uri()}?mode=ro", uri=True, timeout=5.0
+    )
     try:  # read without writing: a log of another process is not touched
         found = dict(connection.execute("SELECT topic, count(*) FROM partitions GROUP BY topic").fetchall())
     finally:

@@ -113,13 +113,23 @@ class Health:
         causes = {}
         for name in sorted(name for name, awaited in slow.items() if awaited.isdisjoint(slow)):
             waiting = sorted(other for other in slow if name in _upstream(other, slow))
-            others = f"; {', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for what it finds" if waiting else ""
-            causes[name] = sentence(f"stage {name}", stages[name]) + others + ("; another node has to run it" if name in elsewhere else "")
+            others = (
+                f"; {', '.join(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for what it finds"
+                if waiting
+                else ""
+            )
+            causes[name] = (
+                sentence(f"stage {name}", stages[name])
+                + others
+                + ("; another node has to run it" if name in elsewhere else "")
+            )
         return causes
 
     def backlog(self) -> Backlog:
         """What the store lacks of the log as it was seen last, at most a second ago."""
-        return self.log_ends.backlog(self._node.applied.next_offset, self._node.clock.monotonic(), age_at_start=self._age_at_start)
+        return self.log_ends.backlog(
+            self._node.applied.next_offset, self._node.clock.monotonic(), age_at_start=self._age_at_start
+        )
 
     def _age_at_start(self, at: Partition) -> float | None:
         """The oldest record that is lacking is about as old as the last one that was applied."""
@@ -157,7 +167,11 @@ class Health:
         misplaced = await self._misplaced(now)
         problems += [misplaced_sentence(found) for found in misplaced if found["is_recent"]]
         indexes = node.indexes.state()
-        problems += [f"the {name} index is {state}" for name, state in _index_states(indexes).items() if state not in ("ready", "none")]
+        problems += [
+            f"the {name} index is {state}"
+            for name, state in _index_states(indexes).items()
+            if state not in ("ready", "none")
+        ]
         spaces = await node.spaces.status()
         if spaces["problem"]:
             problems.append(f"embedding spaces: {spaces['problem']}")
@@ -199,7 +213,9 @@ class Health:
     async def _misplaced(self, now: float) -> list[dict[str, Any]]:
         """Sources of records on other partitions than their keys', those of now first, then those of most."""
         recent = [source for source, at in self._node.materialiser.misplaced_at.items() if now - at < RECENT_S]
-        rows = await self._node.reader.run(lambda cursor: cursor.execute(_MISPLACED, [recent, SOURCES_SHOWN]).fetchall())
+        rows = await self._node.reader.run(
+            lambda cursor: cursor.execute(_MISPLACED, [recent, SOURCES_SHOWN]).fetchall()
+        )
         return [{"source": source, "records": int(count), "is_recent": source in recent} for source, count in rows]
 
 
@@ -218,7 +234,12 @@ def misplaced_sentence(found: Mapping[str, Any]) -> str:
 
 
 def _runner_state(runner: StageRunner) -> dict[str, Any]:
-    return {"processed": runner.processed, "buried": runner.buried, "busy_s": round(runner.busy_s, 3), "failure": runner.failure}
+    return {
+        "processed": runner.processed,
+        "buried": runner.buried,
+        "busy_s": round(runner.busy_s, 3),
+        "failure": runner.failure,
+    }
 
 
 def _index_states(indexes: dict[str, Any]) -> dict[str, str]:

@@ -33,13 +33,19 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
     `ended` is running (it holds the directory and does not answer), failed (with the sentence `failure`), killed, cleanly or never.
     """
     if home.exists() and not home.is_dir():
-        return {"status": "red", "problems": [unusable_home(home, NotADirectoryError(errno.ENOTDIR, "it is a file"))], "remedy": None}
+        return {
+            "status": "red",
+            "problems": [unusable_home(home, NotADirectoryError(errno.ENOTDIR, "it is a file"))],
+            "remedy": None,
+        }
     lock, store = home / LOCK_NAME, home / FILE_NAME
     holder = lock_holder(lock)
     pid = holder or (lock.read_text(errors="replace").strip() if lock.exists() else "")
     node = last_node.read(home)
     failure = node.get("failure")
-    ended = "running" if holder else "failed" if failure else "killed" if pid else "cleanly" if store.exists() else "never"
+    ended = (
+        "running" if holder else "failed" if failure else "killed" if pid else "cleanly" if store.exists() else "never"
+    )
     last: dict[str, Any] = {"ended": ended, "pid": int(pid) if pid.isdigit() else None, "failure": failure}
     problems = [_SENTENCES[ended].format(home=home, pid=pid, at=node.get("failed_at"), failure=failure)]
     if not holder:
@@ -51,10 +57,18 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
             last["waiting"] = waiting_on(broker_url, positions)
             problems.append(_how_far(last))
         if has_spooled(home):
-            problems.append("Writes lie in the spool, because the log was down: they follow when a node runs and the log is back.")
+            problems.append(
+                "Writes lie in the spool, because the log was down: they follow when a node runs and the log is back."
+            )
     if low := low_sentence(home):
         problems.append(low[0].upper() + low[1:] + ".")
-    return {"status": "red", "problems": problems, "remedy": None if holder else GO_ON, "broker": broker_url, "last": last}
+    return {
+        "status": "red",
+        "problems": problems,
+        "remedy": None if holder else GO_ON,
+        "broker": broker_url,
+        "last": last,
+    }
 
 
 def has_spooled(home: Path) -> bool:

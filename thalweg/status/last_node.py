@@ -16,7 +16,9 @@ def read(home: Path) -> dict[str, str]:
         known = json.loads((home / NAME).read_bytes())
     except (OSError, ValueError):
         return {}
-    return {str(name): value for name, value in known.items() if isinstance(value, str)} if isinstance(known, dict) else {}
+    return (
+        {str(name): value for name, value in known.items() if isinstance(value, str)} if isinstance(known, dict) else {}
+    )
 
 
 def write(home: Path, known: dict[str, str]) -> None:

@@ -16,7 +16,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-COLOURS = {"ok": "green", "green": "green", "working": "cyan", "behind": "red", "stuck": "red", "red": "red", "dead": "red"}
+COLOURS = {
+    "ok": "green",
+    "green": "green",
+    "working": "cyan",
+    "behind": "red",
+    "stuck": "red",
+    "red": "red",
+    "dead": "red",
+}
 MAX_CELL = 120
 READABLE = 16
 """Cells of a column in which a long text still reads."""
@@ -34,7 +42,12 @@ def console() -> Console:
 
 
 def show_rows(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], caption: str, *, as_records: bool | None = None, count: bool = True
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    caption: str,
+    *,
+    as_records: bool | None = None,
+    count: bool = True,
 ) -> None:
     """Rows as a table, numbers to the right, or where that would be too narrow to read as records; under it how many (`count`) and the caption."""
     out = console()
@@ -44,7 +57,9 @@ def show_rows(
     else:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for number, name in enumerate(columns):
-            is_number = bool(rows) and all(isinstance(row[number], int | float) for row in rows if row[number] is not None)
+            is_number = bool(rows) and all(
+                isinstance(row[number], int | float) for row in rows if row[number] is not None
+            )
             table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
         for line in cells:
             table.add_row(*line)
@@ -125,7 +140,9 @@ def progress_bar(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
     if quiet or not out.is_terminal:
         yield lambda done, total: None
         return
-    with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=out) as progress:
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=out
+    ) as progress:
         task = progress.add_task(plain(label), total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
@@ -138,7 +155,10 @@ def coloured(state: str) -> str:
 def show_status(report: dict[str, Any]) -> None:
     """The node's health: what is wrong first, then each part."""
     out = console()
-    out.print(f"thalweg is {coloured(report['status'])}" + (f" on {report['home']}, {report['broker']}" if "home" in report else ""))
+    out.print(
+        f"thalweg is {coloured(report['status'])}"
+        + (f" on {report['home']}, {report['broker']}" if "home" in report else "")
+    )
     for problem in report["problems"]:
         out.print(f"  [red]•[/red] {plain(problem)}")
     if "home" not in report:
@@ -161,20 +181,30 @@ def show_status(report: dict[str, Any]) -> None:
     if report["role"] == "worker":
         return
     embedder = report["embedder"]
-    model = f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})" if embedder else "none: keyword search only"
+    model = (
+        f"{embedder['model_id']} ({'trained' if embedder['trained'] else 'untrained'})"
+        if embedder
+        else "none: keyword search only"
+    )
     if building := report["spaces"]["building"]:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
     if partial := report["spaces"]["partial"]:
         out.print(f"{partial} long texts are embedded in part; the rest follows")
     if failed := report["spaces"]["failed"]:
-        out.print(f"{failed} texts have no vectors, or not all: model or log refused them; the table embedding_failures says why")
+        out.print(
+            f"{failed} texts have no vectors, or not all: model or log refused them; the table embedding_failures says why"
+        )
     for found in report["misplaced"]:
         if not found["is_recent"]:
-            out.print(f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately")
+            out.print(
+                f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately"
+            )
     letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
     if http := report["http"]:
-        out.print(f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True)
+        out.print(
+            f"HTTP on {http['url']}, bearer token: {plain(http['token_file'] or 'the setting `token`')}", soft_wrap=True
+        )
     out.print(f"[dim]embedder {model}; {letters} new dead letters; {report['clients']} clients[/dim]")
 
 
@@ -199,7 +229,12 @@ def show_import(report: dict[str, Any]) -> None:
         + [round(report["seconds"], 2), round(rate)]
     ]
     caption = "all applied" if report["applied"] else "not all applied yet: `thalweg status` says how far"
-    show_rows(["files", "lines", "new lines", "events", "unreadable", "records", "seconds", "events/s"], rows, caption, count=False)
+    show_rows(
+        ["files", "lines", "new lines", "events", "unreadable", "records", "seconds", "events/s"],
+        rows,
+        caption,
+        count=False,
+    )
     for skipped in report["skipped"]:
         console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:
@@ -215,7 +250,9 @@ def show_letters(answer: dict[str, Any]) -> None:
         words = [str(letter["failed_at"])[:19], letter["state"], letter["dead_letter_id"], *named, reason]
         out.print("  ".join(plain(word) for word in words), soft_wrap=True)
     states = ", ".join(f"{count} {state}" for state, count in answer["states"].items())
-    out.print(f"[dim]{answer['total']} fit; in all {states}[/dim]" if states else "[dim]no dead letters[/dim]", soft_wrap=True)
+    out.print(
+        f"[dim]{answer['total']} fit; in all {states}[/dim]" if states else "[dim]no dead letters[/dim]", soft_wrap=True
+    )
 
 
 # --- the demo
@@ -232,7 +269,9 @@ def show_demo(report: dict[str, Any]) -> None:
     _show_steps(out, "what was done", [step for step in report["steps"] if step["kind"] == "step"])
     _show_steps(out, "the agent's calls", [step for step in report["steps"] if step["kind"] == "call"])
     if "hits" in report:
-        out.print(f"[bold]found for[/bold] “{plain(report['query'])}”  [dim]journal_query: score, kind[/dim]", soft_wrap=True)
+        out.print(
+            f"[bold]found for[/bold] “{plain(report['query'])}”  [dim]journal_query: score, kind[/dim]", soft_wrap=True
+        )
         for hit in report["hits"]:
             out.print(f"  {hit['score']:.2f}  {plain(hit['entity_type'])}: {plain(hit['content'])}", soft_wrap=True)
         out.print()
@@ -252,7 +291,10 @@ def show_demo(report: dict[str, Any]) -> None:
         out.print()
     if "dead_letter" in report:
         letter = report["dead_letter"]
-        out.print(f"[bold]dead letter[/bold] ({letter['bytes']} bytes kept as they were): {plain(letter['reason'])}", soft_wrap=True)
+        out.print(
+            f"[bold]dead letter[/bold] ({letter['bytes']} bytes kept as they were): {plain(letter['reason'])}",
+            soft_wrap=True,
+        )
     if "embedder" in report:
         out.print(_embedded_by(report["embedder"]), soft_wrap=True)
     if report["ok"]:
@@ -280,7 +322,9 @@ def _show_steps(out: Console, title: str, steps: Sequence[dict[str, Any]]) -> No
         table.add_column(justify="right" if justify == "right" else "left", no_wrap=not wraps)
     for step in steps:
         shown = f"[cyan]{bar(step['ms'] / longest, width)}[/cyan]"
-        table.add_row(tick(step["ok"]), plain(step["name"]), f"{step['ms']:,.1f} ms", shown, f"[dim]{plain(step['detail'])}[/dim]")
+        table.add_row(
+            tick(step["ok"]), plain(step["name"]), f"{step['ms']:,.1f} ms", shown, f"[dim]{plain(step['detail'])}[/dim]"
+        )
     if steps:
         out.print(table)
         out.print()
@@ -307,7 +351,9 @@ def _show_stages(out: Console, report: dict[str, Any]) -> None:
             table.add_row(name, coloured(part["state"]), "", "", "", "", cell(part["applied"]), cell(part["lag"]))
     out.print(table)
     seen = report["materialiser"]
-    counts = ", ".join(f"{name} {index['count']}" for name in ("keyword", "vector") if "count" in (index := report["indexes"][name]))
+    counts = ", ".join(
+        f"{name} {index['count']}" for name in ("keyword", "vector") if "count" in (index := report["indexes"][name])
+    )
     out.print(
         f"[dim]materialiser: {seen['records']} records, {seen['events']} events in {seen['batches']} transactions; indexes: {counts}[/dim]\n",
         soft_wrap=True,
@@ -321,11 +367,17 @@ def _show_moments(out: Console, moments: Sequence[float]) -> None:
     for moment in moments:
         counts[min(int((moment - first) / ((last - first) or 1.0) * width), width - 1)] += 1
     begin, end = (f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}" for moment in (first, last))
-    out.print(f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  [dim]{len(moments)} events[/dim]\n")
+    out.print(
+        f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  [dim]{len(moments)} events[/dim]\n"
+    )
 
 
 def _embedded_by(embedder: dict[str, Any] | None) -> str:
     if embedder is None:
         return "[bold]embedder[/bold]: none; what was found was found by words and relations only."
-    kind = "a trained model" if embedder["trained"] else "[yellow]untrained[/yellow]: it knows shared words and letters, no meaning"
+    kind = (
+        "a trained model"
+        if embedder["trained"]
+        else "[yellow]untrained[/yellow]: it knows shared words and letters, no meaning"
+    )
     return f"[bold]embedder[/bold]: {plain(embedder['model_id'])}, {embedder['dim']} dimensions, {kind}."

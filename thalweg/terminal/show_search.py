@@ -15,7 +15,13 @@ MAX_SHOWN = 400
 LEAD = 60
 """So many characters before the first word that was asked for."""
 _WORD = re.compile(r"\w+")
-RAW = {"vector": "cosine", "keyword": "BM25", "graph": "place of its parent", "late": "token cosines", "date": "nearness"}
+RAW = {
+    "vector": "cosine",
+    "keyword": "BM25",
+    "graph": "place of its parent",
+    "late": "token cosines",
+    "date": "nearness",
+}
 
 
 def highlighted(text: str, query: str, passage: dict[str, int] | None = None) -> Text:
@@ -34,7 +40,10 @@ def _part(text: str, query: str, passage: dict[str, int] | None) -> tuple[int, i
     begin, end = (passage["start"], passage["end"]) if passage else (0, len(text))
     words = [word for word in _asked_words(text, query) if begin <= word[0] < end]
     starts = [begin, *(max(begin, text.rfind(" ", 0, max(first - LEAD, 0)) + 1) for first, _, _ in words)]
-    start = max(starts, key=lambda at: (len({term for first, last, term in words if at <= first and last <= at + MAX_SHOWN}), -at))
+    start = max(
+        starts,
+        key=lambda at: (len({term for first, last, term in words if at <= first and last <= at + MAX_SHOWN}), -at),
+    )
     return start, min(start + MAX_SHOWN, len(text))
 
 
@@ -71,10 +80,14 @@ def show_sessions(query: str, answer: dict[str, Any]) -> None:
 
 
 def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent: str) -> None:
-    where = " · ".join(str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name])
+    where = " · ".join(
+        str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name]
+    )
     out.print(f"{before}{hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
     passage = hit["passage"]
-    out.print(Text(indent) + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query, passage), soft_wrap=True)
+    out.print(
+        Text(indent) + highlighted(hit["text"].replace("\n", " ").translate(SIGNS), query, passage), soft_wrap=True
+    )
     if passage:
         best = f"best passage: characters {passage['start']} to {passage['end']} of {len(hit['text'])}"
         out.print(f"{indent}[dim]{best}[/dim]", soft_wrap=True)

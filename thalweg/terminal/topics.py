@@ -31,7 +31,9 @@ async def _create(settings: Settings, otlp: bool) -> list[str]:
         wanted = [*with_partitions(settings.partitions)]
         if otlp:  # those that exist are the Collector's business: they may have any number of partitions
             existing = {at.topic for at in await log.end_offsets(OTLP_TOPICS)}
-            wanted += [Topic(name, "OTLP", partitions=settings.partitions) for name in OTLP_TOPICS if name not in existing]
+            wanted += [
+                Topic(name, "OTLP", partitions=settings.partitions) for name in OTLP_TOPICS if name not in existing
+            ]
         return await log.create_topics(wanted)
     finally:
         await log.stop()

@@ -64,7 +64,10 @@ def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     shared = {
         "status": {"type": "string", "enum": ["success", "ok"]},
         "freshness": {"type": "object", "description": "Pass it back as _meta thalweg/freshness to read this write."},
-        "pending": {"type": "boolean", "description": "Accepted, not applied yet: what depends on stored state is null."},
+        "pending": {
+            "type": "boolean",
+            "description": "Accepted, not applied yet: what depends on stored state is null.",
+        },
         "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
         "spooled": {"type": "boolean"},
         "message": {"type": "string"},
@@ -123,7 +126,9 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
     if not is_embedded or result is None:
         return published, result, "pending"
     retries = (call.namespace, record_id, embedder.info.space)
-    was_retried = call.gateway.may_hold("embedding_retries", retries) and await call.read(lambda cursor: _has_retries(cursor, retries))
+    was_retried = call.gateway.may_hold("embedding_retries", retries) and await call.read(
+        lambda cursor: _has_retries(cursor, retries)
+    )
     return published, result, "retried" if was_retried else "success"
 
 
@@ -144,13 +149,17 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
 async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
     """The unit vector of what is looked for, and its space. Raises EmbedderUnavailable when the node runs without a model."""
     embedder = embedder_of(call)
-    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, embedder.encode, [embedder.info.query_prefix + text])
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(
+        None, embedder.encode, [embedder.info.query_prefix + text]
+    )
     return vectors[0], embedder.info.space
 
 
 async def encode_stored(call: Call, *texts: str) -> np.ndarray:
     """A unit vector a text, as they are stored. Raises EmbedderUnavailable when the node runs without a model."""
-    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(None, encode_documents, embedder_of(call), list(texts))
+    vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(
+        None, encode_documents, embedder_of(call), list(texts)
+    )
     return vectors
 
 

@@ -21,9 +21,16 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     answers.checked_texts(arguments, "content")
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
     fields = {"content": arguments["content"], "source_ids": arguments["source_ids"], **coverage}
-    event = answers.request(call, "cm.l2.stored", fields | {"fidelity_threshold": call.gateway.cognitive.fidelity_threshold})
+    event = answers.request(
+        call, "cm.l2.stored", fields | {"fidelity_threshold": call.gateway.cognitive.fidelity_threshold}
+    )
     published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))
-    fallback = {"id": event_number(event), "fidelity_score": None, "timestamp": format_time(event.time), "metadata": None}
+    fallback = {
+        "id": event_number(event),
+        "fidelity_score": None,
+        "timestamp": format_time(event.time),
+        "metadata": None,
+    }
     return answers.written(published, {**(result or fallback), "embedding_status": status}, pending=result is None)
 
 
@@ -39,7 +46,10 @@ async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict
         vectors = await answers.encode_stored(call, content, "\n".join(texts))
     except EmbedderUnavailable:
         return {}  # the insight is kept all the same
-    return {"source_coverage": round(max(0.0, float(vectors[0] @ vectors[1])), 6), "coverage_model": embedder.info.model_id}
+    return {
+        "source_coverage": round(max(0.0, float(vectors[0] @ vectors[1])), 6),
+        "coverage_model": embedder.info.model_id,
+    }
 
 
 def _texts(cursor: duckdb.DuckDBPyConnection, namespace: str, source_ids: Sequence[int]) -> list[str]:

@@ -25,7 +25,9 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     else:
         vector, space = await answers.encode_asked(call, arguments["query_text"])
     is_fresh = await call.fresh(vectors=True)
-    result = await retrieve(call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace), space=space)
+    result = await retrieve(
+        call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace), space=space
+    )
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}
     return {
         "results": [shown(found) for found in result.found],
@@ -65,7 +67,9 @@ def _given_vector(call: Call, given: list[float]) -> np.ndarray:
         raise Refused(f"Invalid embedding dimension: {len(given)}. Expected {model.dim}.")
     length = math.sqrt(sum(float(number) ** 2 for number in given))
     if not math.isfinite(length) or length == 0:
-        raise Refused("The argument `query_embedding` has no direction: all of its numbers are zero, or they are too large.")
+        raise Refused(
+            "The argument `query_embedding` has no direction: all of its numbers are zero, or they are too large."
+        )
     return (np.asarray(given, np.float64) / length).astype(np.float32)
 
 
@@ -84,14 +88,24 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "query_text": {"type": "string", "minLength": 1, "description": "Query text for search (embedding generated automatically)"},
+            "query_text": {
+                "type": "string",
+                "minLength": 1,
+                "description": "Query text for search (embedding generated automatically)",
+            },
             "query_embedding": {
                 "type": "array",
                 "items": {"type": "number"},
                 "x-embedding": True,
                 "description": "Optional: {dim}-dimensional query embedding (auto-generated from query_text if omitted)",
             },
-            "top_k": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5, "description": "Maximum number of results to return"},
+            "top_k": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 100,
+                "default": 5,
+                "description": "Maximum number of results to return",
+            },
             "weights": {
                 "type": "object",
                 "properties": {

@@ -24,5 +24,7 @@ TOOL = Tool(
     handler=ping,
     error_shape=answers.error_shape,
     input_schema={"type": "object", "properties": {}, "required": []},
-    output_schema=answers.output_schema({"response": {"const": "pong"}, "timestamp": answers.TEXT, "tool": answers.TEXT}),
+    output_schema=answers.output_schema(
+        {"response": {"const": "pong"}, "timestamp": answers.TEXT, "tool": answers.TEXT}
+    ),
 )

@@ -15,7 +15,13 @@ from streams.clock import format_time
 from streams.errors import Refused
 
 DAY: dict[str, Any] = {"type": "string", "description": "A UTC day, YYYY-MM-DD"}
-DAYS_BACK: dict[str, Any] = {"type": "integer", "minimum": 1, "maximum": 36_500, "default": 30, "description": "Days to look back"}
+DAYS_BACK: dict[str, Any] = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 36_500,
+    "default": 30,
+    "description": "Days to look back",
+}
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -51,7 +57,10 @@ def select(
     def query(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
         result = cursor.execute(f"{statement} {conditions.sql} {tail}", [*before, *conditions.values, *more])
         columns = [(column[0], str(column[1])) for column in result.description or ()]
-        return [{name: plain(value, kind) for (name, kind), value in zip(columns, row, strict=True)} for row in result.fetchall()]
+        return [
+            {name: plain(value, kind) for (name, kind), value in zip(columns, row, strict=True)}
+            for row in result.fetchall()
+        ]
 
     return query
 

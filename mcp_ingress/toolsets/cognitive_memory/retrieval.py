@@ -44,7 +44,9 @@ class Retrieved:
 def insights(namespace: str, *, created_from: datetime | None = None, created_before: datetime | None = None) -> Filter:
     """The filter of the insights of a namespace; times are UTC without a zone, as the tables have them, the second exclusive."""
     first, last = (None if moment is None else moment.replace(tzinfo=UTC) for moment in (created_from, created_before))
-    return Filter(namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False)
+    return Filter(
+        namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False
+    )
 
 
 async def retrieve(
@@ -80,7 +82,9 @@ async def retrieve(
 
 def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> list[int]:
     """Of insights that are equally near the one with the very text comes first: a model may see no difference between two texts."""
-    return [label for label, _ in sorted(near, key=lambda match: (-round(match[1], COSINE_DIGITS), match[0] not in own))]
+    return [
+        label for label, _ in sorted(near, key=lambda match: (-round(match[1], COSINE_DIGITS), match[0] not in own))
+    ]
 
 
 async def _semantic(
@@ -91,7 +95,9 @@ async def _semantic(
     return await call.read(lambda cursor: call.gateway.indexes.nearest(cursor, vector, size, chosen, space=space))
 
 
-async def _keyword(call: Call, text: str, size: int, top_k: int, chosen: Filter, weights: Mapping[str, float]) -> list[int]:
+async def _keyword(
+    call: Call, text: str, size: int, top_k: int, chosen: Filter, weights: Mapping[str, float]
+) -> list[int]:
     if not weights["keyword"]:
         return []
 
@@ -105,9 +111,9 @@ async def _keyword(call: Call, text: str, size: int, top_k: int, chosen: Filter,
 def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: set[int], size: int) -> list[int]:
     """Insights that share enough trigrams with the text: parts of words, other spellings. The newest that could are compared."""
     # of a long query those within words first: they are also in the middle of compounds
-    parts = sorted((part[1:] if part.startswith("  ") else part for part in trigrams(text)), key=lambda part: (" " in part, part))[
-        :MAX_TRIGRAMS
-    ]
+    parts = sorted(
+        (part[1:] if part.startswith("  ") else part for part in trigrams(text)), key=lambda part: (" " in part, part)
+    )[:MAX_TRIGRAMS]
     if not parts:
         return []
     shared = " + ".join(["contains(folded, ?)::INTEGER"] * len(parts))
@@ -119,7 +125,9 @@ def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: 
         [*condition.parameters, *parts, max(1, int(TRIGRAM_SIMILARITY * len(parts)))],
     ).fetchall()
     scored = [(word_similarity(text, said), label) for label, said in rows if label not in known]
-    return [label for score, label in sorted(scored, key=lambda each: (-each[0], each[1])) if score >= TRIGRAM_SIMILARITY][:size]
+    return [
+        label for score, label in sorted(scored, key=lambda each: (-each[0], each[1])) if score >= TRIGRAM_SIMILARITY
+    ][:size]
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -130,7 +138,9 @@ def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[in
         "SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [list(labels)]
     ).fetchall()
     numbers = {number_in(record): label for label, record in records}
-    rows = read_insights(cursor, "WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[]))", [namespace, list(numbers)])
+    rows = read_insights(
+        cursor, "WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[]))", [namespace, list(numbers)]
+    )
     return {numbers[row["id"]]: row for row in rows}
 
 

@@ -26,11 +26,16 @@ async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     one, other = judges_of(call)
     mode, first, second = await judged_by(call, query, documents)
     spent = first.spent + second.spent
-    scored = [{"id": document.id, "judge1": a, "judge2": b} for document, a, b in zip(documents, first.scores, second.scores, strict=True)]
+    scored = [
+        {"id": document.id, "judge1": a, "judge2": b}
+        for document, a, b in zip(documents, first.scores, second.scores, strict=True)
+    ]
     fields = {"query_id": query_id, "query": query, "documents": scored, "mode": mode}
     models = {"judge1_model": one.model, "judge2_model": other.model}
     costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
-    published, result = await answers.write(call, answers.request(call, "cm.judge.scored", {**fields, **models, **costs}))
+    published, result = await answers.write(
+        call, answers.request(call, "cm.judge.scored", {**fields, **models, **costs})
+    )
     return answers.written(published, result or {"query_id": query_id}, pending=result is None)
 
 
@@ -46,7 +51,9 @@ def _documents(given: list[dict[str, Any]]) -> list[Document]:
 
 
 def _exists(cursor: duckdb.DuckDBPyConnection, namespace: str, query_id: int) -> bool:
-    return bool(cursor.execute("SELECT 1 FROM ground_truth WHERE namespace = ? AND id = ?", [namespace, query_id]).fetchall())
+    return bool(
+        cursor.execute("SELECT 1 FROM ground_truth WHERE namespace = ? AND id = ?", [namespace, query_id]).fetchall()
+    )
 
 
 _DOCUMENT = {
@@ -74,7 +81,11 @@ TOOL = Tool(
     input_schema={
         "type": "object",
         "properties": {
-            "query_id": {"type": "integer", "minimum": 1, "description": "Ground truth query ID (must exist in ground_truth table)"},
+            "query_id": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Ground truth query ID (must exist in ground_truth table)",
+            },
             "query": {"type": "string", "minLength": 1, "description": "User query string for relevance evaluation"},
             "docs": {
                 "type": "array",

@@ -15,7 +15,9 @@ from streams.clock import format_time
 async def store(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, and wait for the row and the vector of its query."""
     answers.checked_texts(arguments, "query", "reflection")
-    event = answers.request(call, "cm.episode.stored", {name: arguments[name] for name in ("query", "reward", "reflection")})
+    event = answers.request(
+        call, "cm.episode.stored", {name: arguments[name] for name in ("query", "reward", "reflection")}
+    )
     published, result, status = await answers.write_embedded(call, event, record_id(EPISODE, event_number(event)))
     known = {"id": event_number(event), "query": arguments["query"], "reward": float(arguments["reward"])}
     fields = {**known, "created_at": format_time(event.time), "embedding_status": status}

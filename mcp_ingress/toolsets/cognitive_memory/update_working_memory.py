@@ -15,7 +15,12 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     answers.checked_texts(arguments, "content")
     fields = {"content": arguments["content"], "importance": float(arguments["importance"])}
     published, result = await answers.write(call, answers.request(call, "cm.wm.updated", fields))
-    unknown = {"added_id": item_number(call.namespace, arguments["content"]), "evicted_id": None, "archived_id": None, "refreshed": None}
+    unknown = {
+        "added_id": item_number(call.namespace, arguments["content"]),
+        "evicted_id": None,
+        "archived_id": None,
+        "refreshed": None,
+    }
     return answers.written(published, result or unknown, pending=result is None)
 
 

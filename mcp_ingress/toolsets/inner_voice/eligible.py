@@ -21,7 +21,9 @@ from streams.ids import document_label
 TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)
 MAX_PENDING = 1_000
 """With more rows that have no vector yet (a new model), everything is asked anew."""
-_TAGGED = f"d.record_id IN (SELECT record_id FROM ({facets.union(facets.TAGS)}) WHERE tag IN (SELECT unnest($%s::VARCHAR[])))"
+_TAGGED = (
+    f"d.record_id IN (SELECT record_id FROM ({facets.union(facets.TAGS)}) WHERE tag IN (SELECT unnest($%s::VARCHAR[])))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,17 @@ def find_eligible(
 
     def find(known: _Eligible | None, rows: Mapping[str, int]) -> _Eligible:
         hidden = _hidden(cursor, wanted)
-        grown = None if known is None or wanted.include_tags or wanted.exclude_tags else _grown(cursor, indexes, model, wanted, known, rows)
+        grown = (
+            None
+            if known is None or wanted.include_tags or wanted.exclude_tags
+            else _grown(cursor, indexes, model, wanted, known, rows)
+        )
         documents, embedded, pending = grown or _read_all(cursor, model, wanted)
-        if known is not None and hidden == known.hidden and all(embedded[table] is known.embedded[table] for table in TABLES):
+        if (
+            known is not None
+            and hidden == known.hidden
+            and all(embedded[table] is known.embedded[table] for table in TABLES)
+        ):
             return _Eligible(documents, embedded, pending, hidden, known.labels)
         labels = {table: _without(embedded[table], hidden[table], wanted.namespace) for table in TABLES}
         return _Eligible(documents, embedded, pending, hidden, labels)
@@ -78,10 +88,16 @@ def _grown(
     fresh = new_rows(cursor, "documents", "label, namespace, toolset, kind", known.documents, rows["documents"])
     if fresh is None or len(known.pending) + len(fresh[0]) > MAX_PENDING:
         return None
-    places = [(label, place_of(toolset, kind)) for label, namespace, toolset, kind in fresh[0] if namespace == wanted.namespace]
+    places = [
+        (label, place_of(toolset, kind))
+        for label, namespace, toolset, kind in fresh[0]
+        if namespace == wanted.namespace
+    ]
     waiting = [*known.pending, *((label, place.table) for label, place in places if place is not None)]
     asked = np.array([label for label, _ in waiting], np.int64)
-    has_vector = ~np.isnan(indexes.cosines(np.zeros(model.dim, np.float32), asked, space=model.space)) if waiting else []
+    has_vector = (
+        ~np.isnan(indexes.cosines(np.zeros(model.dim, np.float32), asked, space=model.space)) if waiting else []
+    )
     pending = [one for one, is_there in zip(waiting, has_vector, strict=True) if not is_there]
     come = [one for one, is_there in zip(waiting, has_vector, strict=True) if is_there]
     embedded = {table: _with(known.embedded[table], [label for label, of in come if of == table]) for table in TABLES}
@@ -105,7 +121,9 @@ def _hidden(cursor: duckdb.DuckDBPyConnection, wanted: Wanted) -> dict[TableName
 
 
 def _ids(cursor: duckdb.DuckDBPyConnection, selects: tuple[str, ...], namespace: str) -> frozenset[str]:
-    return frozenset(record_id for (record_id,) in cursor.execute(facets.union(selects), {"namespace": namespace}).fetchall())
+    return frozenset(
+        record_id for (record_id,) in cursor.execute(facets.union(selects), {"namespace": namespace}).fetchall()
+    )
 
 
 def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wanted) -> _Rows:
@@ -154,7 +172,9 @@ def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str,
 
 def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
     """Every spelling of every tag in the namespace: far fewer than rows, so that Python's casefold decides on equality."""
-    rows = cursor.execute(f"SELECT DISTINCT tag FROM ({facets.union(facets.TAGS)})", {"namespace": namespace}).fetchall()
+    rows = cursor.execute(
+        f"SELECT DISTINCT tag FROM ({facets.union(facets.TAGS)})", {"namespace": namespace}
+    ).fetchall()
     return [tag for (tag,) in rows if tag is not None]
 
 

@@ -17,7 +17,9 @@ _SAYS_PRIVATE = (
 )
 """Few rows hold the word at all: looking for it before the JSON is read is four times as quick."""
 _EXCHANGES = "FROM vkb_exchanges x JOIN vkb_sessions s ON s.namespace = x.namespace AND s.session_id = x.session_id"
-_INSIGHTS = "FROM vkb_session_insights i JOIN valence_beliefs b ON b.namespace = i.namespace AND b.belief_id = i.belief_id"
+_INSIGHTS = (
+    "FROM vkb_session_insights i JOIN valence_beliefs b ON b.namespace = i.namespace AND b.belief_id = i.belief_id"
+)
 
 ROLES = (
     "SELECT exchange_id AS record_id, role FROM vkb_exchanges WHERE namespace = $namespace",

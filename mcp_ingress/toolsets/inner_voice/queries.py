@@ -48,7 +48,9 @@ def fetch_candidates(
     }
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, cosines: dict[int, float]) -> dict[tuple[TableName, int], Candidate]:
+def _read(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, cosines: dict[int, float]
+) -> dict[tuple[TableName, int], Candidate]:
     """The rows of these labels as candidates; scores to six digits, so that a floor equals what is shown."""
     if not cosines:
         return {}

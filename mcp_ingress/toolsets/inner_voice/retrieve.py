@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 def refuse_disabled(call: Call) -> None:
     """The gate, before anything else is looked at."""
     if not call.gateway.inner_voice.is_enabled:
-        raise Refused("inner_voice.retrieve is off; start the node with SURR_ENABLE_INNER_VOICE=1.", code="feature_disabled")
+        raise Refused(
+            "inner_voice.retrieve is off; start the node with SURR_ENABLE_INNER_VOICE=1.", code="feature_disabled"
+        )
 
 
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +47,9 @@ async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     embedder, vector = await _embed(call, query)
     is_fresh = await call.fresh("extract", "embed")
     thoughts, knowledge = await _fetch(call, embedder, vector, asked, arguments)
-    best = [max(candidate.score for candidate in source.candidates) for source in (thoughts, knowledge) if source.candidates]
+    best = [
+        max(candidate.score for candidate in source.candidates) for source in (thoughts, knowledge) if source.candidates
+    ]
     floor_used = adapted_floor(best, asked["floor"], config.min_floor)
     hits = pick([*knowledge.candidates, *thoughts.candidates], floor_used, asked["mix"], asked["top_k"], content_hash)
     diagnostics = _of_model(embedder.info) | {
@@ -58,7 +62,10 @@ async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     }
     _log(diagnostics, asked["floor"], hits, is_quiet=config.is_quiet)
     notes = {} if hits else _nothing(thoughts.eligible + knowledge.eligible)
-    return {"snippets": [_snippet(hit) for hit in hits], "diagnostics": diagnostics | notes | ({} if is_fresh else {"stale": True})}
+    return {
+        "snippets": [_snippet(hit) for hit in hits],
+        "diagnostics": diagnostics | notes | ({} if is_fresh else {"stale": True}),
+    }
 
 
 def _of_model(info: ModelInfo) -> dict[str, Any]:
@@ -99,7 +106,9 @@ async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
         raise EmbedderUnavailable("The embedder failed.") from error
     vector = np.asarray(encoded, np.float32)
     if len(vector) != embedder.info.dim:
-        raise EmbedderUnavailable(f"Embedding dimension {len(vector)} does not match the active dimension {embedder.info.dim}.")
+        raise EmbedderUnavailable(
+            f"Embedding dimension {len(vector)} does not match the active dimension {embedder.info.dim}."
+        )
     return embedder, vector
 
 
@@ -117,7 +126,12 @@ async def _fetch(
     config = call.gateway.inner_voice
     most = config.candidates(asked["top_k"])
     if config.max_candidates < asked["top_k"] and not config.is_quiet:
-        logger.warning("%d candidates of a source are fewer than top_k %d; %d are fetched", config.max_candidates, asked["top_k"], most)
+        logger.warning(
+            "%d candidates of a source are fewer than top_k %d; %d are fetched",
+            config.max_candidates,
+            asked["top_k"],
+            most,
+        )
 
     def query(cursor: duckdb.DuckDBPyConnection) -> dict[TableName, Fetched]:
         return fetch_candidates(cursor, call.gateway.indexes, embedder.info, vector, tables, wanted, most)
@@ -210,10 +224,23 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "query": {"type": "string", "description": "Natural-language input"},
-            "top_k": {"type": "integer", "description": "Most snippets to return, 1 to 50; 10 unless configured otherwise"},
-            "floor": {"type": "number", "description": "Least cosine similarity, 0.0 to 1.0; may be lowered so that each source has a hit"},
-            "mix": {"type": "number", "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only; 0.6 by default"},
-            "include_private": {"type": "boolean", "description": "Include thoughts that are private", "default": False},
+            "top_k": {
+                "type": "integer",
+                "description": "Most snippets to return, 1 to 50; 10 unless configured otherwise",
+            },
+            "floor": {
+                "type": "number",
+                "description": "Least cosine similarity, 0.0 to 1.0; may be lowered so that each source has a hit",
+            },
+            "mix": {
+                "type": "number",
+                "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only; 0.6 by default",
+            },
+            "include_private": {
+                "type": "boolean",
+                "description": "Include thoughts that are private",
+                "default": False,
+            },
             "include_tags": {**_TAGS, "description": "Only items with at least one of these tags"},
             "exclude_tags": {**_TAGS, "description": "No item with any of these tags"},
         },
@@ -223,7 +250,10 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "success": {"const": False, "description": "Only in an error's answer"},
-            "snippets": {"type": "array", "items": {"type": "object", "properties": _SNIPPET, "required": list(_SNIPPET)}},
+            "snippets": {
+                "type": "array",
+                "items": {"type": "object", "properties": _SNIPPET, "required": list(_SNIPPET)},
+            },
             "diagnostics": {"type": "object", "properties": {**_DIAGNOSTICS, **_NOTES}, "required": list(_DIAGNOSTICS)},
         },
     },

@@ -23,7 +23,11 @@ MAX_TEXT = 100_000
 
 IDS_SCHEMA: Mapping[str, Any] = {
     "type": "array",
-    "items": {"type": "object", "properties": {"type": {"type": "string"}, "id": {"type": "string"}}, "required": ["type", "id"]},
+    "items": {
+        "type": "object",
+        "properties": {"type": {"type": "string"}, "id": {"type": "string"}},
+        "required": ["type", "id"],
+    },
 }
 COUNT_SCHEMA: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 0}
 
@@ -33,7 +37,10 @@ def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     shared = {
         "success": {"type": "boolean"},
         "freshness": {"type": "object", "description": "Pass it back as _meta thalweg/freshness to read this write."},
-        "pending": {"type": "boolean", "description": "Accepted, not applied yet: what depends on stored state is null."},
+        "pending": {
+            "type": "boolean",
+            "description": "Accepted, not applied yet: what depends on stored state is null.",
+        },
         "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
         "degraded": {"type": "boolean"},
         "spooled": {"type": "boolean"},
@@ -151,9 +158,19 @@ def written(
     extras: dict[str, Any] = {"warnings": warnings} if warnings else {}
     token = published.freshness.to_json()
     if published.spooled:
-        return {"success": False, "degraded": True, "message": SPOOLED, **ids, "freshness": token, "spooled": True, **extras}
+        return {
+            "success": False,
+            "degraded": True,
+            "message": SPOOLED,
+            **ids,
+            "freshness": token,
+            "spooled": True,
+            **extras,
+        }
     if problem is not None:
-        message = f"{problem.message} The write is accepted and will be applied: do not send it again. The session continues."
+        message = (
+            f"{problem.message} The write is accepted and will be applied: do not send it again. The session continues."
+        )
         return {"success": False, "degraded": True, "message": message, **ids, "freshness": token, **extras}
     if pending:
         extras["pending"] = True

@@ -19,22 +19,35 @@ async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, wait until the dedup stage has compared it, and answer its own place among those that say the same."""
     description = answers.checked_text(arguments, "description")
     session_id, blocking = answers.checked_session_id(arguments.get("session_id")), bool(arguments.get("blocking"))
-    fields = {"description": description, "category": arguments["category"], "session_id": session_id, "blocking": blocking}
+    fields = {
+        "description": description,
+        "category": arguments["category"],
+        "session_id": session_id,
+        "blocking": blocking,
+    }
     event = answers.request(call, "talos.friction.logged", fields)
     friction = extract(event).entities[0]
     knowledge = {"id": friction.id, "category": arguments["category"], "confidence": friction.confidence}
-    published = await call.publish((MEMORY.name, event), answers.telemetry(call, "knowledge.friction", session_id, knowledge))
+    published = await call.publish(
+        (MEMORY.name, event), answers.telemetry(call, "knowledge.friction", session_id, knowledge)
+    )
     recurrence, problem = None, None
     try:
         if await answers.caught_up(call, published, "dedup"):
-            recurrence = await call.read(functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction.id))
+            recurrence = await call.read(
+                functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction.id)
+            )
     except Unavailable as error:
         problem = error
     warnings = await answers.unknown_session_warnings(call, session_id)
     if blocking and session_id is None:
-        warnings.append("Without a session_id there is nothing that the blocking friction could be linked to (BLOCKED_BY).")
+        warnings.append(
+            "Without a session_id there is nothing that the blocking friction could be linked to (BLOCKED_BY)."
+        )
     answer = _recurrence(recurrence)
-    return answers.written(published, {"friction_id": friction.id}, answer, pending=recurrence is None, problem=problem, warnings=warnings)
+    return answers.written(
+        published, {"friction_id": friction.id}, answer, pending=recurrence is None, problem=problem, warnings=warnings
+    )
 
 
 def _recurrence(found: Recurrence | None) -> dict[str, Any]:
@@ -57,7 +70,11 @@ TOOL = Tool(
             "description": {"type": "string", "description": "Brief description of the friction"},
             "category": {**answers.category_schema(FRICTION_CATEGORIES), "description": "Friction category"},
             "session_id": {"type": "string", "description": "Associated session"},
-            "blocking": {"type": "boolean", "description": "Whether this friction is blocking progress", "default": False},
+            "blocking": {
+                "type": "boolean",
+                "description": "Whether this friction is blocking progress",
+                "default": False,
+            },
         },
         "required": ["description", "category"],
     },

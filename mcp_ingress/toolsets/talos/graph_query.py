@@ -29,7 +29,12 @@ async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         raise Refused("The time was used up before the query could start; ask again.", code="timeout")
     run = functools.partial(run_cypher, file, cypher, parameters, explain=explain, timeout_s=left_s)
     found = await asyncio.get_running_loop().run_in_executor(None, run)
-    answer: dict[str, Any] = {"success": True, "columns": found.columns, "rows": found.rows, "execution_time_ms": found.elapsed_ms}
+    answer: dict[str, Any] = {
+        "success": True,
+        "columns": found.columns,
+        "rows": found.rows,
+        "execution_time_ms": found.elapsed_ms,
+    }
     if found.plan is not None:
         answer["plan"] = found.plan
     if found.truncated:

@@ -26,7 +26,9 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     found = extract(event)
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
-    published = await call.publish((MEMORY.name, event), answers.telemetry(call, f"knowledge.{category}", session_id, knowledge))
+    published = await call.publish(
+        (MEMORY.name, event), answers.telemetry(call, f"knowledge.{category}", session_id, knowledge)
+    )
     warnings = await answers.unknown_session_warnings(call, session_id)
     relations = [relation for relation in found.relations if not (warnings and relation.from_id == session_id)]
     fields = {

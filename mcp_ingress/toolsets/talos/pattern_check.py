@@ -30,16 +30,26 @@ async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     about = " ".join(part for part in ((arguments.get("context") or "").strip(), *known.texts) if part)
     read = functools.partial(read_seen, namespace=call.namespace, session_id=session_id, now=call.clock.now())
     names = [pattern["name"] for pattern in patterns]
-    cosines, seen = await asyncio.gather(call.cosines(about, names), call.read(read))  # the model on one core, the store on another
-    answer = {"success": True, "matching_patterns": _matching(patterns, cosines, seen.indicators), **_rated(seen, with_emerging)}
+    # the model on one core, the store on another
+    cosines, seen = await asyncio.gather(call.cosines(about, names), call.read(read))
+    answer = {
+        "success": True,
+        "matching_patterns": _matching(patterns, cosines, seen.indicators),
+        **_rated(seen, with_emerging),
+    }
     stale = {} if is_fresh else {"stale": True}
-    without = {"degraded": True, "message": "No embedder answers: patterns are ranked by indicators and occurrences only."}
+    without = {
+        "degraded": True,
+        "message": "No embedder answers: patterns are ranked by indicators and occurrences only.",
+    }
     return answer | stale | (without if cosines is None else {})
 
 
 def _rated(seen: Seen, with_emerging: bool) -> dict[str, Any]:
     rating = rate(seen.counts)
-    signals = [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in seen.signals] if with_emerging else []
+    signals = (
+        [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in seen.signals] if with_emerging else []
+    )
     return {"emerging_signals": signals, "significance": {"score": rating.score, "level": rating.level}}
 
 
@@ -49,7 +59,10 @@ def _matching(patterns: list[dict[str, Any]], cosines: list[float] | None, now: 
     for number, pattern in enumerate(patterns):
         indicators = pattern["indicators"]
         score = relevance(
-            cosines[number] if cosines else 0.0, len(now.intersection(indicators)), len(indicators), pattern["total_occurrences"]
+            cosines[number] if cosines else 0.0,
+            len(now.intersection(indicators)),
+            len(indicators),
+            pattern["total_occurrences"],
         )
         if score >= LEAST_RELEVANCE:
             ranked.append(pattern | {"relevance": round(score, 6)})
@@ -69,7 +82,11 @@ TOOL = Tool(
         "properties": {
             "session_id": {"type": "string", "description": "Current session identifier"},
             "context": {"type": "string", "description": "Optional additional context for matching"},
-            "include_emerging": {"type": "boolean", "description": "Include patterns with status='emerging'", "default": True},
+            "include_emerging": {
+                "type": "boolean",
+                "description": "Include patterns with status='emerging'",
+                "default": True,
+            },
         },
         "required": ["session_id"],
     },
@@ -88,7 +105,15 @@ TOOL = Tool(
                         "total_occurrences": {"type": "integer"},
                         "indicators": {"type": "array", "items": {"type": "string"}},
                     },
-                    "required": ["id", "name", "status", "relevance", "last_occurred", "total_occurrences", "indicators"],
+                    "required": [
+                        "id",
+                        "name",
+                        "status",
+                        "relevance",
+                        "last_occurred",
+                        "total_occurrences",
+                        "indicators",
+                    ],
                 },
             },
             "emerging_signals": {
@@ -105,7 +130,10 @@ TOOL = Tool(
             },
             "significance": {
                 "type": "object",
-                "properties": {"score": {"type": "integer"}, "level": {"enum": ["URGENT", "ATTENTION", "REVIEW", "MONITOR", "STABLE"]}},
+                "properties": {
+                    "score": {"type": "integer"},
+                    "level": {"enum": ["URGENT", "ATTENTION", "REVIEW", "MONITOR", "STABLE"]},
+                },
                 "required": ["score", "level"],
             },
         }

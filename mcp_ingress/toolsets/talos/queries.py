@@ -103,14 +103,17 @@ def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str
 
 def session_exists(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> bool:
     """Whether the session was ever opened."""
-    found = cursor.execute("SELECT 1 FROM talos_sessions WHERE namespace = ? AND session_id = ?", [namespace, session_id]).fetchone()
+    found = cursor.execute(
+        "SELECT 1 FROM talos_sessions WHERE namespace = ? AND session_id = ?", [namespace, session_id]
+    ).fetchone()
     return found is not None
 
 
 def count_inherited(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> dict[str, int]:
     """How much of each of the seven inherited kinds was live when the session opened: its INHERITED edges."""
     rows = cursor.execute(
-        "SELECT label, count(*) FROM session_inherited WHERE namespace = ? AND session_id = ? GROUP BY label", [namespace, session_id]
+        "SELECT label, count(*) FROM session_inherited WHERE namespace = ? AND session_id = ? GROUP BY label",
+        [namespace, session_id],
     ).fetchall()
     counts = dict(rows)
     return {part: counts.get(label, 0) for part, label in INHERITED_LABELS.items()}
@@ -135,7 +138,8 @@ def count_session(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id:
 def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_id: str) -> Recurrence | None:
     """How often this friction had occurred when it was logged; None when it is not there."""
     own = cursor.execute(
-        "SELECT occurrence, canonical_id FROM frictions WHERE namespace = ? AND friction_id = ?", [namespace, friction_id]
+        "SELECT occurrence, canonical_id FROM frictions WHERE namespace = ? AND friction_id = ?",
+        [namespace, friction_id],
     ).fetchone()
     if own is None:
         return None
@@ -166,7 +170,9 @@ def find_related(
     related: dict[str, list[dict[str, str]]] = {}
     for record_id, some in ends.items():
         labels = {end: "Session" if end in sessions else label for end, label in some.items()}
-        order = sorted((end for end, label in labels.items() if label is not None), key=lambda end: (end not in sessions, end))
+        order = sorted(
+            (end for end, label in labels.items() if label is not None), key=lambda end: (end not in sessions, end)
+        )
         related[record_id] = [{"type": str(labels[end]), "id": end} for end in order[:MAX_RELATED]]
     return related
 
@@ -192,6 +198,7 @@ def _sessions(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[s
     if not ids:
         return set()
     rows = cursor.execute(
-        "SELECT session_id FROM talos_sessions WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))", [namespace, ids]
+        "SELECT session_id FROM talos_sessions WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
+        [namespace, ids],
     ).fetchall()
     return {session_id for (session_id,) in rows}

@@ -21,9 +21,14 @@ async def write_reflection(call: Call, arguments: dict[str, Any]) -> dict[str, A
     event = answers.request(call, "talos.reflection.written", stated)
     reflection, *found = extract(event).entities
     triggered = {"id": reflection.id, "type": trigger if trigger in TRIGGER_TYPES else "other"}
-    published = await call.publish((MEMORY.name, event), answers.telemetry(call, "reflection.triggered", session_id, triggered))
+    published = await call.publish(
+        (MEMORY.name, event), answers.telemetry(call, "reflection.triggered", session_id, triggered)
+    )
     warnings = await answers.unknown_session_warnings(call, session_id)
-    fields = {"reflection_id": reflection.id, "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found]}
+    fields = {
+        "reflection_id": reflection.id,
+        "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found],
+    }
     return answers.written(published, fields, {}, warnings=warnings)
 
 
@@ -45,5 +50,7 @@ TOOL = Tool(
         },
         "required": ["content"],
     },
-    output_schema=answers.output_schema({"reflection_id": {"type": "string"}, "extracted_entities": answers.IDS_SCHEMA}),
+    output_schema=answers.output_schema(
+        {"reflection_id": {"type": "string"}, "extracted_entities": answers.IDS_SCHEMA}
+    ),
 )

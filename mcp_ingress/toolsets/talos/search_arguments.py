@@ -50,7 +50,9 @@ def _days(time_range: Mapping[str, str]) -> tuple[datetime | None, datetime | No
     if start and end and start > end:
         raise Refused(f"The time range ends on {end}, before it starts on {start}.", code="invalid_time_range")
     created_from = None if start is None else datetime.combine(start, time.min, UTC)
-    created_before = None if end is None or end == date.max else datetime.combine(end + timedelta(days=1), time.min, UTC)
+    created_before = (
+        None if end is None or end == date.max else datetime.combine(end + timedelta(days=1), time.min, UTC)
+    )
     return created_from, created_before
 
 

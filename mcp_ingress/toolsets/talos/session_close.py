@@ -39,12 +39,16 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
         found = answers.caught_up(call, published, "extract")
         result, *_ = await asyncio.gather(answers.decided(call, published, session_id), counted, found)
         if result is not None:
-            counters = await call.read(functools.partial(count_session, namespace=call.namespace, session_id=session_id))
+            counters = await call.read(
+                functools.partial(count_session, namespace=call.namespace, session_id=session_id)
+            )
     except Unavailable as error:
         problem = error
     if call.connection.open_session_id == session_id:
         call.connection.open_session_id = None
-    published = await answers.emit(call, published, *_telemetry(call, session_id, stated["goal_achieved"], result, counters))
+    published = await answers.emit(
+        call, published, *_telemetry(call, session_id, stated["goal_achieved"], result, counters)
+    )
     fields = _statistics(result, counters) | _reflection(bool(arguments.get("skip_reflection")))
     return answers.written(published, {"session_id": session_id}, fields, pending=counters is None, problem=problem)
 
@@ -62,7 +66,11 @@ def _reflection(skip: bool) -> dict[str, Any]:
 
 
 def _telemetry(
-    call: Call, session_id: str, goal_achieved: bool | None, result: Mapping[str, Any] | None, counters: SessionCounters | None
+    call: Call,
+    session_id: str,
+    goal_achieved: bool | None,
+    result: Mapping[str, Any] | None,
+    counters: SessionCounters | None,
 ) -> list[Any]:
     ended = {"goal_achieved": goal_achieved, "duration_seconds": result["duration_seconds"] if result else None}
     if counters is not None:
@@ -70,7 +78,11 @@ def _telemetry(
         ended |= {name: getattr(counters, name) for name in names}
     events = [answers.telemetry(call, "session.end", session_id, ended)]
     if result is not None and goal_achieved is not None:
-        change = {"goal.id": wordless_id(result["goal_id"]), "goal.from": "active", "goal.to": "achieved" if goal_achieved else "abandoned"}
+        change = {
+            "goal.id": wordless_id(result["goal_id"]),
+            "goal.from": "active",
+            "goal.to": "achieved" if goal_achieved else "abandoned",
+        }
         events.append(answers.telemetry(call, "goal.status_change", session_id, change | {"goal.scope": "session"}))
     return events
 
@@ -88,7 +100,11 @@ TOOL = Tool(
             "session_id": {"type": "string", "description": "Session identifier to close"},
             "goal_achieved": {"type": "boolean", "description": "Whether session goal was achieved"},
             "summary": {"type": "string", "description": "Brief session summary"},
-            "skip_reflection": {"type": "boolean", "description": "Skip mandatory reflection (use sparingly)", "default": False},
+            "skip_reflection": {
+                "type": "boolean",
+                "description": "Skip mandatory reflection (use sparingly)",
+                "default": False,
+            },
         },
         "required": ["session_id"],
     },

@@ -31,7 +31,9 @@ async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
             answers.decided(call, published, session_id), answers.caught_up(call, published, "extract")
         )
         if result is not None and is_extracted:
-            counts = await call.read(functools.partial(count_inherited, namespace=call.namespace, session_id=session_id))
+            counts = await call.read(
+                functools.partial(count_inherited, namespace=call.namespace, session_id=session_id)
+            )
     except Unavailable as error:
         problem = error
     call.connection.open_session_id = session_id
@@ -46,7 +48,10 @@ def _telemetry(call: Call, stated: dict[str, Any], inherited_count: int | None) 
     names = {f"{kind}.id": wordless_id(named_id(kind, stated[kind])) for kind in _NAMES if (stated[kind] or "").strip()}
     started = {"goal.id": goal, **names, "inherited_count": inherited_count}
     created = {"goal.id": goal, "goal.scope": "session", "goal.to": "active"}
-    return [answers.telemetry(call, "session.start", session_id, started), answers.telemetry(call, "goal.created", session_id, created)]
+    return [
+        answers.telemetry(call, "session.start", session_id, started),
+        answers.telemetry(call, "goal.created", session_id, created),
+    ]
 
 
 TOOL = Tool(
@@ -72,7 +77,10 @@ TOOL = Tool(
         {
             "session_id": {"type": "string"},
             "inherited_count": answers.COUNT_SCHEMA,
-            "inherited_summary": {"type": "object", "properties": dict.fromkeys(INHERITED_LABELS, answers.COUNT_SCHEMA)},
+            "inherited_summary": {
+                "type": "object",
+                "properties": dict.fromkeys(INHERITED_LABELS, answers.COUNT_SCHEMA),
+            },
         }
     ),
 )

@@ -26,7 +26,11 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     made = belief_id_of(asked)
     result, problem = await answers.decided(call, published, stated_as=made)
     if result is None:
-        fields: dict[str, Any] = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
+        fields: dict[str, Any] = {
+            "belief": answers.submitted(asked, made, draft),
+            **dict.fromkeys(answers.STATED),
+            "tensions_detected": [],
+        }
         return answers.answered(published, fields, {}, pending=True, problem=problem)
     tensions: list[Any] = []
     if result["deduplicated"]:
@@ -50,7 +54,10 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "content": {"type": "string", "description": "The belief content"},
-            "confidence": {"type": ["object", "number"], "description": "Confidence dimensions (or single 'overall' value)"},
+            "confidence": {
+                "type": ["object", "number"],
+                "description": "Confidence dimensions (or single 'overall' value)",
+            },
             "domain_path": {"type": "array", "items": {"type": "string"}, "description": "Domain classification"},
             "source_type": {
                 "type": "string",
@@ -74,5 +81,7 @@ TOOL = Tool(
         },
         "required": ["content"],
     },
-    output_schema=answers.output_schema({"belief": answers.BELIEF_SCHEMA, **answers.STATED, "tensions_detected": answers.TENSIONS}),
+    output_schema=answers.output_schema(
+        {"belief": answers.BELIEF_SCHEMA, **answers.STATED, "tensions_detected": answers.TENSIONS}
+    ),
 )

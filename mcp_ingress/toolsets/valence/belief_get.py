@@ -21,11 +21,15 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if belief is None:
         raise answers.not_found("BELIEF_NOT_FOUND", "belief", belief_id)
     age = age_days(parse_time(belief["created_at"]), call.clock.now())
-    fields: dict[str, Any] = {"belief": belief | {"temporal_freshness_now": temporal_freshness(belief["domain_path"], age)}}
+    fields: dict[str, Any] = {
+        "belief": belief | {"temporal_freshness_now": temporal_freshness(belief["domain_path"], age)}
+    }
     if arguments["include_history"]:
         fields["history"] = await call.read(functools.partial(find_line, namespace=call.namespace, belief_id=belief_id))
     if arguments["include_tensions"]:
-        query = functools.partial(list_tensions, namespace=call.namespace, belief_id=belief_id, open_only=True, limit=answers.MAX_LIMIT)
+        query = functools.partial(
+            list_tensions, namespace=call.namespace, belief_id=belief_id, open_only=True, limit=answers.MAX_LIMIT
+        )
         fields["tensions"], _ = await call.read(query)
     return answers.shown(fields, is_fresh)
 

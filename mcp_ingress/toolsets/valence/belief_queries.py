@@ -73,7 +73,10 @@ def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[st
     entities = _named(cursor, namespace, {link["entity_id"] for given in links.values() for link in given})
     sources = _sources(cursor, namespace, {row[12] for row in rows} - {None})
     standing = read_standing(cursor, namespace, list(links))
-    return {row[0]: _belief(row, sources.get(row[12]), _linked(links[row[0]], entities), standing.get(row[0])) for row in rows}
+    return {
+        row[0]: _belief(row, sources.get(row[12]), _linked(links[row[0]], entities), standing.get(row[0]))
+        for row in rows
+    }
 
 
 def _named(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Row]:
@@ -95,7 +98,9 @@ def _named(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Ro
 def _linked(links: Sequence[Row], entities: Mapping[str, Row]) -> list[Row]:
     """Each entity once for each of its roles: subjects first, then by name."""
     once = {
-        (entities[link["entity_id"]]["id"], link["role"]): entities[link["entity_id"]] for link in links if link["entity_id"] in entities
+        (entities[link["entity_id"]]["id"], link["role"]): entities[link["entity_id"]]
+        for link in links
+        if link["entity_id"] in entities
     }
     placed = sorted(once.items(), key=lambda link: (_ROLE_ORDER[link[0][1]], link[1]["name"], link[0][0]))
     return [{"entity": entity, "role": role} for (_, role), entity in placed]
@@ -116,7 +121,9 @@ def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standin
     plain = _shown(_PLAIN, row)
     overall, origin, *dimensions = row[14:]
     given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
-    confidence, status = stands(Confidence(overall, origin, given), plain["status"], plain["corroboration_count"], standing)
+    confidence, status = stands(
+        Confidence(overall, origin, given), plain["status"], plain["corroboration_count"], standing
+    )
     return plain | {
         "status": status,
         "confidence": {
@@ -130,7 +137,10 @@ def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standin
 
 
 def _shown(names: Sequence[str], row: Sequence[Any]) -> Row:
-    return {name: time_text(value) if isinstance(value, datetime) else value for name, value in zip(names, row, strict=False)}
+    return {
+        name: time_text(value) if isinstance(value, datetime) else value
+        for name, value in zip(names, row, strict=False)
+    }
 
 
 def time_text(moment: datetime | None) -> str | None:
@@ -179,7 +189,9 @@ def find_recorded(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[st
     ids = [tension_id for (tension_id,) in execute(cursor, found, [*ids, namespace]).fetchall()]
     if not ids:
         return {}  # of a belief that was just stated; the view reads all beliefs
-    rows = cursor.execute(f"{_TENSION} FROM tensions WHERE namespace = ? AND tension_id IN ({marks(ids)})", [namespace, *ids]).fetchall()
+    rows = cursor.execute(
+        f"{_TENSION} FROM tensions WHERE namespace = ? AND tension_id IN ({marks(ids)})", [namespace, *ids]
+    ).fetchall()
     return {row["id"]: row for row in _with_contents(cursor, namespace, [_shown(_TENSION_FIELDS, row) for row in rows])}
 
 
@@ -187,7 +199,10 @@ def _with_contents(cursor: Cursor, namespace: str, tensions: Sequence[Row]) -> l
     """The tensions with the texts of both beliefs, which are read for these only and not for all."""
     sides = {row[side] for row in tensions for side in ("belief_a_id", "belief_b_id")}
     said = dict(read_beliefs(cursor, "belief_id, content", namespace, sides))
-    return [row | {"belief_a_content": said[row["belief_a_id"]], "belief_b_content": said[row["belief_b_id"]]} for row in tensions]
+    return [
+        row | {"belief_a_content": said[row["belief_a_id"]], "belief_b_content": said[row["belief_b_id"]]}
+        for row in tensions
+    ]
 
 
 def list_tensions(
@@ -220,7 +235,8 @@ def list_tensions(
         parameters.append(belief_id)
     where = " AND ".join(clauses)
     rows = cursor.execute(
-        f"{_TENSION}, count(*) OVER () FROM tensions WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?", [*parameters, limit]
+        f"{_TENSION}, count(*) OVER () FROM tensions WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?",
+        [*parameters, limit],
     ).fetchall()
     shown = _with_contents(cursor, namespace, [without_action(_shown(_TENSION_FIELDS, row)) for row in rows])
     return shown, rows[0][-1] if rows else 0
@@ -234,7 +250,8 @@ def without_action(tension: Mapping[str, Any]) -> Row:
 def find_canonical(cursor: Cursor, namespace: str, entity_id: str) -> str | None:
     """The entity that stands for the one with this id, itself when it was not merged; None when there is none."""
     rows = cursor.execute(
-        "SELECT coalesce(canonical_id, entity_id) FROM knowledge_entities WHERE namespace = ? AND entity_id = ?", [namespace, entity_id]
+        "SELECT coalesce(canonical_id, entity_id) FROM knowledge_entities WHERE namespace = ? AND entity_id = ?",
+        [namespace, entity_id],
     ).fetchall()
     return rows[0][0] if rows else None
 

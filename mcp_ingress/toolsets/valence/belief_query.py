@@ -26,7 +26,9 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
     listening = call.read(lambda cursor: listen(cursor, indexes, held, query, conditions, pool_of(limit), now))
     heard, (vector, _, space) = await asyncio.gather(listening, encoded_query(call.gateway.embedder, query))
-    found, total = await call.read(lambda cursor: search_beliefs(cursor, indexes, heard, vector, call.namespace, limit, now, space=space))
+    found, total = await call.read(
+        lambda cursor: search_beliefs(cursor, indexes, heard, vector, call.namespace, limit, now, space=space)
+    )
     fields: dict[str, Any] = {"beliefs": [_shown(match) for match in found], "total_count": total}
     if vector is None:
         fields |= {"degraded": True, "message": "No embedder answers: beliefs are found by their words only."}
@@ -35,7 +37,9 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
 
 async def _canonical(call: Call, entity_id: str) -> str:
     """The entity that this one has become part of, or itself. Raises Refused when there is none."""
-    found: str | None = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=entity_id))
+    found: str | None = await call.read(
+        functools.partial(find_canonical, namespace=call.namespace, entity_id=entity_id)
+    )
     if found is None:
         raise answers.not_found("ENTITY_NOT_FOUND", "entity", entity_id)
     return found

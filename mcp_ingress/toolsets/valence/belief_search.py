@@ -70,7 +70,12 @@ def listen(
         allowed = _allowed(cursor, beliefs, conditions, now)
         asked = without_grammar(text)
         matches = indexes.holding(cursor, asked, conditions.namespace, beliefs.members) & allowed
-        return Heard(beliefs, allowed, matches, dict(indexes.words(cursor, asked, conditions.namespace, pool, beliefs.labels[allowed])))
+        return Heard(
+            beliefs,
+            allowed,
+            matches,
+            dict(indexes.words(cursor, asked, conditions.namespace, pool, beliefs.labels[allowed])),
+        )
 
 
 def search_beliefs(
@@ -94,7 +99,8 @@ def search_beliefs(
         meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
         most = max(said.values(), default=0.0)
         semantic = {
-            label: _semantic(cosine, said.get(label, 0.0), most) for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
+            label: _semantic(cosine, said.get(label, 0.0), most)
+            for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
         }
         return _ranked(cursor, namespace, beliefs, semantic, limit, now), int(matches.sum())
 
@@ -112,7 +118,12 @@ def _semantic(cosine: float, score: float, most: float) -> float:
 
 
 def _ranked(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, semantic: Mapping[int, float], limit: int, now: datetime
+    cursor: duckdb.DuckDBPyConnection,
+    namespace: str,
+    beliefs: Beliefs,
+    semantic: Mapping[int, float],
+    limit: int,
+    now: datetime,
 ) -> list[Found]:
     """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
     if not semantic:
@@ -122,18 +133,27 @@ def _ranked(
     overall = _overall(cursor, namespace, beliefs, places)
     for label, place in zip(beliefs.labels[places].tolist(), places.tolist(), strict=True):
         created_at = beliefs.created_at(place)
-        parts = {"semantic": semantic[label], "confidence": overall[label], "recency": recency(age_days(created_at, now))}
+        parts = {
+            "semantic": semantic[label],
+            "confidence": overall[label],
+            "recency": recency(age_days(created_at, now)),
+        }
         rank.append((sum(WEIGHTS[name] * part for name, part in parts.items()), created_at, label, parts))
     rank.sort(key=lambda match: match[:2], reverse=True)
     # those that are equal to the last one go by their ids, which are read with the rows
     shown = [match for match in rank if match[:2] >= rank[min(limit, len(rank)) - 1][:2]]
-    rows = {document_label(namespace, belief_id): row for belief_id, row in beliefs_of(cursor, namespace, [m[2] for m in shown]).items()}
+    rows = {
+        document_label(namespace, belief_id): row
+        for belief_id, row in beliefs_of(cursor, namespace, [m[2] for m in shown]).items()
+    }
     shown.sort(key=lambda match: rows[match[2]]["id"])
     shown.sort(key=lambda match: match[:2], reverse=True)
     return [Found(rows[label], score, parts) for score, _, label, parts in shown[:limit]]
 
 
-def _overall(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, places: np.ndarray) -> dict[int, float]:
+def _overall(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, places: np.ndarray
+) -> dict[int, float]:
     """The overall confidence of each; tensions change one only that was computed."""
     overall = dict(zip(beliefs.labels[places].tolist(), beliefs.overall[places].tolist(), strict=True))
     computed = beliefs.labels[places[beliefs.is_computed[places]]].tolist()

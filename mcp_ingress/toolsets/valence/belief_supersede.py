@@ -16,7 +16,12 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
     old_id = answers.checked_id(arguments, "old_belief_id")
     content, reason = answers.checked_text(arguments, "new_content"), answers.checked_text(arguments, "reason").strip()
     draft = answers.checked_draft(arguments, content=content)
-    fields = {"old_belief_id": old_id, "new_content": content, "reason": reason, "confidence": arguments.get("confidence")}
+    fields = {
+        "old_belief_id": old_id,
+        "new_content": content,
+        "reason": reason,
+        "confidence": arguments.get("confidence"),
+    }
     asked = answers.event(call, "valence.belief.superseded", fields)
     near = await near_to(call, content)
     published = await answers.publish(call, asked)

@@ -11,7 +11,14 @@ import duckdb
 from mcp_ingress.gateway import Call
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
-from processors.valence.read.tension_candidates import ActiveBeliefs, Placed, Stated, find_tensions, nearest_held, nearest_records
+from processors.valence.read.tension_candidates import (
+    ActiveBeliefs,
+    Placed,
+    Stated,
+    find_tensions,
+    nearest_held,
+    nearest_records,
+)
 from processors.valence.rules.tensions import DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
@@ -52,7 +59,10 @@ async def near_to(call: Call, content: str) -> Near:
 
 def _similar(cosines: Mapping[int, float], ids: Mapping[int, str]) -> list[dict[str, Any]]:
     found = [(ids[label], round(min(1.0, cosine), 6)) for label, cosine in cosines.items() if cosine > DUPLICATE_COSINE]
-    return [{"belief_id": belief_id, "cosine": cosine} for belief_id, cosine in sorted(found, key=lambda near: (-near[1], near[0]))]
+    return [
+        {"belief_id": belief_id, "cosine": cosine}
+        for belief_id, cosine in sorted(found, key=lambda near: (-near[1], near[0]))
+    ]
 
 
 async def belief_after(call: Call, belief_id: str) -> Row:
@@ -83,7 +93,9 @@ def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: 
     stated = Stated(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
     placed = {} if near.place is None else {belief["id"]: near.place}
     active = ActiveBeliefs(cursor, call.namespace)
-    conflicts = find_tensions(active, call.gateway.indexes, {belief["id"]: stated}, placed, space=near.space)[belief["id"]]
+    conflicts = find_tensions(active, call.gateway.indexes, {belief["id"]: stated}, placed, space=near.space)[
+        belief["id"]
+    ]
     recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding, _ in conflicts])
     return [
         without_action(recorded[finding.tension_id])

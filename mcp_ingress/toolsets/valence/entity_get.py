@@ -19,7 +19,9 @@ async def get_entity(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
     if entity_id is None:
         raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
-    fields: dict[str, Any] = {"entity": await call.read(functools.partial(find_entity, namespace=call.namespace, entity_id=entity_id))}
+    fields: dict[str, Any] = {
+        "entity": await call.read(functools.partial(find_entity, namespace=call.namespace, entity_id=entity_id))
+    }
     if arguments["include_beliefs"]:
         query = functools.partial(newest_beliefs, namespace=call.namespace, entity_id=entity_id, limit=limit)
         fields["beliefs"] = await call.read(query)
@@ -45,5 +47,7 @@ TOOL = Tool(
         },
         "required": ["entity_id"],
     },
-    output_schema=answers.output_schema({"entity": answers.ENTITY_SCHEMA, "beliefs": answers.BELIEFS, "resolved_from": {"type": "string"}}),
+    output_schema=answers.output_schema(
+        {"entity": answers.ENTITY_SCHEMA, "beliefs": answers.BELIEFS, "resolved_from": {"type": "string"}}
+    ),
 )

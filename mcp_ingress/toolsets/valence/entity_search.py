@@ -16,7 +16,9 @@ async def search_entities(call: Call, arguments: dict[str, Any]) -> dict[str, An
     """Entities that stand for themselves, exact names first."""
     query, limit = answers.checked_text(arguments, "query"), answers.checked_limit(arguments)
     is_fresh = await call.fresh("tensions")
-    search = functools.partial(find_entities, namespace=call.namespace, query=query, kind=arguments.get("type"), limit=limit)
+    search = functools.partial(
+        find_entities, namespace=call.namespace, query=query, kind=arguments.get("type"), limit=limit
+    )
     entities, total = await call.read(search)
     return answers.shown({"entities": entities, "total_count": total}, is_fresh)
 
@@ -38,5 +40,7 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=answers.output_schema({"entities": {"type": "array", "items": answers.ENTITY_SCHEMA}, "total_count": answers.TOTAL}),
+    output_schema=answers.output_schema(
+        {"entities": {"type": "array", "items": answers.ENTITY_SCHEMA}, "total_count": answers.TOTAL}
+    ),
 )

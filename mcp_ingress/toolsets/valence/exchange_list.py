@@ -22,7 +22,10 @@ async def list_exchanges(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     is_fresh = await call.fresh()
     query = functools.partial(list_rows, namespace=call.namespace, session_id=session_id, limit=limit, offset=offset)
     exchanges, total = await call.read(query)
-    if not total and await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id)) is None:
+    if (
+        not total
+        and await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id)) is None
+    ):
         raise answers.not_found(session_id)
     return answers.shown({"exchanges": exchanges, "total_count": total}, is_fresh)
 
@@ -39,10 +42,15 @@ TOOL = Tool(
         "type": "object",
         "properties": {
             "session_id": {"type": "string", "description": "UUID of the session"},
-            "limit": {"type": "integer", "description": f"At most so many; all when absent, at most {answers.MAX_EXCHANGES}"},
+            "limit": {
+                "type": "integer",
+                "description": f"At most so many; all when absent, at most {answers.MAX_EXCHANGES}",
+            },
             "offset": {"type": "integer", "default": 0, "description": "How many of the first are passed over"},
         },
         "required": ["session_id"],
     },
-    output_schema=answers.output_schema({"exchanges": {"type": "array", "items": answers.EXCHANGE_SCHEMA}, "total_count": answers.TOTAL}),
+    output_schema=answers.output_schema(
+        {"exchanges": {"type": "array", "items": answers.EXCHANGE_SCHEMA}, "total_count": answers.TOTAL}
+    ),
 )

@@ -28,10 +28,16 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     result, problem = await answers.decided(call, published, stated_as=made)
     if result is None:
         ids = {"insight_id": object_id(asked, INSIGHT), "belief_id": made, "session_id": session_id}
-        fields: dict[str, Any] = {"belief": answers.submitted(asked, made, draft), **dict.fromkeys(answers.STATED), "tensions_detected": []}
+        fields: dict[str, Any] = {
+            "belief": answers.submitted(asked, made, draft),
+            **dict.fromkeys(answers.STATED),
+            "tensions_detected": [],
+        }
         return answers.answered(published, ids, fields, pending=True, problem=problem)
     is_held = result["deduplicated"]
-    belief, tensions = (await belief_after(call, result["belief_id"]), []) if is_held else await stated(call, made, near)
+    belief, tensions = (
+        (await belief_after(call, result["belief_id"]), []) if is_held else await stated(call, made, near)
+    )
     ids = {name: result[name] for name in ("insight_id", "belief_id", "session_id")}
     fields = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
     return answers.answered(published, ids, fields)

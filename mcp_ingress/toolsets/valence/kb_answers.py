@@ -27,7 +27,12 @@ _TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(properties), "required": list(properties), "additionalProperties": True}
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": True,
+    }
 
 
 SESSION_SCHEMA = _object(
@@ -86,7 +91,9 @@ def checked_text(arguments: Mapping[str, Any], name: str) -> str:
     if not text.strip():
         raise invalid(f"The argument `{name}` is blank; it needs some text.", name, "some text")
     if len(text) > MAX_TEXT:
-        raise invalid(f"The argument `{name}` has {len(text)} characters; at most {MAX_TEXT} are accepted.", name, MAX_TEXT)
+        raise invalid(
+            f"The argument `{name}` has {len(text)} characters; at most {MAX_TEXT} are accepted.", name, MAX_TEXT
+        )
     return text
 
 
@@ -111,7 +118,9 @@ def checked_limit(arguments: Mapping[str, Any], name: str = "limit", most: int =
     """The limit, lowered to `most`. Refused below 1."""
     limit: int = arguments[name]
     if limit < 1:
-        raise invalid(f"The argument `{name}` is {limit}; 1 to {most} can be asked for.", name, {"minimum": 1, "maximum": most})
+        raise invalid(
+            f"The argument `{name}` is {limit}; 1 to {most} can be asked for.", name, {"minimum": 1, "maximum": most}
+        )
     return min(limit, most)
 
 
@@ -125,7 +134,9 @@ async def publish(call: Call, asked: Event) -> Published:
     return await call.publish((MEMORY.name, asked))
 
 
-async def decided(call: Call, published: Published, **identity: str) -> tuple[Mapping[str, Any] | None, Unavailable | None]:
+async def decided(
+    call: Call, published: Published, **identity: str
+) -> tuple[Mapping[str, Any] | None, Unavailable | None]:
     """What the reducer decided about this request, None while that is not known; and why the store did not answer.
 
     Raises Refused with the reducer's code when it refused, and when the request id was another call's: with the id
@@ -141,7 +152,9 @@ async def decided(call: Call, published: Published, **identity: str) -> tuple[Ma
         raise Refused(outcome.message or "The request was refused.", code=outcome.code, **outcome.result)
     for name, wanted in identity.items():
         if outcome.result.get(name) != wanted:
-            message = "The request id was used before, for another call, which stands; leave it out or choose a new one."
+            message = (
+                "The request id was used before, for another call, which stands; leave it out or choose a new one."
+            )
             raise invalid(message, "_meta.thalweg/request_id", dict(outcome.result))
     return outcome.result, None
 

@@ -32,8 +32,20 @@ _SESSION_FIELDS = [
 ]
 _EXCHANGE = "exchange_id, session_id, sequence, role, content, created_at, tokens_approx, tool_uses"
 _EXCHANGE_FIELDS = ["id", "session_id", "sequence", "role", "content", "created_at", "tokens_approx", "tool_uses"]
-_PATTERN = "pattern_id, type, description, evidence, occurrence_count, confidence, status, first_observed_at, last_observed_at"
-_PATTERN_FIELDS = ["id", "type", "description", "evidence", "occurrence_count", "confidence", "status", "first_observed", "last_observed"]
+_PATTERN = (
+    "pattern_id, type, description, evidence, occurrence_count, confidence, status, first_observed_at, last_observed_at"
+)
+_PATTERN_FIELDS = [
+    "id",
+    "type",
+    "description",
+    "evidence",
+    "occurrence_count",
+    "confidence",
+    "status",
+    "first_observed",
+    "last_observed",
+]
 _JSON: dict[str, Any] = {"themes": [], "metadata": {}, "tool_uses": [], "evidence": []}
 
 Row = dict[str, Any]
@@ -48,7 +60,9 @@ def find_session(cursor: Cursor, namespace: str, session_id: str) -> Row | None:
     return _row(_SESSION_FIELDS, rows[0]) if rows else None
 
 
-def list_sessions(cursor: Cursor, namespace: str, wanted: Mapping[str, str | None], limit: int) -> tuple[list[Row], int]:
+def list_sessions(
+    cursor: Cursor, namespace: str, wanted: Mapping[str, str | None], limit: int
+) -> tuple[list[Row], int]:
     """Sessions whose columns equal what is wanted (None: any), newest first, and how many match in all."""
     given = {name: value for name, value in wanted.items() if value is not None}
     where = " AND ".join(["namespace = ?", *(f"{name} = ?" for name in given)])
@@ -118,7 +132,14 @@ def find_pattern(cursor: Cursor, namespace: str, pattern_id: str, now: datetime)
 
 
 def list_patterns(
-    cursor: Cursor, namespace: str, now: datetime, *, kind: str | None, status: str | None, min_confidence: float, limit: int
+    cursor: Cursor,
+    namespace: str,
+    now: datetime,
+    *,
+    kind: str | None,
+    status: str | None,
+    min_confidence: float,
+    limit: int,
 ) -> tuple[list[Row], int]:
     """Patterns that are not archived, the most often met first, and how many match in all."""
     where = f"status <> '{ARCHIVED}' AND confidence >= $least AND coalesce(type = $kind, true) AND coalesce(status = $status, true)"

@@ -50,5 +50,7 @@ TOOL = Tool(
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
-    output_schema=answers.output_schema({"patterns": {"type": "array", "items": answers.PATTERN_SCHEMA}, "total_count": answers.TOTAL}),
+    output_schema=answers.output_schema(
+        {"patterns": {"type": "array", "items": answers.PATTERN_SCHEMA}, "total_count": answers.TOTAL}
+    ),
 )

@@ -17,16 +17,22 @@ from streams.clock import parse_time
 
 async def reinforce_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, answer the pattern; a session counts once."""
-    stated: dict[str, str] = {name: answers.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments}
+    stated: dict[str, str] = {
+        name: answers.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments
+    }
     asked = answers.event(call, "valence.pattern.reinforced", stated)
     published = await answers.publish(call, asked)
     result, problem = await answers.decided(call, published, pattern_id=stated["pattern_id"])
     pattern = None
     if result is not None:
-        query = functools.partial(find_pattern, namespace=call.namespace, pattern_id=stated["pattern_id"], now=call.clock.now())
+        query = functools.partial(
+            find_pattern, namespace=call.namespace, pattern_id=stated["pattern_id"], now=call.clock.now()
+        )
         pattern = _right_after(await call.read(query), result, call.clock.now())
     fields = {"pattern": pattern, "already_counted": None if result is None else result["already_counted"]}
-    return answers.answered(published, {"pattern_id": stated["pattern_id"]}, fields, pending=result is None, problem=problem)
+    return answers.answered(
+        published, {"pattern_id": stated["pattern_id"]}, fields, pending=result is None, problem=problem
+    )
 
 
 def _right_after(pattern: dict[str, Any] | None, result: Mapping[str, Any], now: datetime) -> dict[str, Any] | None:

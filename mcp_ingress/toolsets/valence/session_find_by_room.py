@@ -44,5 +44,7 @@ TOOL = Tool(
         },
         "required": ["external_room_id"],
     },
-    output_schema=answers.output_schema({"found": {"type": "boolean"}, "session": {"anyOf": [answers.SESSION_SCHEMA, {"type": "null"}]}}),
+    output_schema=answers.output_schema(
+        {"found": {"type": "boolean"}, "session": {"anyOf": [answers.SESSION_SCHEMA, {"type": "null"}]}}
+    ),
 )

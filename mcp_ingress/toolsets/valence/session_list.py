@@ -18,7 +18,9 @@ async def list_sessions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     limit = answers.checked_limit(arguments)
     wanted = {name: arguments.get(name) for name in _FILTERS}
     is_fresh = await call.fresh()
-    sessions, total = await call.read(functools.partial(list_rows, namespace=call.namespace, wanted=wanted, limit=limit))
+    sessions, total = await call.read(
+        functools.partial(list_rows, namespace=call.namespace, wanted=wanted, limit=limit)
+    )
     return answers.shown({"sessions": sessions, "total_count": total}, is_fresh)
 
 
@@ -39,5 +41,7 @@ TOOL = Tool(
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
-    output_schema=answers.output_schema({"sessions": {"type": "array", "items": answers.SESSION_SCHEMA}, "total_count": answers.TOTAL}),
+    output_schema=answers.output_schema(
+        {"sessions": {"type": "array", "items": answers.SESSION_SCHEMA}, "total_count": answers.TOTAL}
+    ),
 )

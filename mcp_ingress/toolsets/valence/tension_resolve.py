@@ -30,7 +30,9 @@ async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, An
     pair = [ids["belief_a_id"], ids["belief_b_id"]]
     beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=pair))
     shown = without_action(after or {})
-    return answers.answered(published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]}, {})
+    return answers.answered(
+        published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]}, {}
+    )
 
 
 def _open(tension_id: str, tension: Row | None) -> Row:

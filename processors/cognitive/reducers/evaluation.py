@@ -33,7 +33,11 @@ def _truth_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
     number = data["id"]
     row = rows.get(GROUND_TRUTH, number)
     if row is not None:
-        if (row["query"], row["expected_docs"], row["session_id"]) == (data["query"], data["expected_docs"], data["session_id"]):
+        if (row["query"], row["expected_docs"], row["session_id"]) == (
+            data["query"],
+            data["expected_docs"],
+            data["session_id"],
+        ):
             return Outcome(result={"id": number, "is_new": False})
         return Outcome("refused", INVALID, f"The ground truth holds another query under the id {number}.")
     refusal = _claim(rows, data["session_id"], GROUND_TRUTH)
@@ -41,7 +45,9 @@ def _truth_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
         return refusal
     asked = {name: data[name] for name in ("id", "query", "expected_docs", "session_id")}
     unjudged = dict.fromkeys(("judge1_scores", "judge2_scores", "judge1_model", "judge2_model", "kappa", "judged_at"))
-    rows.put(GROUND_TRUTH, asked | unjudged | {"metadata": data.get("metadata") or {}, "imported_at": at(logged.event.time)})
+    rows.put(
+        GROUND_TRUTH, asked | unjudged | {"metadata": data.get("metadata") or {}, "imported_at": at(logged.event.time)}
+    )
     return Outcome(result={"id": number, "is_new": True})
 
 
@@ -49,7 +55,9 @@ def _claim(rows: Rows, session_id: str, wanted: str) -> Outcome | None:
     """Give the session to the set; the refusal when the other one has it."""
     row = rows.get("evaluation_sessions", session_id)
     if row is not None and row["belongs_to"] != wanted:
-        return Outcome("refused", INVALID, f"The session {session_id} belongs to {row['belongs_to']}; the sets share no session.")
+        return Outcome(
+            "refused", INVALID, f"The session {session_id} belongs to {row['belongs_to']}; the sets share no session."
+        )
     if row is None:
         rows.put("evaluation_sessions", {"session_id": session_id, "belongs_to": wanted})
     return None
@@ -81,7 +89,9 @@ def _golden_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
         row = rows.get("evaluation_sessions", query["session_id"])
         if not query["session_id"].strip() or (row is not None and row["belongs_to"] != GOLDEN):
             owner = row["belongs_to"] if row else "nobody"
-            return Outcome("refused", INVALID, f"The session {query['session_id']} belongs to {owner}; the sets share no session.")
+            return Outcome(
+                "refused", INVALID, f"The session {query['session_id']} belongs to {owner}; the sets share no session."
+            )
     for query, number in zip(queries, numbers, strict=True):
         _claim(rows, query["session_id"], GOLDEN)
         asked = {name: query[name] for name in ("query", "expected_docs", "session_id")}
@@ -106,7 +116,9 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
     judged = [document for document in data["documents"] if all(document[judge] is not None for judge in asked)]
     failed = [document["id"] for document in data["documents"] if any(document[judge] is None for judge in asked)]
     if not judged:
-        return Outcome("refused", "nothing_to_evaluate", "No document was judged by each of the judges that were asked.")
+        return Outcome(
+            "refused", "nothing_to_evaluate", "No document was judged by each of the judges that were asked."
+        )
     scores = {judge: [float(document[judge]) for document in judged] for judge in asked}
     summary = {**_means(scores), **_agreement(scores)}
     models = {name: data[name] for name in ("judge1_model", "judge2_model")}
@@ -119,9 +131,18 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
     rows.insert("judge_runs", {**run, "query": data["query"], "mode": mode, **models, **summary, **counts, **spent})
     for document in data["documents"]:
         rows.insert(
-            "judgements", {**run, "document_id": document["id"], "judge1_score": document["judge1"], "judge2_score": document["judge2"]}
+            "judgements",
+            {
+                **run,
+                "document_id": document["id"],
+                "judge1_score": document["judge1"],
+                "judge2_score": document["judge2"],
+            },
         )
-    labels = {f"{judge}_labels": agreement.labels(scores[judge]) if judge in scores else None for judge in ("judge1", "judge2")}
+    labels = {
+        f"{judge}_labels": agreement.labels(scores[judge]) if judge in scores else None
+        for judge in ("judge1", "judge2")
+    }
     answer = {"query_id": data["query_id"], **summary, "evaluated_documents": len(judged), **given, **labels, **models}
     return Outcome(result=answer | {"failed_documents": failed, "mode": mode})
 
@@ -137,7 +158,11 @@ def _agreement(scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         return {"kappa": None, "kappa_degenerate": False, "agreement": None}
     labels = [agreement.labels(given) for given in scores.values()]
     kappa = round(agreement.kappa(*labels), 9)
-    return {"kappa": kappa, "kappa_degenerate": agreement.is_degenerate(*labels), "agreement": agreement.agreement(kappa)}
+    return {
+        "kappa": kappa,
+        "kappa_degenerate": agreement.is_degenerate(*labels),
+        "agreement": agreement.agreement(kappa),
+    }
 
 
 def _completed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -155,12 +180,17 @@ def _completed(logged: LoggedEvent, rows: Rows) -> Outcome:
     data, day = logged.event.data, _day(logged)
     earlier = [rows.get("model_drift_log", day - timedelta(days=back)) for back in range(1, golden.BASELINE_DAYS + 1)]
     found = golden.drift(data["precision_at_5"], [row["precision_at_5"] for row in earlier if row is not None])
-    measured = {name: data.get(name) for name in ("precision_at_5", "queries_tested", "embedding_model", "avg_retrieval_time_ms")}
+    measured = {
+        name: data.get(name)
+        for name in ("precision_at_5", "queries_tested", "embedding_model", "avg_retrieval_time_ms")
+    }
     decided = {"baseline_precision": found.baseline, "drift_detected": found.detected, "details": found.details}
     kept = {"query_breakdown": data["query_breakdown"], "completed_at": at(logged.event.time)}
     rows.put("model_drift_log", {"date": day, **measured, **decided, **kept})
     drops = {name: value for name, value in asdict(found).items() if name.startswith("drop_")}
-    return Outcome(result={"date": data["date"], **measured, **decided, "query_breakdown": data["query_breakdown"], **drops})
+    return Outcome(
+        result={"date": data["date"], **measured, **decided, "query_breakdown": data["query_breakdown"], **drops}
+    )
 
 
 REDUCERS = {

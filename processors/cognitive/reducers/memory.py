@@ -85,7 +85,12 @@ def _l2_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
     threshold = data.get("fidelity_threshold")
     said = warning(score, THRESHOLD if threshold is None else threshold)
     coverage = data.get("source_coverage") if sources else None
-    metadata = {"fidelity_score": score, "fidelity_warning": said is not None, "warning_message": said, "source_coverage": coverage}
+    metadata = {
+        "fidelity_score": score,
+        "fidelity_warning": said is not None,
+        "warning_message": said,
+        "source_coverage": coverage,
+    }
     rows.put(
         "l2_insights",
         {"id": number, "content": data["content"], "created_at": moment, "source_ids": sources, **metadata}
@@ -94,7 +99,14 @@ def _l2_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
     for place, source in enumerate(sources):
         rows.insert("l2_sources", {"insight_id": number, "source_id": source, "place": place})
     rows.document(record_id(L2, number), TOOLSET, L2, data["content"], created_at=moment)
-    return Outcome(result={"id": number, "fidelity_score": score, "timestamp": format_time(logged.event.time), "metadata": metadata})
+    return Outcome(
+        result={
+            "id": number,
+            "fidelity_score": score,
+            "timestamp": format_time(logged.event.time),
+            "metadata": metadata,
+        }
+    )
 
 
 def _wm_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -115,7 +127,9 @@ def _items(rows: Rows) -> list[Item]:
         row = rows.get(SLOTS, slot)
         if row is not None and row["id"] is not None:
             place = (row["offset"], row["idx"])
-            found.append(Item(slot, row["id"], row["content"], row["importance"], row["last_accessed"], row["created_at"], place))
+            found.append(
+                Item(slot, row["id"], row["content"], row["importance"], row["last_accessed"], row["created_at"], place)
+            )
     return found
 
 
@@ -147,7 +161,15 @@ def _wm_updated(logged: LoggedEvent, rows: Rows) -> Outcome:
     return Outcome(result={"added_id": number, "evicted_id": evicted.id, "archived_id": archived, "refreshed": False})
 
 
-def _place(rows: Rows, slot: int, number: int | None, content: str | None, importance: float | None, touched: object, made: object) -> None:
+def _place(
+    rows: Rows,
+    slot: int,
+    number: int | None,
+    content: str | None,
+    importance: float | None,
+    touched: object,
+    made: object,
+) -> None:
     row: Row = {"slot": slot, "id": number, "content": content, "importance": importance}
     rows.put(SLOTS, row | {"last_accessed": touched, "created_at": made})
 
@@ -197,8 +219,15 @@ def _episode_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
         raise collision("episode_memory", number)
     said = {"query": data["query"], "reward": float(data["reward"]), "reflection": data["reflection"]}
     rows.put("episode_memory", {"id": number, **said, "created_at": moment})
-    rows.document(record_id(EPISODE, number), TOOLSET, EPISODE, f"{data['query']}\n{data['reflection']}", created_at=moment)
-    answer = {"id": number, "query": data["query"], "reward": said["reward"], "created_at": format_time(logged.event.time)}
+    rows.document(
+        record_id(EPISODE, number), TOOLSET, EPISODE, f"{data['query']}\n{data['reflection']}", created_at=moment
+    )
+    answer = {
+        "id": number,
+        "query": data["query"],
+        "reward": said["reward"],
+        "created_at": format_time(logged.event.time),
+    }
     return Outcome(result=answer | {"warnings": reflection_warnings(data["reflection"])})
 
 

@@ -50,6 +50,9 @@ def agreement(value: float) -> str:
 def macro_micro(runs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> tuple[float, float]:
     """Mean of the queries' κ, and κ of all their labels together. Raises ValueError without any."""
     each = [kappa(labels(one), labels(other)) for one, other in runs]
-    together = [label for one, _ in runs for label in labels(one)], [label for _, other in runs for label in labels(other)]
+    together = (
+        [label for one, _ in runs for label in labels(one)],
+        [label for _, other in runs for label in labels(other)],
+    )
     micro = kappa(*together)
     return sum(each) / len(each), micro

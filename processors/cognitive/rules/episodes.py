@@ -18,4 +18,8 @@ def is_reflection_due(value: float) -> bool:
 def reflection_warnings(reflection: str) -> list[str]:
     """A line when the text is not of the form `Problem: … Lesson: …`."""
     missing = [part for part in ("Problem:", "Lesson:") if part not in reflection]
-    return [f"The reflection has no {' and no '.join(missing)}; the form is 'Problem: ... Lesson: ...'."] if missing else []
+    return (
+        [f"The reflection has no {' and no '.join(missing)}; the form is 'Problem: ... Lesson: ...'."]
+        if missing
+        else []
+    )

@@ -34,7 +34,8 @@ def breakdown(precisions: Sequence[tuple[str, float]]) -> dict[str, dict[str, An
     """Count and mean precision of each class, None for one without queries. `precisions`: (class, precision)."""
     by_class = {name: [value for kind, value in precisions if kind == name] for name in CLASSES}
     return {
-        name: {"count": len(values), "precision_at_5": sum(values) / len(values) if values else None} for name, values in by_class.items()
+        name: {"count": len(values), "precision_at_5": sum(values) / len(values) if values else None}
+        for name, values in by_class.items()
     }
 
 

@@ -101,7 +101,9 @@ def rarities(query: str, documents: Sequence[Document], corpus: Corpus) -> dict[
     """IDF of the query's words over the insights and the documents at hand."""
     held = [set(words(document.content)) for document in documents]
     total = corpus.documents + len(documents)
-    counts = {word: corpus.holding.get(word, 0) + sum(word in words_of for words_of in held) for word in set(words(query))}
+    counts = {
+        word: corpus.holding.get(word, 0) + sum(word in words_of for words_of in held) for word in set(words(query))
+    }
     return {word: math.log(1 + (total - count + 0.5) / (count + 0.5)) for word, count in counts.items()}
 
 

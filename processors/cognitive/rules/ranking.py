@@ -60,7 +60,12 @@ def fuse_lists(lists: Sequence[Sequence[int]]) -> list[int]:
 
 def trigrams(text: str) -> set[str]:
     """Trigrams of the casefolded words, each with two blanks before and one behind."""
-    return {padded[at : at + 3] for word in text.casefold().split() for padded in [f"  {word} "] for at in range(len(padded) - 2)}
+    return {
+        padded[at : at + 3]
+        for word in text.casefold().split()
+        for padded in [f"  {word} "]
+        for at in range(len(padded) - 2)
+    }
 
 
 def word_similarity(query: str, text: str) -> float:

@@ -78,7 +78,9 @@ def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], st
     return kept
 
 
-def pick(candidates: Sequence[Candidate], floor: float, mix: float, top_k: int, hash_of: Callable[[str], str]) -> list[Hit]:
+def pick(
+    candidates: Sequence[Candidate], floor: float, mix: float, top_k: int, hash_of: Callable[[str], str]
+) -> list[Hit]:
     """At most `top_k` hits at or above the floor, best first: each source's share, then whatever is left, by score."""
     above = [candidate for candidate in candidates if candidate.score >= floor]
     both_hit = {candidate.is_thought for candidate in above} == {True, False}

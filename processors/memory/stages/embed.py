@@ -65,7 +65,13 @@ class Embed(Stage):
         for logged, found in zip(events, texts, strict=True):
             tries = asked + self._failed.pop(logged.key, 0)
             again = {"tries": tries} if tries > 1 else {}
-            facts.append(in_facts(self.fact(logged, EMBEDDED, embedded_by(embedder.info) | again), _items(found, encoded), self.largest))
+            facts.append(
+                in_facts(
+                    self.fact(logged, EMBEDDED, embedded_by(embedder.info) | again),
+                    _items(found, encoded),
+                    self.largest,
+                )
+            )
         return facts
 
     def given_up(self, logged: LoggedEvent, reason: str) -> Sequence[Event]:
@@ -73,7 +79,9 @@ class Embed(Stage):
         embedder, record_ids = self.embedder, [record_id for record_id, _ in texts_to_embed(logged.event)]
         if embedder is None or not record_ids:
             return []
-        fact = self.fact(logged, EMBEDDING_FAILED, {"space": embedder.info.space, "record_ids": record_ids, "reason": reason})
+        fact = self.fact(
+            logged, EMBEDDING_FAILED, {"space": embedder.info.space, "record_ids": record_ids, "reason": reason}
+        )
         return [fact.changed(id=derived_id(fact.id, embedder.info.space))]
 
     def _count(self, events: Sequence[LoggedEvent]) -> None:
@@ -92,7 +100,9 @@ class Embed(Stage):
 
     async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
         """As `encode_texts`, and how often somebody was asked for it."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, _counted, embedder, list(dict.fromkeys(texts)))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread, _counted, embedder, list(dict.fromkeys(texts))
+        )
 
 
 def _counted(embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
@@ -142,7 +152,8 @@ class _Encoded(NamedTuple):
 
     def numbers(self, *, with_tokens: bool = True) -> dict[str, Any]:
         numbers = {"vector": encode_vector(self.vector)}
-        return numbers | {"tokens": self.tokens} if with_tokens and self.tokens else numbers  # a text without any token has none
+        # a text without any token has none
+        return numbers | {"tokens": self.tokens} if with_tokens and self.tokens else numbers
 
 
 def _encode(embedder: Embedder, parts: Sequence[str]) -> list[_Encoded]:

@@ -28,16 +28,27 @@ def read_graph(cursor: duckdb.DuckDBPyConnection, namespace: str, is_whole: bool
     for label, node_id, text, created_at, *columns, properties in cursor.execute(_NODES, [namespace]).fetchall():
         if label in NODES:
             named = dict(zip(("confidence", "domain", "category", "canonical_form"), columns, strict=True))
-            stated = {**{name: value for name, value in named.items() if value is not None}, **orjson.loads(properties or "{}")}
-            nodes.setdefault(label, {})[node_id] = _typed(node_of(label, node_id, text, _text(created_at), stated), NODES[label])
+            stated = {
+                **{name: value for name, value in named.items() if value is not None},
+                **orjson.loads(properties or "{}"),
+            }
+            nodes.setdefault(label, {})[node_id] = _typed(
+                node_of(label, node_id, text, _text(created_at), stated), NODES[label]
+            )
     edges: dict[str, list[dict[str, Any]]] = {}
-    for relation, from_label, from_id, to_label, to_id, properties in cursor.execute(_EDGES.format(but=but), [namespace]).fetchall():
+    for relation, from_label, from_id, to_label, to_id, properties in cursor.execute(
+        _EDGES.format(but=but), [namespace]
+    ).fetchall():
         if is_legal(relation, from_label, to_label):
             typed = EDGES.get(relation, {})
             stated = orjson.loads(properties or "{}")
             edge = _typed({name: stated.get(name) for name in typed}, typed)
             edges.setdefault(f"{relation} {from_label} {to_label}", []).append({"from": from_id, "to": to_id, **edge})
-    return {"schema": schema(), "nodes": {label: list(found.values()) for label, found in nodes.items()}, "edges": edges}
+    return {
+        "schema": schema(),
+        "nodes": {label: list(found.values()) for label, found in nodes.items()},
+        "edges": edges,
+    }
 
 
 def _text(moment: datetime | None) -> str | None:

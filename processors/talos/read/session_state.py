@@ -29,11 +29,14 @@ JOIN (SELECT category, created_at FROM entities WHERE namespace = $1 AND session
 WHERE to_state IS NOT NULL ORDER BY ALL"""
 
 
-def read_state(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime | None = None) -> SessionState | None:
+def read_state(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime | None = None
+) -> SessionState | None:
     """The session's state, or None when there is no such session. `now` (UTC): how long a session is that is still open."""
     key: list[Any] = [namespace, session_id]
     row = cursor.execute(
-        "SELECT status, duration_seconds, goal_achieved, started_at FROM talos_sessions WHERE namespace = ? AND session_id = ?", key
+        "SELECT status, duration_seconds, goal_achieved, started_at FROM talos_sessions WHERE namespace = ? AND session_id = ?",
+        key,
     ).fetchone()
     if row is None:
         return None

@@ -69,11 +69,17 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
             },
         )
         text = searchable_text(entity["label"], entity["text"], properties)
-        rows.document(entity["id"], "talos", entity["label"], text, created_at=moment, session_id=session_id, domain=domain)
+        rows.document(
+            entity["id"], "talos", entity["label"], text, created_at=moment, session_id=session_id, domain=domain
+        )
     for relation in data["relations"]:
         if rows.get("relations", _relation_id(relation)) is None:
             row = {"relation_id": _relation_id(relation), "relation_type": relation["type"]}
-            row |= {"from_id": relation["from"], "to_id": relation["to"], "properties": relation.get("properties") or {}}
+            row |= {
+                "from_id": relation["from"],
+                "to_id": relation["to"],
+                "properties": relation.get("properties") or {},
+            }
             rows.put("relations", row | {"created_at": moment, "source_event_id": source})
     return None
 
@@ -99,7 +105,11 @@ def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     for item in logged.event.data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
         passage = item.get("passage")
-        yield ("embeddings", (label, space)) if passage is None else ("passages", (passage_label(label, passage["number"]), space))
+        yield (
+            ("embeddings", (label, space))
+            if passage is None
+            else ("passages", (passage_label(label, passage["number"]), space))
+        )
 
 
 def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
@@ -107,7 +117,12 @@ def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     for item in data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
-        model = {"space": data["space"], "record_id": item["record_id"], "model_id": data["model_id"], "dim": data["dim"]}
+        model = {
+            "space": data["space"],
+            "record_id": item["record_id"],
+            "model_id": data["model_id"],
+            "dim": data["dim"],
+        }
         numbers = _numbers(item, data["dim"])
         if (passage := item.get("passage")) is not None:
             place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
@@ -117,12 +132,16 @@ def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         about = {"dtype": "float32", "is_trained": data["trained"], "passages": item.get("passages")}
         rows.embed({"label": label, **model, **about, **numbers})
         if data.get("tries", 1) > 1:
-            rows.put("embedding_retries", {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]})
+            rows.put(
+                "embedding_retries", {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]}
+            )
     return None
 
 
 def _embedding_failed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield from (("embedding_failures", (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"])
+    yield from (
+        ("embedding_failures", (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"]
+    )
 
 
 def _embedding_failed(logged: LoggedEvent, rows: Rows) -> Outcome | None:
@@ -170,7 +189,9 @@ def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     cluster = rows.get("clusters", head)
     count = (cluster["record_count"] if cluster else 1) + 1
     moment = at(logged.event.time)
-    rows.put("clusters", {"canonical_id": head, "label": data["label"], "record_count": count, "last_merged_at": moment})
+    rows.put(
+        "clusters", {"canonical_id": head, "label": data["label"], "record_count": count, "last_merged_at": moment}
+    )
     rows.put(
         "merges",
         {
@@ -230,7 +251,10 @@ def _deprecated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     key = _deprecated_key(logged)
     if rows.get("pattern_deprecations", *key) is None:
         row = dict(zip(("pattern_id", "last_occurred_at"), key, strict=True))
-        rows.put("pattern_deprecations", row | {"reason": logged.event.data["reason"], "deprecated_at": at(logged.event.time)})
+        rows.put(
+            "pattern_deprecations",
+            row | {"reason": logged.event.data["reason"], "deprecated_at": at(logged.event.time)},
+        )
     return None
 
 

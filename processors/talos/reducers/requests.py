@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
-from processors.talos.rules.extraction import FRICTION_LOGGED, JOURNAL_WRITTEN, KNOWLEDGE_IMPORTED, REFLECTION_WRITTEN, extract
+from processors.talos.rules.extraction import (
+    FRICTION_LOGGED,
+    JOURNAL_WRITTEN,
+    KNOWLEDGE_IMPORTED,
+    REFLECTION_WRITTEN,
+    extract,
+)
 from processors.talos.rules.identifiers import (
     SESSION_ID_FORMAT,
     entry_id,
@@ -46,7 +52,9 @@ def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
         taken = {candidate for candidate in first_suggestions(session_id) if rows.get(SESSIONS, candidate) is not None}
         suggestion = free_session_id(session_id, taken, str(logged.key))
         message = f"The session {session_id} exists already; open {suggestion} instead."
-        return Outcome("refused", "session_exists", message, {"session_id": session_id, "suggested_session_id": suggestion})
+        return Outcome(
+            "refused", "session_exists", message, {"session_id": session_id, "suggested_session_id": suggestion}
+        )
     identity = goal_id(goal)
     stated = {name: data.get(name) for name in ("persona", "protocol", "human")}
     rows.put(
@@ -92,7 +100,9 @@ def _closed(logged: LoggedEvent, rows: Rows) -> Outcome:
     closed |= {"status": "closed", "ended_at": moment, "duration_seconds": duration_seconds}
     closed |= {"goal_achieved": data.get("goal_achieved"), "summary": data.get("summary")}
     rows.put(SESSIONS, closed)
-    return Outcome(result={"session_id": session_id, "goal_id": session["goal_id"], "duration_seconds": duration_seconds})
+    return Outcome(
+        result={"session_id": session_id, "goal_id": session["goal_id"], "duration_seconds": duration_seconds}
+    )
 
 
 def _written_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -143,7 +153,13 @@ def _imported(logged: LoggedEvent, rows: Rows) -> Outcome:
     if not extraction.entities:
         return Outcome("refused", "invalid_argument", "No entity of the import has a label of the ontology and a text.")
     left_out = len(data.get("relations") or ()) - len(extraction.relations)
-    return Outcome(result={"entities": len(extraction.entities), "relations": len(extraction.relations), "relations_left_out": left_out})
+    return Outcome(
+        result={
+            "entities": len(extraction.entities),
+            "relations": len(extraction.relations),
+            "relations_left_out": left_out,
+        }
+    )
 
 
 def _bad_session_id(session_id: str) -> Outcome:

@@ -11,7 +11,14 @@ from typing import Any
 
 import orjson
 
-from processors.talos.rules.clauses import Link, cued_labels, is_question, names_inability, split_clauses, split_sentences
+from processors.talos.rules.clauses import (
+    Link,
+    cued_labels,
+    is_question,
+    names_inability,
+    split_clauses,
+    split_sentences,
+)
 from processors.talos.rules.identifiers import dated_id, entry_id, named_id
 from processors.talos.rules.ontology import (
     CATEGORY_LABELS,
@@ -135,12 +142,16 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
         identity = named_id(_KINDS.get(label, label.lower()), text)
         confidence = item.get("confidence")
         properties = {**_EXTRA.get(label, {}), **_timed(label, text), **(item.get("properties") or {})}
-        entities.setdefault(identity, Entity(identity, label, text, EXPLICIT if confidence is None else float(confidence), properties))
+        entities.setdefault(
+            identity, Entity(identity, label, text, EXPLICIT if confidence is None else float(confidence), properties)
+        )
         by_text.setdefault(text, identity)
     relations: dict[tuple[str, str, str], Relation] = {}
     for item in data.get("relations") or ():
         start, end = (by_text.get(item[name], item[name]) for name in ("from", "to"))
-        labels = [entities[node].label if node in entities else PRELOADED.get(node, ("Session",))[0] for node in (start, end)]
+        labels = [
+            entities[node].label if node in entities else PRELOADED.get(node, ("Session",))[0] for node in (start, end)
+        ]
         if start != end and is_legal(item["type"], labels[0], labels[1]):
             relations[item["type"], start, end] = Relation(item["type"], start, end, item.get("properties") or {})
     return Extraction(tuple(entities.values()), tuple(relations.values()))
@@ -241,7 +252,9 @@ class _Collector:
             if entity.properties.get("blocking"):
                 self._relate("BLOCKED_BY", session_id, entity.id, {"severity": "blocking"})
 
-    def _add(self, label: str, text: str, confidence: float = EXPLICIT, properties: Mapping[str, Any] | None = None) -> Entity | None:
+    def _add(
+        self, label: str, text: str, confidence: float = EXPLICIT, properties: Mapping[str, Any] | None = None
+    ) -> Entity | None:
         """The entity of this text, made when it is new; None once the event has yielded as many as it may."""
         kind, text = label.lower(), text[:MAX_TEXT]
         identity = named_id(kind, text) if label in _NAMED else dated_id(kind, self._event, len(self._entities) + 1)

@@ -27,7 +27,9 @@ _TYPES: Mapping[str, str] = {
         ],
         "TIMESTAMP",
     ),
-    **dict.fromkeys(["duration_seconds", "token_count", "tool_calls", "occurrence_count", "recurrence_count", "number"], "INT64"),
+    **dict.fromkeys(
+        ["duration_seconds", "token_count", "tool_calls", "occurrence_count", "recurrence_count", "number"], "INT64"
+    ),
     **dict.fromkeys(["confidence", "intensity"], "DOUBLE"),
     **dict.fromkeys(["goal_achieved", "reversible", "blocking", "context_dependent", "accepting", "active"], "BOOLEAN"),
     **dict.fromkeys(["indicators", "corruptions"], "STRING[]"),
@@ -77,11 +79,16 @@ _TEXTS = ("goal", "content", "description", "name")
 
 def schema() -> dict[str, Any]:
     """The projection's tables: `nodes` label -> property -> type, `edges` relation -> its pairs of labels and properties."""
-    edges = {relation: {"pairs": sorted(pairs), "properties": dict(EDGES.get(relation, {}))} for relation, pairs in RELATIONS.items()}
+    edges = {
+        relation: {"pairs": sorted(pairs), "properties": dict(EDGES.get(relation, {}))}
+        for relation, pairs in RELATIONS.items()
+    }
     return {"nodes": {label: dict(properties) for label, properties in NODES.items()}, "edges": edges}
 
 
-def node_of(label: str, node_id: str, text: str | None, created_at: str | None, stated: Mapping[str, Any]) -> dict[str, Any]:
+def node_of(
+    label: str, node_id: str, text: str | None, created_at: str | None, stated: Mapping[str, Any]
+) -> dict[str, Any]:
     """A row of `graph_nodes` as a node: its text and time under the names that its label has for them, else what was stated."""
     named = NODES[label]
     node: dict[str, Any] = {name: stated.get(name) for name in named}
@@ -93,6 +100,8 @@ def node_of(label: str, node_id: str, text: str | None, created_at: str | None, 
         node[moment] = created_at
     if "temporal_precision" in named and node["temporal_precision"] is None:
         node["temporal_precision"] = "instant"
-    if "is_live" in named and node["is_live"] is None:  # patterns, and the names that sessions bring: nothing merges or prunes those
+    if (
+        "is_live" in named and node["is_live"] is None
+    ):  # patterns, and the names that sessions bring: nothing merges or prunes those
         node["is_live"] = node.get("status") != "deprecated"
     return {"id": node_id, **node}

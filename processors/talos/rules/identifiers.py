@@ -87,7 +87,9 @@ def _candidates(session_id: str, salt: str) -> Iterator[str]:
     yield from first_suggestions(session_id)
     attempt = 0
     while True:
-        yield _suffixed(session_id, hashlib.blake2b(f"{session_id}/{salt}/{attempt}".encode(), digest_size=4).hexdigest())
+        yield _suffixed(
+            session_id, hashlib.blake2b(f"{session_id}/{salt}/{attempt}".encode(), digest_size=4).hexdigest()
+        )
         attempt += 1
 
 

@@ -47,12 +47,21 @@ KNOWLEDGE_LABELS = frozenset(LABELS) - {"Session", "Goal", "Tool", "OperationalS
 """The labels of knowledge: their nodes say whether they are live, and how precisely they say when."""
 
 CATEGORY_LABELS: Mapping[str, str] = MappingProxyType(
-    {category: category.capitalize() for category in ("insight", "observation", "friction", "reflection", "experience", "decision")}
+    {
+        category: category.capitalize()
+        for category in ("insight", "observation", "friction", "reflection", "experience", "decision")
+    }
 )
 """Category of a journal entry -> the label of the entity that is always made of it."""
 
 _DESCRIBED_BY: Mapping[str, str] = MappingProxyType(
-    {"Capability": "description", "Limitation": "description", "Sutra": "content", "Protocol": "purpose", "Persona": "purpose"}
+    {
+        "Capability": "description",
+        "Limitation": "description",
+        "Sutra": "content",
+        "Protocol": "purpose",
+        "Persona": "purpose",
+    }
 )
 """Label of a named node -> the property that says what it is."""
 
@@ -93,7 +102,9 @@ def _same(labels: str) -> frozenset[tuple[str, str]]:
 
 RELATIONS: Mapping[str, frozenset[tuple[str, str]]] = MappingProxyType(
     {
-        "PRODUCED": _pairs("Session -> Insight/Pattern/Question/Decision/Observation/Friction/Reflection/Experience/Belief"),
+        "PRODUCED": _pairs(
+            "Session -> Insight/Pattern/Question/Decision/Observation/Friction/Reflection/Experience/Belief"
+        ),
         "LED_TO": _pairs("Experience/Insight/Decision/Friction -> Insight/Decision/Belief"),
         "CONTRADICTS": _pairs("Insight/Belief -> Insight/Belief"),
         "EVOLVED_FROM": _same("Belief/Insight"),

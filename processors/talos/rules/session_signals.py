@@ -59,12 +59,21 @@ def signals(state: SessionState) -> Iterator[Signal]:
         for category in state.friction_categories:
             indicators = [f"{tool} called more than {MANY_CALLS} times", f"{category} friction logged"]
             evidence = [("TRIGGERED_BY", named_id("tool", tool)), *_frictions(state, category)]
-            yield Signal(f"Tool {tool} called >{MANY_CALLS} times correlates with {category} friction", indicators, evidence)
+            yield Signal(
+                f"Tool {tool} called >{MANY_CALLS} times correlates with {category} friction", indicators, evidence
+            )
     if state.duration_s > LONG_SESSION_S and state.goal_achieved is not True:
-        yield Signal("Session longer than 3 hours without achieving its goal", ["session duration > 3 hours", "goal not achieved"])
+        yield Signal(
+            "Session longer than 3 hours without achieving its goal",
+            ["session duration > 3 hours", "goal not achieved"],
+        )
     for name, category in dict.fromkeys(state.followed):
         evidence = [("TRIGGERED_BY", named_id("state", name)), *_frictions(state, category)]
-        yield Signal(f"State {name} is followed by {category} friction", [f"state {name}", f"{category} friction logged"], evidence)
+        yield Signal(
+            f"State {name} is followed by {category} friction",
+            [f"state {name}", f"{category} friction logged"],
+            evidence,
+        )
     for cluster in state.clusters:
         yield _recurring(cluster)
 
@@ -79,7 +88,12 @@ def _recurring(cluster: Cluster) -> Signal:
     relations = ("MANIFESTATION_OF", "INDICATES") if cluster.label == "Friction" else ("CRYSTALLIZED_INTO",)
     evidence = [(relation, record_id) for record_id in ids for relation in relations]
     kind = cluster.label.lower()
-    return Signal(f"Recurring {kind}: {cluster.text}", [f"{kind} {cluster.canonical_id} occurs again"], evidence, cluster.first_session_id)
+    return Signal(
+        f"Recurring {kind}: {cluster.text}",
+        [f"{kind} {cluster.canonical_id} occurs again"],
+        evidence,
+        cluster.first_session_id,
+    )
 
 
 def indicators_now(state: SessionState) -> set[str]:

@@ -46,7 +46,11 @@ def similar_records(new: Record, candidates: Iterable[Record]) -> list[Similar]:
             continue
         if form and canonical_form(candidate.text) == form:
             found.append(Similar(candidate.record_id, "canonical_form", candidate.cosine))
-        elif candidate.cosine is not None and candidate.cosine >= SIMILAR_COSINE and is_negated(candidate.text) == negated:
+        elif (
+            candidate.cosine is not None
+            and candidate.cosine >= SIMILAR_COSINE
+            and is_negated(candidate.text) == negated
+        ):
             found.append(Similar(candidate.record_id, "cosine", candidate.cosine))
     return sorted(found, key=_rank)
 

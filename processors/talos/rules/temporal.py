@@ -33,7 +33,9 @@ _APPROXIMATE = re.compile(
     r"|\b(?:early|late)\s+(?:this|last|next)\s+(?:week|month|year)\b",
     re.IGNORECASE,
 )
-_AGO = re.compile(rf"(?P<exactly>\b{_NUMBER}\s+(?:hours?|days?|nights?|weeks?)\s+ago\b)|\b{_UNIT}\s+ago\b", re.IGNORECASE)
+_AGO = re.compile(
+    rf"(?P<exactly>\b{_NUMBER}\s+(?:hours?|days?|nights?|weeks?)\s+ago\b)|\b{_UNIT}\s+ago\b", re.IGNORECASE
+)
 _PERIOD = re.compile(
     rf"\b(?:last|this|next|past|previous|whole|entire|all|each|every)\s+{_LONG}\b"
     rf"|\b(?:last|past|previous|next|first)\s+{_COUNT}\s+{_UNIT}\b"

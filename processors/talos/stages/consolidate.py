@@ -23,7 +23,13 @@ from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.clock import format_time
 from streams.errors import Unavailable
-from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
+from streams.event_types.derived import (
+    EMBEDDED,
+    ENTITIES_EXTRACTED,
+    ENTITIES_PRUNED,
+    PATTERN_DEPRECATED,
+    SIGNIFICANCE_RATED,
+)
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
@@ -76,7 +82,9 @@ class Consolidate(Stage):
         firsts = [logged for logged in events if self._is_new_day(logged)]
         if firsts:
             token = Freshness.after(logged.position for logged in firsts)
-            if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
+            if not await self._applied.wait(
+                token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)
+            ):
                 raise Unavailable("The store has not caught up with the log; the day is looked at once it has.")
         return [await self._consolidated(logged) if self._is_new_day(logged) else [] for logged in events]
 
@@ -104,14 +112,20 @@ def consolidate(cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[
     done = cursor.execute("SELECT 1 FROM significance WHERE namespace = ? AND day >= ?", [namespace, day]).fetchone()
     if done is not None:
         return []
-    found = [synthesized(*row) for row in cursor.execute(_SETTLED, [namespace, time - timedelta(days=SETTLED_DAYS)]).fetchall()]
+    found = [
+        synthesized(*row)
+        for row in cursor.execute(_SETTLED, [namespace, time - timedelta(days=SETTLED_DAYS)]).fetchall()
+    ]
     facts = [(ENTITIES_EXTRACTED, data["entities"][0]["id"], data) for data in found]
     doubtful = cursor.execute(
-        "SELECT entity_id FROM entities_live WHERE namespace = ? AND confidence < ? ORDER BY entity_id", [namespace, LEAST_CONFIDENCE]
+        "SELECT entity_id FROM entities_live WHERE namespace = ? AND confidence < ? ORDER BY entity_id",
+        [namespace, LEAST_CONFIDENCE],
     ).fetchall()
     if doubtful:
         reason = f"confidence below {LEAST_CONFIDENCE}"
-        facts.append((ENTITIES_PRUNED, "pruned", {"record_ids": [record_id for (record_id,) in doubtful], "reason": reason}))
+        facts.append(
+            (ENTITIES_PRUNED, "pruned", {"record_ids": [record_id for (record_id,) in doubtful], "reason": reason})
+        )
     lapsed = cursor.execute(_LAPSED, [namespace, time - timedelta(days=ABSENT_DAYS), ABSENT_SESSIONS]).fetchall()
     reason = f"not met for {ABSENT_DAYS} days and {ABSENT_SESSIONS} sessions"
     for pattern_id, last in lapsed:
@@ -123,11 +137,19 @@ def consolidate(cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[
     return [*facts, (SIGNIFICANCE_RATED, "significance", data)]
 
 
-def synthesized(canonical_id: str, text: str, domain: str | None, created_at: Any, record_ids: Sequence[str]) -> dict[str, Any]:
+def synthesized(
+    canonical_id: str, text: str, domain: str | None, created_at: Any, record_ids: Sequence[str]
+) -> dict[str, Any]:
     """The insight of a cluster of observations: its id depends on the oldest one only, so that a later member finds the same."""
     number = int.from_bytes(hashlib.blake2b(canonical_id.encode(), digest_size=8).digest(), "big") % 10**12
     identity = f"insight-{created_at:%Y-%m-%d}-{number:012d}"
     properties = {"domain": domain} if domain else {}
-    insight = {"id": identity, "label": "Insight", "text": f"Observed repeatedly: {text}", "confidence": IMPLIED, "properties": properties}
+    insight = {
+        "id": identity,
+        "label": "Insight",
+        "text": f"Observed repeatedly: {text}",
+        "confidence": IMPLIED,
+        "properties": properties,
+    }
     relations = [{"type": "CRYSTALLIZED_INTO", "from": record_id, "to": identity} for record_id in record_ids]
     return {"source_event_id": canonical_id, "entities": [insight], "relations": relations}

@@ -33,7 +33,13 @@ CANDIDATES = 5
 POOL = 50
 WAIT_S = 10.0
 
-_COLUMNS = {"number": "INTEGER", "namespace": "VARCHAR", "record_id": "VARCHAR", "label": "VARCHAR", "category": "VARCHAR"}
+_COLUMNS = {
+    "number": "INTEGER",
+    "namespace": "VARCHAR",
+    "record_id": "VARCHAR",
+    "label": "VARCHAR",
+    "category": "VARCHAR",
+}
 # earlier than the entity was first stated, not than this record: one that comes again finds the same
 _EARLIER = """
 SELECT k.number, e.entity_id, e.text FROM (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k
@@ -89,7 +95,18 @@ class Dedup(Stage):
     gather_s = 1.0
     follows = "extract"
     labels = frozenset(
-        {"Insight", "Observation", "Friction", "Decision", "Experience", "Reflection", "Question", "Belief", "Limitation", "Capability"}
+        {
+            "Insight",
+            "Observation",
+            "Friction",
+            "Decision",
+            "Experience",
+            "Reflection",
+            "Question",
+            "Belief",
+            "Limitation",
+            "Capability",
+        }
     )
 
     _applied: AppliedPositions
@@ -106,7 +123,9 @@ class Dedup(Stage):
 
     def _records(self, logged: LoggedEvent) -> list[similarity.Record]:
         return [
-            similarity.Record(entity["id"], entity["label"], entity["text"], (entity.get("properties") or {}).get("category"))
+            similarity.Record(
+                entity["id"], entity["label"], entity["text"], (entity.get("properties") or {}).get("category")
+            )
             for entity in logged.event.data["entities"]
             if entity["label"] in self.labels
         ]
@@ -126,8 +145,16 @@ class Dedup(Stage):
 
     def _similar(self, new: _New, found: Sequence[similarity.Similar]) -> Event:
         record, info = new.record, self._indexes.model
-        similar = [{"record_id": f.record_id, "how": f.how, "cosine": None if f.cosine is None else round(f.cosine, 6)} for f in found]
-        data: dict[str, object] = {"record_id": record.record_id, "label": record.label, "category": record.category, "similar": similar}
+        similar = [
+            {"record_id": f.record_id, "how": f.how, "cosine": None if f.cosine is None else round(f.cosine, 6)}
+            for f in found
+        ]
+        data: dict[str, object] = {
+            "record_id": record.record_id,
+            "label": record.label,
+            "category": record.category,
+            "similar": similar,
+        }
         fact = self.fact(new.logged, SIMILAR_FOUND, data | {"model_id": info.model_id if info else None})
         return Event(f"{fact.id}/{record.record_id}", fact.source, fact.type, fact.namespace, fact.time, fact.data)
 
@@ -136,10 +163,14 @@ class Dedup(Stage):
         asked = [new.asked(number, canonical_form=canonical_form(new.record.text)) for number, new in enumerate(news)]
         earlier = _rows(cursor, _SAME_FORM, asked)
         cosines = self._near(cursor, {number: new for number, new in enumerate(news) if number not in earlier})
-        near = [news[number].asked(number, entity_id=record_id) for number, found in cosines.items() for record_id in found]
+        near = [
+            news[number].asked(number, entity_id=record_id) for number, found in cosines.items() for record_id in found
+        ]
         if near:
             earlier |= _rows(cursor, _NAMED, near)
-        return [_chosen(new.record, earlier.get(number, ()), cosines.get(number, {})) for number, new in enumerate(news)]
+        return [
+            _chosen(new.record, earlier.get(number, ()), cosines.get(number, {})) for number, new in enumerate(news)
+        ]
 
     def _near(self, cursor: duckdb.DuckDBPyConnection, news: Mapping[int, _New]) -> dict[int, dict[str, float]]:
         """By the number of each the cosines by record id of the records nearest to it, all at least SIMILAR_COSINE."""
@@ -151,7 +182,11 @@ class Dedup(Stage):
         others = sorted({other for found in near.values() for other, _ in found})
         if not others:
             return {}
-        names = dict(cursor.execute("SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [others]).fetchall())
+        names = dict(
+            cursor.execute(
+                "SELECT label, record_id FROM documents WHERE label IN (SELECT unnest(?))", [others]
+            ).fetchall()
+        )
         return {
             number: {names[other]: cosine for other, cosine in near.get(label, ()) if other in names and other != label}
             for number, label in own.items()
@@ -164,12 +199,16 @@ class Dedup(Stage):
         different = {vector.tobytes(): vector for vector in held.values()}
         if not different:
             return {}
-        found = self._indexes.nearest_to_each(np.stack(list(different.values())), POOL, similarity.SIMILAR_COSINE, space=space)
+        found = self._indexes.nearest_to_each(
+            np.stack(list(different.values())), POOL, similarity.SIMILAR_COSINE, space=space
+        )
         near = dict(zip(different, found, strict=True))
         return {label: near[vector.tobytes()] for label, vector in held.items()}
 
 
-def _rows(cursor: duckdb.DuckDBPyConnection, query: str, asked: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[str, str]]]:
+def _rows(
+    cursor: duckdb.DuckDBPyConnection, query: str, asked: Sequence[Mapping[str, Any]]
+) -> dict[int, list[tuple[str, str]]]:
     """(record id, text) of what is found, in log order, by the number of what asked."""
     found: dict[int, list[tuple[str, str]]] = {}
     for number, record_id, text in cursor.execute(query, [orjson.dumps(asked).decode()]).fetchall():
@@ -177,6 +216,11 @@ def _rows(cursor: duckdb.DuckDBPyConnection, query: str, asked: Sequence[Mapping
     return found
 
 
-def _chosen(new: similarity.Record, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]) -> list[similarity.Similar]:
-    candidates = [similarity.Record(record_id, new.label, text, new.category, cosines.get(record_id)) for record_id, text in earlier]
+def _chosen(
+    new: similarity.Record, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]
+) -> list[similarity.Similar]:
+    candidates = [
+        similarity.Record(record_id, new.label, text, new.category, cosines.get(record_id))
+        for record_id, text in earlier
+    ]
     return similarity.similar_records(new, candidates)[:CANDIDATES]

@@ -34,7 +34,16 @@ class Extract(Stage):
     def _extracted(self, logged: LoggedEvent) -> list[Event]:
         extraction = extract(logged.event)
         found: list[tuple[str, dict[str, object]]] = [
-            ("entities", {"id": e.id, "label": e.label, "text": e.text, "properties": dict(e.properties), "confidence": e.confidence})
+            (
+                "entities",
+                {
+                    "id": e.id,
+                    "label": e.label,
+                    "text": e.text,
+                    "properties": dict(e.properties),
+                    "confidence": e.confidence,
+                },
+            )
             for e in extraction.entities
         ]
         found += [

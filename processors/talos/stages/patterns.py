@@ -55,10 +55,14 @@ class Patterns(Stage):
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
-        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)):
+        if not await self._applied.wait(
+            token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)
+        ):
             raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
         found = [await self._signals(logged) for logged in events]
-        if any(found):  # what the sessions before these have shown; who comes too early leaves the pattern to its next session
+        if any(
+            found
+        ):  # what the sessions before these have shown; who comes too early leaves the pattern to its next session
             await self._applied.wait(self._derived, timeout_s=OWN_WAIT_S, stages=[self.name])
         shown: list[Event] = []
         patterns: set[tuple[str, str]] = set()
@@ -75,7 +79,9 @@ class Patterns(Stage):
         namespace, session_id = logged.event.namespace, str(logged.event.data["session_id"])
         names = {str(fact.data["signal_id"]): str(fact.data["description"]) for fact in signalled}
         asked = [signal_id for signal_id in names if (namespace, signal_id) not in patterns]
-        here = {(str(fact.data["signal_id"]), str(fact.data["session_id"])) for fact in shown if fact.namespace == namespace}
+        here = {
+            (str(fact.data["signal_id"]), str(fact.data["session_id"])) for fact in shown if fact.namespace == namespace
+        }
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
         facts = await self._embed.of_texts(
@@ -84,7 +90,11 @@ class Patterns(Stage):
         for pattern_id in made:
             pattern = {"pattern_id": pattern_id, "name": names[pattern_id], "session_id": session_id}
             facts.append(self._one(logged, PATTERN_DETECTED, pattern_id, pattern))
-            facts.append(self.fact(logged, TOLD, told(pattern_id, session_id)).changed(id=derived_id(namespace, TOLD, pattern_id)))
+            facts.append(
+                self.fact(logged, TOLD, told(pattern_id, session_id)).changed(
+                    id=derived_id(namespace, TOLD, pattern_id)
+                )
+            )
         return facts
 
     def _one(self, logged: LoggedEvent, event_type: str, name: str, data: dict[str, Any]) -> Event:
@@ -117,7 +127,9 @@ class Patterns(Stage):
         return fact.changed(id=derived_id(fact.id, signal.description, session_id))
 
 
-def new_patterns(cursor: duckdb.DuckDBPyConnection, namespace: str, signal_ids: list[str], shown: set[tuple[str, str]]) -> list[str]:
+def new_patterns(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, signal_ids: list[str], shown: set[tuple[str, str]]
+) -> list[str]:
     """Of these signals those that three sessions have shown, with (signal, session) `shown` just now, and that are no pattern yet."""
     known = cursor.execute(
         "SELECT record_id FROM documents WHERE namespace = ? AND toolset = 'talos' AND kind = 'Pattern'", [namespace]

@@ -14,7 +14,17 @@ from typing import Any
 
 import orjson
 
-from processors.telemetry.formats.lines import Mapped, Unreadable, fingerprint, goal, identifier, joined, milliseconds, moment, read_object
+from processors.telemetry.formats.lines import (
+    Mapped,
+    Unreadable,
+    fingerprint,
+    goal,
+    identifier,
+    joined,
+    milliseconds,
+    moment,
+    read_object,
+)
 from processors.telemetry.formats.transcript import model_call, session_event, session_fields, tool_call, tool_result
 from streams.events import Event
 from streams.ids import derived_id
@@ -92,7 +102,11 @@ class Mapper:
             self._sessions.popitem(last=False)
 
     def _without_session(self, entry: dict[str, Any], raw: bytes) -> list[Mapped]:
-        referred = identifier(entry.get("leafUuid")) or identifier(entry.get("messageId")) or identifier(entry.get("parentUuid"))
+        referred = (
+            identifier(entry.get("leafUuid"))
+            or identifier(entry.get("messageId"))
+            or identifier(entry.get("parentUuid"))
+        )
         if referred is None:
             return [self._referring(entry, raw, self._name, self._time)]
         known = self._sessions.get(referred)
@@ -110,7 +124,9 @@ class Mapper:
 
     # --- the event
 
-    def _event(self, entry: dict[str, Any], raw: bytes, session_id: str, parent: str | None, uuid: str | None, time: datetime) -> Event:
+    def _event(
+        self, entry: dict[str, Any], raw: bytes, session_id: str, parent: str | None, uuid: str | None, time: datetime
+    ) -> Event:
         message = entry.get("message")
         body: dict[str, Any] = message if isinstance(message, dict) else {}
         content = body.get("content") if body else message
@@ -153,7 +169,9 @@ class Mapper:
             model_calls=model_calls,
         )
 
-    def _model_call(self, message_id: str, entry: dict[str, Any], body: dict[str, Any], session_id: str, time: datetime) -> dict[str, Any]:
+    def _model_call(
+        self, message_id: str, entry: dict[str, Any], body: dict[str, Any], session_id: str, time: datetime
+    ) -> dict[str, Any]:
         usage = body["usage"]
         return model_call(
             message_id,
@@ -167,7 +185,9 @@ class Mapper:
         )
 
 
-def _read_content(content: Any, entry: dict[str, Any], time: datetime) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
+def _read_content(
+    content: Any, entry: dict[str, Any], time: datetime
+) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
     """Texts, tool uses and tool results of a message's content: a string, or blocks, of which some are bare strings."""
     if isinstance(content, str):
         return [content], [], []
@@ -190,7 +210,9 @@ def _read_content(content: Any, entry: dict[str, Any], time: datetime) -> tuple[
             output = _output_text(block.get("content"))
             texts.append(output)
             duration = _duration_ms(entry, len(content))
-            result = tool_result(block.get("tool_use_id"), time, output, is_error=block.get("is_error") is True, duration_ms=duration)
+            result = tool_result(
+                block.get("tool_use_id"), time, output, is_error=block.get("is_error") is True, duration_ms=duration
+            )
             results.extend([result] if result else [])
     return texts, calls, results
 
@@ -220,7 +242,9 @@ def _asked_texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     blocks = content if isinstance(content, list) else []
-    texts = [block.get("text") if isinstance(block, dict) and block.get("type") == "text" else block for block in blocks]
+    texts = [
+        block.get("text") if isinstance(block, dict) and block.get("type") == "text" else block for block in blocks
+    ]
     return [text for text in texts if isinstance(text, str)]
 
 

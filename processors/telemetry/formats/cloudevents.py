@@ -45,7 +45,11 @@ class Mapper:
 
     def _events(self, number: int, raw: bytes, value: Any) -> list[Mapped]:
         if not isinstance(value, dict) or not isinstance(value.get("type"), str) or "specversion" not in value:
-            return [Unreadable(number, raw, "not a structured CloudEvent: an object with `specversion`, `id`, `source`, `type`")]
+            return [
+                Unreadable(
+                    number, raw, "not a structured CloudEvent: an object with `specversion`, `id`, `source`, `type`"
+                )
+            ]
         known = event_types().get(value["type"])
         if known is None:
             return [Unreadable(number, raw, f"the event type {shown(value['type'])!r} is not known")]

@@ -27,7 +27,14 @@ from processors.telemetry.formats.lines import (
     moment,
     read_object,
 )
-from processors.telemetry.formats.transcript import Repeats, model_call, session_event, session_fields, tool_call, tool_result
+from processors.telemetry.formats.transcript import (
+    Repeats,
+    model_call,
+    session_event,
+    session_fields,
+    tool_call,
+    tool_result,
+)
 from streams.ids import derived_id
 
 AGENT = "codex"
@@ -76,7 +83,19 @@ class Mapper:
         session = session_fields(AGENT, project=self._project, model=self._model, parent=self._parent)
         data = self._parts(kind or wrapped, wrapped, item, session, session_id, time)
         event_id = derived_id(AGENT, session_id, content)
-        return [session_event(SOURCE, self._namespace, event_id, time, session_id, kind or wrapped, payload=entry, session=session, **data)]
+        return [
+            session_event(
+                SOURCE,
+                self._namespace,
+                event_id,
+                time,
+                session_id,
+                kind or wrapped,
+                payload=entry,
+                session=session,
+                **data,
+            )
+        ]
 
     def end(self) -> list[Mapped]:
         """Nothing waits in this format."""
@@ -91,7 +110,9 @@ class Mapper:
         spawned = origin.get("subagent") if isinstance(origin, dict) else None
         thread = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
         parent = thread.get("parent_thread_id") if isinstance(thread, dict) else None
-        self._parent = identifier(parent) or identifier(meta.get("parent_thread_id")) or identifier(meta.get("forked_from_id"))
+        self._parent = (
+            identifier(parent) or identifier(meta.get("parent_thread_id")) or identifier(meta.get("forked_from_id"))
+        )
 
     def _parts(
         self, kind: str, wrapped: str, item: dict[str, Any], session: dict[str, Any], session_id: str, time: datetime
@@ -108,16 +129,25 @@ class Mapper:
         if kind == "reasoning":
             return {"role": "assistant", "text": joined(_texts(item.get("summary")) + _texts(item.get("content")))}
         if kind in ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call"):
-            call = tool_call(item.get("call_id") or item.get("id"), item.get("name") or kind.removesuffix("_call"), time, _given(item))
+            call = tool_call(
+                item.get("call_id") or item.get("id"),
+                item.get("name") or kind.removesuffix("_call"),
+                time,
+                _given(item),
+            )
             return {"role": "assistant", "tool_calls": [call] if call else None}
         if kind.endswith("_output"):
             self._asked = time
             text, is_error, duration = _output(item.get("output"))
             result = tool_result(item.get("call_id"), time, text, is_error=is_error, duration_ms=duration)
             return {"role": "tool", "text": joined([text]), "tool_results": [result] if result else None}
-        return {"text": joined([item[name] for name in ("message", "summary", "text") if isinstance(item.get(name), str)])}
+        return {
+            "text": joined([item[name] for name in ("message", "summary", "text") if isinstance(item.get(name), str)])
+        }
 
-    def _message_parts(self, kind: str, item: dict[str, Any], session: dict[str, Any], session_id: str, time: datetime) -> dict[str, Any]:
+    def _message_parts(
+        self, kind: str, item: dict[str, Any], session: dict[str, Any], session_id: str, time: datetime
+    ) -> dict[str, Any]:
         """The parts of an `event_msg`: what the program showed, beside the items that the model was given."""
         if kind == "token_count":
             call = self._tokens(item.get("info"), session_id, time)
@@ -125,7 +155,9 @@ class Mapper:
         if kind in ("exec_command_end", "mcp_tool_call_end"):
             failed = item.get("exit_code") not in (None, 0)
             text = "".join(item[name] for name in ("stdout", "stderr") if isinstance(item.get(name), str))
-            result = tool_result(item.get("call_id"), time, text, is_error=failed, duration_ms=_duration_ms(item.get("duration")))
+            result = tool_result(
+                item.get("call_id"), time, text, is_error=failed, duration_ms=_duration_ms(item.get("duration"))
+            )
             return {"role": "tool", "tool_results": [result] if result else None}
         texts = [item[name] for name in ("message", "text") if isinstance(item.get(name), str)]
         if kind == "user_message":

@@ -31,7 +31,9 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
     if session_id is None:
         raise Refused("The hook's input names no session: `session_id` is missing.")
     if entry.get("hook_event_name", name) != name:
-        raise Refused(f"The hook's input is of the event {entry['hook_event_name']!r}, not {name!r}; name that one in the hook's command.")
+        raise Refused(
+            f"The hook's input is of the event {entry['hook_event_name']!r}, not {name!r}; name that one in the hook's command."
+        )
     call = identifier(entry.get("tool_use_id"))
     if call is not None:
         identity = derived_id(SOURCE, session_id, name, call)
@@ -50,7 +52,9 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
     )
 
 
-def _tool(name: str, entry: dict[str, Any], call: str | None, time: datetime) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+def _tool(
+    name: str, entry: dict[str, Any], call: str | None, time: datetime
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
     """The call that a tool's hook tells of, and its result."""
     if name == "PreToolUse":
         return tool_call(call, entry.get("tool_name"), time, entry.get("tool_input")), None

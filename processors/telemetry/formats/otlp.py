@@ -62,7 +62,9 @@ def read_request(raw: bytes, *, namespace: str, fallback_time: datetime, number:
     if isinstance(request, Unreadable):
         return [request]
     if not any(name in request for name in _SIGNALS):
-        return [Unreadable(number, raw, "not an OTLP request: it has none of resourceSpans, resourceLogs, resourceMetrics")]
+        return [
+            Unreadable(number, raw, "not an OTLP request: it has none of resourceSpans, resourceLogs, resourceMetrics")
+        ]
     reading = _Reading(namespace, fallback_time, number)
     readers: tuple[tuple[str, str, str, Callable[..., Iterator[Mapped]]], ...] = (
         ("resourceSpans", "scopeSpans", "spans", reading.span),
@@ -73,7 +75,9 @@ def read_request(raw: bytes, *, namespace: str, fallback_time: datetime, number:
     for outer, middle, inner, read in readers:
         for part in _objects(request.get(outer)):
             resource = attributes(_object(part.get("resource")).get("attributes"))
-            for scoped in _objects(part.get(middle) or part.get("instrumentationLibrary" + middle.removeprefix("scope"))):
+            for scoped in _objects(
+                part.get(middle) or part.get("instrumentationLibrary" + middle.removeprefix("scope"))
+            ):
                 about = _about(resource, _object(scoped.get("scope")))
                 for item in _items(scoped.get(inner)):
                     try:
@@ -165,7 +169,9 @@ class _Reading:
             **_rest(record, "severityNumber", "flags", "droppedAttributesCount"),
         }
         data["event_name"] = data["event_name"] or filled(data["attributes"].get("event.name"))
-        yield self._event(self._content("log", record, about), OTEL_LOG, _moment(time or observed) or self._fallback, data)
+        yield self._event(
+            self._content("log", record, about), OTEL_LOG, _moment(time or observed) or self._fallback, data
+        )
 
     def metric(self, metric: dict[str, Any], about: dict[str, Any]) -> Iterator[Mapped]:
         name = filled(metric.get("name"))
@@ -203,7 +209,12 @@ class _Reading:
 
     def _event(self, event_id: str, event_type: str, time: datetime, data: dict[str, Any]) -> Event:
         return Event(
-            event_id, SOURCE, event_type, self._namespace, time, {name: value for name, value in data.items() if value is not None}
+            event_id,
+            SOURCE,
+            event_type,
+            self._namespace,
+            time,
+            {name: value for name, value in data.items() if value is not None},
         )
 
 

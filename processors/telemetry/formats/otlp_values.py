@@ -26,7 +26,11 @@ def plain(value: Any) -> Any:
 def attributes(pairs: Any) -> dict[str, Any]:
     """A list of `{"key", "value"}` as an object; of a key that comes twice the last value stays."""
     items = pairs if isinstance(pairs, list) else []
-    return {pair["key"]: plain(pair.get("value")) for pair in items if isinstance(pair, dict) and isinstance(pair.get("key"), str)}
+    return {
+        pair["key"]: plain(pair.get("value"))
+        for pair in items
+        if isinstance(pair, dict) and isinstance(pair.get("key"), str)
+    }
 
 
 def _values(holder: Any) -> list[Any]:
@@ -36,7 +40,11 @@ def _values(holder: Any) -> list[Any]:
 
 def whole(value: Any) -> Any:
     """A 64-bit integer from its text, also within lists and objects; anything else as it is."""
-    if isinstance(value, str) and (value.isdecimal() or (value[:1] == "-" and value[1:].isdecimal())) and len(value) <= 20:
+    if (
+        isinstance(value, str)
+        and (value.isdecimal() or (value[:1] == "-" and value[1:].isdecimal()))
+        and len(value) <= 20
+    ):
         return int(value)
     if isinstance(value, list):
         return [whole(item) for item in value]

@@ -21,12 +21,24 @@ from processors.telemetry.formats.lines import (
     moment,
     read_object,
 )
-from processors.telemetry.formats.transcript import Repeats, model_call, session_event, session_fields, tool_call, tool_result
+from processors.telemetry.formats.transcript import (
+    Repeats,
+    model_call,
+    session_event,
+    session_fields,
+    tool_call,
+    tool_result,
+)
 from streams.ids import derived_id
 
 AGENT = "pi"
 SOURCE = f"thalweg:import/{AGENT}"
-_KINDS = {"toolResult": "tool_result", "bashExecution": "bash_execution", "branchSummary": "summary", "compactionSummary": "summary"}
+_KINDS = {
+    "toolResult": "tool_result",
+    "bashExecution": "bash_execution",
+    "branchSummary": "summary",
+    "compactionSummary": "summary",
+}
 _ROLES = {"toolResult": "tool", "bashExecution": "user"}
 
 
@@ -94,7 +106,13 @@ class Mapper:
         return derived_id(AGENT, self._session_id, content if has_time else self._repeats.name(content))
 
     def _parts(
-        self, entry: dict[str, Any], message: dict[str, Any], role: str | None, session: dict[str, Any], event_id: str, time: datetime
+        self,
+        entry: dict[str, Any],
+        message: dict[str, Any],
+        role: str | None,
+        session: dict[str, Any],
+        event_id: str,
+        time: datetime,
     ) -> dict[str, Any]:
         """Text, calls and results of an entry, under the names of the event's data."""
         texts = _texts(message.get("content"))
@@ -114,7 +132,9 @@ class Mapper:
             result = tool_result(message.get("toolCallId"), time, text, is_error=message.get("isError") is True)
             return {"text": joined(texts), "tool_results": [result] if result else None}
         if role == "bashExecution":
-            return {"text": joined(message[name] for name in ("command", "output") if isinstance(message.get(name), str))}
+            return {
+                "text": joined(message[name] for name in ("command", "output") if isinstance(message.get(name), str))
+            }
         if role == "user":
             found = next((line for line in map(goal, texts) if line), None)
             if found:
@@ -124,7 +144,9 @@ class Mapper:
             session["summary"] = summary or entry["name"]
         return {"text": joined(texts) or summary}
 
-    def _model_call(self, usage: dict[str, Any], message: dict[str, Any], event_id: str, time: datetime) -> dict[str, Any]:
+    def _model_call(
+        self, usage: dict[str, Any], message: dict[str, Any], event_id: str, time: datetime
+    ) -> dict[str, Any]:
         cost = usage.get("cost")
         return model_call(
             identifier(message.get("responseId")) or event_id,

@@ -25,7 +25,15 @@ def session_fields(agent: str, *, project: Any = None, model: Any = None, parent
 
 
 def session_event(
-    source: str, namespace: str, event_id: str, time: datetime, session_id: str, event_type: str, *, subject: str | None = None, **data: Any
+    source: str,
+    namespace: str,
+    event_id: str,
+    time: datetime,
+    session_id: str,
+    event_type: str,
+    *,
+    subject: str | None = None,
+    **data: Any,
 ) -> Event:
     """An event of one line. Of `data`, what is None or an empty list is left out."""
     body: dict[str, Any] = {"session_id": session_id, "event_type": event_type}
@@ -40,7 +48,12 @@ def tool_call(call_id: Any, name: Any, started_at: datetime, given: Any) -> dict
     call = identifier(call_id)
     if call is None:
         return None
-    return {"tool_call_id": call, "tool_name": filled(name) or "unknown", "started_at": format_time(started_at), "input": given}
+    return {
+        "tool_call_id": call,
+        "tool_name": filled(name) or "unknown",
+        "started_at": format_time(started_at),
+        "input": given,
+    }
 
 
 def tool_result(

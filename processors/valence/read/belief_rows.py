@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def read_beliefs(cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, ids: Collection[str]) -> list[tuple[Any, ...]]:
+def read_beliefs(
+    cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, ids: Collection[str]
+) -> list[tuple[Any, ...]]:
     """These columns of those of the beliefs that there are, in no order."""
     return read_labelled(cursor, columns, namespace, [document_label(namespace, belief_id) for belief_id in ids])
 
 
-def read_labelled(cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, labels: Collection[int]) -> list[tuple[Any, ...]]:
+def read_labelled(
+    cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, labels: Collection[int]
+) -> list[tuple[Any, ...]]:
     """The same for labels. A condition on another column than these two would read the whole table and not its index."""
     if not labels:
         return []

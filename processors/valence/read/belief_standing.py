@@ -52,7 +52,9 @@ def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[s
     """What was found about these beliefs; twice, where it is about two of them. Each side has an index, which an OR would not use."""
     if len(ids) > _MANY:
         either = "(belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"
-        return execute(cursor, f"{_FINDINGS} WHERE namespace = ? AND {either}", [namespace, list(ids), list(ids)]).fetchall()
+        return execute(
+            cursor, f"{_FINDINGS} WHERE namespace = ? AND {either}", [namespace, list(ids), list(ids)]
+        ).fetchall()
     sides = [f"{_FINDINGS} WHERE {side} IN ({marks(ids)}) AND namespace = ?" for side in ("belief_a_id", "belief_b_id")]
     return execute(cursor, " UNION ALL ".join(sides), [*ids, namespace, *ids, namespace]).fetchall()
 

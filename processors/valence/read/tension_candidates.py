@@ -106,7 +106,9 @@ class ActiveBeliefs:
         rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
         computed = [row[1] for row in rows if row[11] == "computed"]  # the others keep their overall
         standing = read_standing(self.cursor, self.namespace, computed)
-        subjects = {row[0]: [link["entity_id"] for link in orjson.loads(row[8]) if link["role"] == "subject"] for row in rows}
+        subjects = {
+            row[0]: [link["entity_id"] for link in orjson.loads(row[8]) if link["role"] == "subject"] for row in rows
+        }
         canonical = _canonical(self.cursor, self.namespace, {entity for named in subjects.values() for entity in named})
         held = {}
         for (
@@ -127,7 +129,9 @@ class ActiveBeliefs:
             given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
             confidence, _ = stands(Confidence(overall, origin, given), status, count, standing.get(belief_id))
             about = frozenset(canonical[entity] for entity in subjects[label])
-            held[label] = Held(belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about)
+            held[label] = Held(
+                belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about
+            )
         return held
 
 
@@ -135,7 +139,9 @@ def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collecti
     """Those of these beliefs that there are, by id."""
     rows = read_beliefs(cursor, "belief_id, links, supersedes_id, status", namespace, ids)
     return {
-        belief_id: Stated(status == "active", frozenset(link["entity_id"] for link in orjson.loads(links)), supersedes_id)
+        belief_id: Stated(
+            status == "active", frozenset(link["entity_id"] for link in orjson.loads(links)), supersedes_id
+        )
         for belief_id, links, supersedes_id, status in rows
     }
 
@@ -152,9 +158,19 @@ def find_tensions(
 
     `placed`: those that have a vector, in `space`. Whatever the store says of all the others is read at once.
     """
-    own = {document_label(active.namespace, belief_id): belief_id for belief_id, belief in stated.items() if belief.is_active}
-    least = {belief_id: -1.0 if stated[belief_id].linked else CANDIDATE_COSINE for belief_id in own.values() if belief_id in placed}
-    near = (match for belief_id in least for match in placed[belief_id].near[:READ_AT_ONCE] if match[1] >= least[belief_id])
+    own = {
+        document_label(active.namespace, belief_id): belief_id
+        for belief_id, belief in stated.items()
+        if belief.is_active
+    }
+    least = {
+        belief_id: -1.0 if stated[belief_id].linked else CANDIDATE_COSINE
+        for belief_id in own.values()
+        if belief_id in placed
+    }
+    near = (
+        match for belief_id in least for match in placed[belief_id].near[:READ_AT_ONCE] if match[1] >= least[belief_id]
+    )
     active.among([*own, *(label for label, _ in near)])
     cosines = _candidates(active, indexes, own, stated, placed, space)
     best = {label: _best(others) for label, others in cosines.items() if others}
@@ -180,12 +196,16 @@ def _candidates(
     """For each the active beliefs that it may be in conflict with: those near to it, the nearest about the same things, and
     those with which what it has superseded was in conflict."""
     cursor, namespace = active.cursor, active.namespace
-    canonical = _canonical(cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values())))
+    canonical = _canonical(
+        cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values()))
+    )
     groups = _groups(cursor, namespace, set(canonical.values()))
     found: dict[int, Cosines] = {}
     for label, belief_id in own.items():
         belief, place = stated[belief_id], placed.get(belief_id)
-        others: Cosines = dict(nearest_held(active, indexes, place, CANDIDATE_COSINE, space=space)) if place is not None else {}
+        others: Cosines = (
+            dict(nearest_held(active, indexes, place, CANDIDATE_COSINE, space=space)) if place is not None else {}
+        )
         if group := {member for entity in belief.linked for member in groups[canonical[entity]]}:
             others |= _about_the_same(active, indexes, group, place, space)
         if belief.supersedes_id is not None:
@@ -238,7 +258,9 @@ def _about_the_same(
 ) -> Cosines:
     """The active ones among the beliefs that are linked to these entities: the nearest, and where too few have a vector, the latest."""
     links = _links(active, group, at_most=MANY_LINKS)
-    if not links.are_all:  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
+    if (
+        not links.are_all
+    ):  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
         if len(found := _linked_among(active, group, place.near if place is not None else [])) > CANDIDATES:
             return found
         links = _links(active, group)
@@ -256,7 +278,9 @@ def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) 
     return found
 
 
-def _nearest_linked(active: ActiveBeliefs, indexes: SearchIndexes, links: Links, place: Placed | None, space: str | None) -> Cosines:
+def _nearest_linked(
+    active: ActiveBeliefs, indexes: SearchIndexes, links: Links, place: Placed | None, space: str | None
+) -> Cosines:
     found: Cosines = {}
     near: Matches = []
     asked = READ_AT_ONCE

@@ -72,9 +72,16 @@ def _superseded(logged: LoggedEvent, rows: Rows) -> Outcome:
         draft = read_draft({"content": data["new_content"], "confidence": data.get("confidence")})
     except DraftError as error:
         parameter = "new_content" if error.parameter == "content" else error.parameter
-        return refused("INVALID_PARAMS", str(error).replace("`content`", "`new_content`"), parameter=parameter, allowed=error.allowed)
+        return refused(
+            "INVALID_PARAMS",
+            str(error).replace("`content`", "`new_content`"),
+            parameter=parameter,
+            allowed=error.allowed,
+        )
     if not data["reason"].strip():
-        return refused("INVALID_PARAMS", "The argument `reason` is blank; say why the belief is superseded.", parameter="reason")
+        return refused(
+            "INVALID_PARAMS", "The argument `reason` is blank; say why the belief is superseded.", parameter="reason"
+        )
     old = rows.get(BELIEFS, data["old_belief_id"])
     if old is None:
         return _no_belief(data["old_belief_id"])
@@ -93,20 +100,29 @@ def _replace(event: Event, rows: Rows, old: Row, draft: Draft, data: Mapping[str
         valid_from=max(moment, old["valid_from"] or moment),
         extraction_method=f"supersession: {reason}",
     )
-    stated = create(event, rows, successor, old["source_id"] or "", old["links"], supersedes_id=old["belief_id"], reason=reason)
+    stated = create(
+        event, rows, successor, old["source_id"] or "", old["links"], supersedes_id=old["belief_id"], reason=reason
+    )
     close(rows, old, "superseded", event, superseded_by_id=stated.belief_id)
     return Outcome(result={"belief_id": stated.belief_id, "old_belief_id": old["belief_id"], "reason": reason})
 
 
 def confidence_of(row: Mapping[str, Any]) -> Confidence:
     """The confidence that a belief's row holds, tensions aside."""
-    return Confidence(row["overall"], row["overall_origin"], {name: row[name] for name in WEIGHTS if row[name] is not None})
+    return Confidence(
+        row["overall"], row["overall_origin"], {name: row[name] for name in WEIGHTS if row[name] is not None}
+    )
 
 
 def close(rows: Rows, belief: Row, status: str, event: Event, *, superseded_by_id: str | None = None) -> None:
     """A belief is not held any more from now on; a superseded one is not valid any more either."""
     moment = at(event.time)
-    ended: dict[str, Any] = {"status": status, "modified_at": moment, "closed_at": moment, "superseded_by_id": superseded_by_id}
+    ended: dict[str, Any] = {
+        "status": status,
+        "modified_at": moment,
+        "closed_at": moment,
+        "superseded_by_id": superseded_by_id,
+    }
     if status == "superseded":
         ended["valid_until"] = max(moment, belief["valid_from"] or moment)
     put_belief(rows, belief | ended, status, moment)
@@ -118,12 +134,20 @@ def already_superseded(rows: Rows, belief: Mapping[str, Any]) -> Outcome:
     while (row := rows.get(BELIEFS, head)) is not None and row["superseded_by_id"] is not None:
         head = row["superseded_by_id"]
     message = f"The belief {belief['belief_id']} was superseded by {successor}; its line has now come to {head}: supersede that one."
-    return refused("ALREADY_SUPERSEDED", message, current_id=head, superseded_by_id=successor, superseded_at=_time(belief["closed_at"]))
+    return refused(
+        "ALREADY_SUPERSEDED",
+        message,
+        current_id=head,
+        superseded_by_id=successor,
+        superseded_at=_time(belief["closed_at"]),
+    )
 
 
 def _no_belief(belief_id: str) -> Outcome:
     return refused(
-        "BELIEF_NOT_FOUND", f"There is no belief {belief_id[:80]}; belief_query finds beliefs by what they say.", belief_id=belief_id
+        "BELIEF_NOT_FOUND",
+        f"There is no belief {belief_id[:80]}; belief_query finds beliefs by what they say.",
+        belief_id=belief_id,
     )
 
 
@@ -142,7 +166,12 @@ def _pair(event: Event, rows: Rows) -> tuple[Row, Row] | Outcome:
     """Both beliefs of an open tension, or why there is none."""
     data = event.data
     a, b = (rows.get(BELIEFS, data[name]) for name in ("belief_a_id", "belief_b_id"))
-    if a is None or b is None or a["belief_id"] == b["belief_id"] or data["tension_id"] != tension_id(a["belief_id"], b["belief_id"]):
+    if (
+        a is None
+        or b is None
+        or a["belief_id"] == b["belief_id"]
+        or data["tension_id"] != tension_id(a["belief_id"], b["belief_id"])
+    ):
         return refused(
             "TENSION_NOT_FOUND",
             f"There is no tension {data['tension_id'][:80]}; tension_list names those that there are.",
@@ -151,7 +180,9 @@ def _pair(event: Event, rows: Rows) -> tuple[Row, Row] | Outcome:
     known = rows.get(RESOLUTIONS, data["tension_id"])
     if known is not None and known["action"] is not None:
         when = _time(known["resolved_at"])
-        message = f"The tension {data['tension_id']} was resolved at {when} by {known['action']}: {known['resolution'][:200]}"
+        message = (
+            f"The tension {data['tension_id']} was resolved at {when} by {known['action']}: {known['resolution'][:200]}"
+        )
         won = {name: known[name] for name in ("action", "resolution", "status")}
         return refused("TENSION_ALREADY_RESOLVED", message, resolved_at=when, **won)
     for belief in (a, b):
@@ -166,7 +197,11 @@ def _pair(event: Event, rows: Rows) -> tuple[Row, Row] | Outcome:
 def _resolved(logged: LoggedEvent, rows: Rows) -> Outcome:
     event, data = logged.event, logged.event.data
     if not data["resolution"].strip():
-        return refused("INVALID_PARAMS", "The argument `resolution` is blank; say how the tension was resolved.", parameter="resolution")
+        return refused(
+            "INVALID_PARAMS",
+            "The argument `resolution` is blank; say how the tension was resolved.",
+            parameter="resolution",
+        )
     pair = _pair(event, rows)
     if isinstance(pair, Outcome):
         return pair
@@ -180,7 +215,10 @@ def _resolved(logged: LoggedEvent, rows: Rows) -> Outcome:
         for belief in pair:
             close(rows, belief, "archived", event)
     ids = {name: data[name] for name in ("tension_id", "belief_a_id", "belief_b_id")}
-    rows.put(RESOLUTIONS, ids | {"status": status, "action": action, "resolution": data["resolution"], "resolved_at": at(event.time)})
+    rows.put(
+        RESOLUTIONS,
+        ids | {"status": status, "action": action, "resolution": data["resolution"], "resolved_at": at(event.time)},
+    )
     return Outcome(result=ids | {"action": action, "status": status})
 
 
@@ -188,7 +226,12 @@ def _give_way(rows: Rows, loser: Row, winner: Row, event: Event) -> None:
     """The loser is superseded by the winner as it stands; no third belief is made."""
     close(rows, loser, "superseded", event, superseded_by_id=winner["belief_id"])
     if winner["supersedes_id"] is None:
-        put_belief(rows, winner | {"supersedes_id": loser["belief_id"], "modified_at": at(event.time)}, "preferred", at(event.time))
+        put_belief(
+            rows,
+            winner | {"supersedes_id": loser["belief_id"], "modified_at": at(event.time)},
+            "preferred",
+            at(event.time),
+        )
 
 
 def _investigated(logged: LoggedEvent, rows: Rows) -> Outcome:

@@ -9,7 +9,15 @@ from typing import Any
 from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
 from processors.valence.reducers.beliefs import invalid_draft, refused
 from processors.valence.rules import patterns
-from processors.valence.rules.beliefs import SOURCES, DraftError, belief_id_of, draft_reads, put_source, read_draft, state
+from processors.valence.rules.beliefs import (
+    SOURCES,
+    DraftError,
+    belief_id_of,
+    draft_reads,
+    put_source,
+    read_draft,
+    state,
+)
 from processors.valence.rules.capture import AUTO, MOST_A_SESSION
 from processors.valence.rules.exchanges import next_sequence, tokens_approx
 from processors.valence.rules.identifiers import EXCHANGE, INSIGHT, PATTERN, SESSION, object_id
@@ -54,7 +62,9 @@ def session_not_found(session_id: str) -> Outcome:
 
 
 def _blank(name: str) -> Outcome:
-    return refused("INVALID_PARAMS", f"The argument `{name}` is blank; it needs some text.", parameter=name, allowed="some text")
+    return refused(
+        "INVALID_PARAMS", f"The argument `{name}` is blank; it needs some text.", parameter=name, allowed="some text"
+    )
 
 
 def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -120,7 +130,9 @@ def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
             "created_at": moment,
         },
     )
-    rows.document(exchange_id, TOOLSET, "Exchange", data["content"], created_at=moment, session_id=session["session_id"])
+    rows.document(
+        exchange_id, TOOLSET, "Exchange", data["content"], created_at=moment, session_id=session["session_id"]
+    )
     return Outcome(result={"exchange_id": exchange_id, "sequence": sequence, "created_at": format_time(event.time)})
 
 
@@ -137,7 +149,12 @@ def _recorded(logged: LoggedEvent, rows: Rows) -> Outcome:
             return _blank(name)
     pattern_id, moment = object_id(event, PATTERN), at(event.time)
     pattern = patterns.recorded(data.get("evidence") or (), data.get("confidence"), moment)
-    stated = {"pattern_id": pattern_id, "type": data["type"], "description": data["description"], "first_observed_at": moment}
+    stated = {
+        "pattern_id": pattern_id,
+        "type": data["type"],
+        "description": data["description"],
+        "first_observed_at": moment,
+    }
     rows.put(PATTERNS, stated | _pattern_row(pattern))
     rows.document(pattern_id, TOOLSET, "Pattern", data["description"], created_at=moment)
     return Outcome(result={"pattern_id": pattern_id})
@@ -169,7 +186,9 @@ def _reinforced(logged: LoggedEvent, rows: Rows) -> Outcome:
     session_id = data.get("session_id")
     if session_id is not None and rows.get(SESSIONS, session_id) is None:
         return session_not_found(session_id)
-    before = patterns.Pattern(tuple(row["evidence"]), row["occurrence_count"], row["confidence"], row["status"], row["last_observed_at"])
+    before = patterns.Pattern(
+        tuple(row["evidence"]), row["occurrence_count"], row["confidence"], row["status"], row["last_observed_at"]
+    )
     after = patterns.reinforced(before, session_id, at(logged.event.time))
     if after is not None:
         rows.put(PATTERNS, _changed(row, **_pattern_row(after)))
@@ -212,7 +231,12 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
     stated = state(event, rows, draft, session_source(session_id))
     known = rows.get(INSIGHTS, session_id, stated.belief_id)
     insight_id = known["insight_id"] if known else _insight(event, rows, session, stated.belief_id)
-    result = {"insight_id": insight_id, "session_id": session_id, "already_linked": known is not None, "stated_as": belief_id_of(event)}
+    result = {
+        "insight_id": insight_id,
+        "session_id": session_id,
+        "already_linked": known is not None,
+        "stated_as": belief_id_of(event),
+    }
     return Outcome(result=result | stated.as_result())
 
 
@@ -220,8 +244,16 @@ def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
     """Link the belief to the session, at the exchange that was the latest; the insight's own words can be found."""
     insight_id, moment, session_id = object_id(event, INSIGHT), at(event.time), session["session_id"]
     signal = event.data.get("signal")
-    row = {"insight_id": insight_id, "session_id": session_id, "belief_id": belief_id, "exchange_id": session["last_exchange_id"]}
-    rows.put(INSIGHTS, row | {"extraction_method": LINK if signal is None else AUTO, "extracted_at": moment, "signal": signal})
+    row = {
+        "insight_id": insight_id,
+        "session_id": session_id,
+        "belief_id": belief_id,
+        "exchange_id": session["last_exchange_id"],
+    }
+    rows.put(
+        INSIGHTS,
+        row | {"extraction_method": LINK if signal is None else AUTO, "extracted_at": moment, "signal": signal},
+    )
     counted = {"capture_count": (session["capture_count"] or 0) + (signal is not None)}
     rows.put(SESSIONS, _changed(session, insight_count=session["insight_count"] + 1, **counted))
     rows.document(insight_id, TOOLSET, "Insight", event.data["content"], created_at=moment, session_id=session_id)
@@ -242,7 +274,10 @@ def _aged(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     key = _aged_key(logged)
     if rows.get("vkb_pattern_changes", *key) is None:
         row = dict(zip(("pattern_id", "last_observed_at", "to_status"), key, strict=True))
-        rows.put("vkb_pattern_changes", row | {"from_status": logged.event.data["from_status"], "changed_at": at(logged.event.time)})
+        rows.put(
+            "vkb_pattern_changes",
+            row | {"from_status": logged.event.data["from_status"], "changed_at": at(logged.event.time)},
+        )
     return None
 
 

@@ -31,8 +31,18 @@ from streams.ids import derived_id, document_label
 if TYPE_CHECKING:
     from processors.frame.reducer import Key, Row, Rows
 
-SOURCES, BELIEFS, CHANGES, HASHES = "valence_sources", "valence_beliefs", "valence_belief_changes", "valence_belief_hashes"
-CORROBORATIONS, ENTITIES, NAMES, LINKS = "belief_corroborations", "valence_entities", "valence_entity_names", "valence_belief_entities"
+SOURCES, BELIEFS, CHANGES, HASHES = (
+    "valence_sources",
+    "valence_beliefs",
+    "valence_belief_changes",
+    "valence_belief_hashes",
+)
+CORROBORATIONS, ENTITIES, NAMES, LINKS = (
+    "belief_corroborations",
+    "valence_entities",
+    "valence_entity_names",
+    "valence_belief_entities",
+)
 TOOLSET, KIND = "valence", "Belief"
 MANUAL = "manual"
 _ORIGIN = ("namespace", "topic", "partition", "offset", "idx", "event_id")
@@ -230,7 +240,9 @@ def put_belief(rows: Rows, belief: Mapping[str, Any], change: str, moment: datet
     rows.put(BELIEFS, row)
     kept = ("belief_id", "content", "overall", "corroboration_count", "status", "superseded_by_id", "valid_until")
     valid_from = row["valid_from"] or row["created_at"]
-    rows.insert(CHANGES, {name: row[name] for name in kept} | {"valid_from": valid_from, "change": change, "changed_at": moment})
+    rows.insert(
+        CHANGES, {name: row[name] for name in kept} | {"valid_from": valid_from, "change": change, "changed_at": moment}
+    )
 
 
 def put_source(event: Event, rows: Rows, source: Source) -> str:
@@ -263,16 +275,29 @@ def _reinforce(
     }
     changed["links"] = held["links"] + _link(rows, held, links, moment)
     put_belief(rows, changed, "reinforced", moment)
-    _corroborate(rows, held["belief_id"], source_id, draft.content, "same_words" if cosine is None else "cosine", cosine, moment)
+    _corroborate(
+        rows, held["belief_id"], source_id, draft.content, "same_words" if cosine is None else "cosine", cosine, moment
+    )
     return Stated(held["belief_id"], "reinforced", count)
 
 
-def _corroborate(rows: Rows, belief_id: str, source_id: str, content: str, how: str, cosine: float | None, moment: datetime) -> None:
-    row = {"belief_id": belief_id, "source_id": source_id, "how": how, "cosine": cosine, "content": content, "created_at": moment}
+def _corroborate(
+    rows: Rows, belief_id: str, source_id: str, content: str, how: str, cosine: float | None, moment: datetime
+) -> None:
+    row = {
+        "belief_id": belief_id,
+        "source_id": source_id,
+        "how": how,
+        "cosine": cosine,
+        "content": content,
+        "created_at": moment,
+    }
     rows.put(CORROBORATIONS, row)
 
 
-def _duplicate_of(rows: Rows, draft: Draft, source_id: str, links: Sequence[Mapping[str, str]]) -> tuple[Row, float] | None:
+def _duplicate_of(
+    rows: Rows, draft: Draft, source_id: str, links: Sequence[Mapping[str, str]]
+) -> tuple[Row, float] | None:
     """The nearest belief that says the same from another source; a contradiction never does, however near it is."""
     entities, subjects = _things(rows, links)
     for belief_id, cosine in sorted(draft.similar, key=lambda near: (-near[1], near[0])):
@@ -315,7 +340,9 @@ def _resolve(event: Event, rows: Rows, named: Named) -> dict[str, str]:
     known = rows.get(NAMES, named.key)
     by_type: dict[str, str] = dict(known["entity_ids"]) if known else {}
     if named.type is None and by_type:
-        entities = [entity for entity in (rows.get(ENTITIES, identity) for identity in by_type.values()) if entity is not None]
+        entities = [
+            entity for entity in (rows.get(ENTITIES, identity) for identity in by_type.values()) if entity is not None
+        ]
         best = min(entities, key=lambda entity: (-entity["link_count"], entity["created_at"], entity["entity_id"]))
         return {"entity_id": best["entity_id"], "role": named.role}
     kind = named.type or DEFAULT_TYPE
@@ -340,7 +367,9 @@ def _resolve(event: Event, rows: Rows, named: Named) -> dict[str, str]:
     return {"entity_id": by_type[kind], "role": named.role}
 
 
-def _link(rows: Rows, belief: Mapping[str, Any], links: Sequence[Mapping[str, str]], moment: datetime) -> list[dict[str, str]]:
+def _link(
+    rows: Rows, belief: Mapping[str, Any], links: Sequence[Mapping[str, str]], moment: datetime
+) -> list[dict[str, str]]:
     """Link entities that are not linked in that role yet; the new links."""
     known = {(link["entity_id"], link["role"]) for link in belief["links"]}
     made: list[dict[str, str]] = []

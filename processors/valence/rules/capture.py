@@ -82,4 +82,6 @@ def signal_of(sentence: str) -> Captured:
 
 
 def _sentences(text: str) -> list[str]:
-    return [sentence.strip() for sentence in re.split(r"(?<=[.!?])\s+|\n+", text.replace("\u2019", "'")) if sentence.strip()]
+    return [
+        sentence.strip() for sentence in re.split(r"(?<=[.!?])\s+|\n+", text.replace("\u2019", "'")) if sentence.strip()
+    ]

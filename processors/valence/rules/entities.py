@@ -38,7 +38,9 @@ def read_entities(given: Iterable[Any] | None) -> list[Named]:
     """The entities of a call, each (name, type, role) once. A plain text is a name. Raises EntityError."""
     found: dict[Named, None] = {}
     for item in given or ():
-        fields: Mapping[str, Any] = {"name": item} if isinstance(item, str) else item if isinstance(item, Mapping) else {}
+        fields: Mapping[str, Any] = (
+            {"name": item} if isinstance(item, str) else item if isinstance(item, Mapping) else {}
+        )
         name, kind, role = fields.get("name"), fields.get("type"), fields.get("role")
         if not isinstance(name, str) or not name.strip():
             raise EntityError("Each of the entities needs a `name` that is not blank.")

@@ -62,7 +62,10 @@ class Step(NamedTuple):
 
 def ageing_steps(status: str, last_observed: datetime, now: datetime) -> list[Step]:
     """The steps that a pattern of that stored status (emerging or established) has taken by now, in their order."""
-    steps = [Step(status, FADING, last_observed + FADING_AFTER[status]), Step(FADING, ARCHIVED, last_observed + ARCHIVED_AFTER)]
+    steps = [
+        Step(status, FADING, last_observed + FADING_AFTER[status]),
+        Step(FADING, ARCHIVED, last_observed + ARCHIVED_AFTER),
+    ]
     return [step for step in steps if step.due_at <= now]
 
 

@@ -104,7 +104,12 @@ def consistency(severity: str, other_overall: float) -> float:
 
 def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
     """Whether the texts say the same in other words: very near, no conflict, the same entities, nothing that only one of them names."""
-    return cosine > DUPLICATE_COSINE and a.entities == b.entities and says_the_same(a.wording, b.wording) and not any(signals(a, b))
+    return (
+        cosine > DUPLICATE_COSINE
+        and a.entities == b.entities
+        and says_the_same(a.wording, b.wording)
+        and not any(signals(a, b))
+    )
 
 
 def judge(one: Held, other: Held, cosine: float | None) -> Finding | None:
@@ -150,7 +155,11 @@ def _type(a: Held, b: Held, cosine: float | None) -> str:
 
 
 def _describe(kind: str, found: tuple[bool, bool, bool]) -> str:
-    reasons = ("one denies what the other says", "they use opposite words", "they give another value for the same thing")
+    reasons = (
+        "one denies what the other says",
+        "they use opposite words",
+        "they give another value for the same thing",
+    )
     said = " and ".join(reason for reason, holds in zip(reasons, found, strict=True) if holds)
     return f"{kind.replace('_', ' ').capitalize()}: {said}."
 

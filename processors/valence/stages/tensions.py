@@ -19,7 +19,14 @@ import duckdb
 import numpy as np
 
 from processors.frame.stage import Stage
-from processors.valence.read.tension_candidates import ActiveBeliefs, Placed, Stated, find_tensions, nearest_records, read_stated
+from processors.valence.read.tension_candidates import (
+    ActiveBeliefs,
+    Placed,
+    Stated,
+    find_tensions,
+    nearest_records,
+    read_stated,
+)
 from processors.valence.rules.beliefs import belief_id_of
 from storage.applied import AppliedPositions
 from storage.reader import Reader, find_outcome
@@ -105,12 +112,18 @@ class Tensions(Stage):
                 if belief_id not in known:
                     facts[logged.key] = self._reinforced(cursor, logged)
                     continue
-                named = (self._named(logged, ENTITY_RESOLVED, data["entity_id"], data) for data in twins.get(belief_id, ()))
-                found = (self._named(logged, TENSION_DETECTED, data["tension_id"], data) for data in conflicts[belief_id])
+                named = (
+                    self._named(logged, ENTITY_RESOLVED, data["entity_id"], data) for data in twins.get(belief_id, ())
+                )
+                found = (
+                    self._named(logged, TENSION_DETECTED, data["tension_id"], data) for data in conflicts[belief_id]
+                )
                 facts[logged.key] = [*named, *found]
         return facts
 
-    def _twins(self, cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    def _twins(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]
+    ) -> dict[str, list[dict[str, Any]]]:
         """By belief the entities that it names which are the same as earlier ones."""
         found: dict[str, list[dict[str, Any]]] = {}
         if ids:
@@ -133,7 +146,9 @@ class Tensions(Stage):
             active = ActiveBeliefs(cursor, namespace)
             for belief_id, found in find_tensions(active, self._indexes, some, placed, space=space).items():
                 made_by = {"model_id": model.model_id} if model is not None and belief_id in placed else {}
-                told[belief_id] = [asdict(finding) | {"tension_id": finding.tension_id, **made_by} for finding, _ in found]
+                told[belief_id] = [
+                    asdict(finding) | {"tension_id": finding.tension_id, **made_by} for finding, _ in found
+                ]
                 self._found |= {finding.tension_id: (finding.belief_a_id, finding.belief_b_id) for finding, _ in found}
             self._indexes.give_way()
         while len(self._found) > REMEMBERED:
@@ -150,7 +165,9 @@ class Tensions(Stage):
         if not held:
             return {}
         near = nearest_records(self._indexes, np.stack(list(held.values())), space=space)
-        return {labels[label]: Placed(vector, others) for (label, vector), others in zip(held.items(), near, strict=True)}
+        return {
+            labels[label]: Placed(vector, others) for (label, vector), others in zip(held.items(), near, strict=True)
+        }
 
     def _reinforced(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
         event = logged.event

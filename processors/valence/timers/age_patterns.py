@@ -53,7 +53,9 @@ async def tell_steps(reader: Reader, log: Log, now: datetime) -> int:
     """Publish the steps that are due and not told yet; how many. Raises Unavailable."""
     due = await reader.run(lambda cursor: list(due_steps(cursor, now)))
     for start in range(0, len(due), AT_ONCE):
-        await log.publish([encode(DERIVED.name, step) for step in due[start : start + AT_ONCE]], timeout_s=PUBLISH_TIMEOUT_S)
+        await log.publish(
+            [encode(DERIVED.name, step) for step in due[start : start + AT_ONCE]], timeout_s=PUBLISH_TIMEOUT_S
+        )
     return len(due)
 
 
@@ -66,5 +68,10 @@ def due_steps(cursor: duckdb.DuckDBPyConnection, now: datetime) -> Iterator[Even
                 continue
             observed = format_time(last_observed)
             identity = derived_id(NAME, namespace, pattern_id, observed, step.to_status)
-            data = {"pattern_id": pattern_id, "from_status": step.from_status, "to_status": step.to_status, "last_observed": observed}
+            data = {
+                "pattern_id": pattern_id,
+                "from_status": step.from_status,
+                "to_status": step.to_status,
+                "last_observed": observed,
+            }
             yield Event(identity, f"thalweg:stage/{NAME}", PATTERN_STATUS_CHANGED, namespace, step.due_at, data)

@@ -46,7 +46,10 @@ def seal(directory: Path, writers: Mapping[str, Callable[[Path], None]], facts: 
         hit("mid_index_save")
         sync(path)
         entries[name] = {"file": path.name, "bytes": path.stat().st_size, "sha256": _sha256(path)}
-    body = orjson.dumps({"format": FORMAT, "generation": generation, "facts": dict(facts), "files": entries}, option=orjson.OPT_SORT_KEYS)
+    body = orjson.dumps(
+        {"format": FORMAT, "generation": generation, "facts": dict(facts), "files": entries},
+        option=orjson.OPT_SORT_KEYS,
+    )
     with atomic_file(directory / MANIFEST) as manifest:
         manifest.write(orjson.dumps({"sha256": hashlib.sha256(body).hexdigest(), "body": body.decode()}))
     hit("after_rename")

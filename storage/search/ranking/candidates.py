@@ -46,7 +46,9 @@ def ranked(engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, ses
     seeds = seeds_of(sides)
     sides["graph"] = engine.graph_side(asked, sides)[: asked.size]
     dates = named_dates(asked.text)
-    labels = _candidates(engine, asked, near, said, [label for label, _ in sides["graph"]], _nearest_at(engine, asked, dates), sessions)
+    labels = _candidates(
+        engine, asked, near, said, [label for label, _ in sides["graph"]], _nearest_at(engine, asked, dates), sessions
+    )
     evidence = Evidence(
         len(labels),
         keyword=_placed(labels, said, 0.0) / (engine.ceiling(asked.text) or 1.0),
@@ -67,7 +69,9 @@ def ranked(engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, ses
         evidence.parents = np.where(places == ABSENT, ABSENT, parents[places])
     if dates:
         moments = read_dates(asked.cursor, labels.tolist())
-        evidence.dates = np.array([nearness(dates, moments[label][0].date()) if label in moments else 0.0 for label in labels.tolist()])
+        evidence.dates = np.array(
+            [nearness(dates, moments[label][0].date()) if label in moments else 0.0 for label in labels.tolist()]
+        )
         sides["date"] = _best_first(labels, evidence.dates, evidence.dates > 0)
     lates = late_scores(evidence)
     parts = score_parts(evidence, lates)
@@ -76,7 +80,13 @@ def ranked(engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, ses
 
 
 def _candidates(
-    engine: SearchIndexes, asked: Asked, near: Matches, said: Scores, related: Sequence[int], dated: Sequence[int], sessions: int
+    engine: SearchIndexes,
+    asked: Asked,
+    near: Matches,
+    said: Scores,
+    related: Sequence[int],
+    dated: Sequence[int],
+    sessions: int,
 ) -> np.ndarray:
     """(n,) labels that the filter leaves, sorted: the best of each side, the neighbours of some of these, whole sessions."""
     around = engine.late.timelines.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *said[:EXPANDED])))
@@ -143,7 +153,10 @@ def found_by(asked: Asked, near: Matches, said: Scores) -> dict[str, Sequence[tu
     """The sides vector and keyword, of what the filter leaves only."""
     labels = np.array([label for label, _ in (*near, *said)], np.int64)
     found = set(asked.allowed.of(labels).tolist())
-    return {"vector": [match for match in near if match[0] in found], "keyword": [match for match in said if match[0] in found]}
+    return {
+        "vector": [match for match in near if match[0] in found],
+        "keyword": [match for match in said if match[0] in found],
+    }
 
 
 def seeds_of(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:

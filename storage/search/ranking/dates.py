@@ -14,7 +14,12 @@ from datetime import MAXYEAR, UTC, date, datetime, timedelta
 HALVING_DAYS = 4
 """So many days outside what was named a record counts half: things are told some days after they happened."""
 FAR_DAYS = 28
-_MONTHS = {name.lower(): number for names in (calendar.month_name, calendar.month_abbr) for number, name in enumerate(names) if name}
+_MONTHS = {
+    name.lower(): number
+    for names in (calendar.month_name, calendar.month_abbr)
+    for number, name in enumerate(names)
+    if name
+}
 _MONTHS["sept"] = 9
 _MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\b\.?"
 _PATTERNS = tuple(

@@ -69,7 +69,11 @@ class LateIndex:
         parts, owners = self.passages.split(labels)
         known, rows = self.tokens.similarities(query, parts)
         lengths = np.bincount(owners, self.tokens.lengths(parts), len(labels)).astype(np.int64)
-        is_read, best, fits = np.zeros(len(labels), bool), np.zeros((len(labels), len(weights)), np.float32), labels.copy()
+        is_read, best, fits = (
+            np.zeros(len(labels), bool),
+            np.zeros((len(labels), len(weights)), np.float32),
+            labels.copy(),
+        )
         if len(rows):
             owners, parts = owners[known], parts[known]
             first = np.flatnonzero(np.diff(owners, prepend=-1))  # the passages of one text stand together

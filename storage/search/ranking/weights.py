@@ -83,7 +83,15 @@ class Evidence:
     """The number of the best of the records that this one is related to, -1 for none."""
 
     def __post_init__(self) -> None:
-        nowhere = {"is_read": False, "keyword": 0.0, "vector": np.nan, "lengths": 0, "dates": 0.0, "asking": 0.0, "parents": -1}
+        nowhere = {
+            "is_read": False,
+            "keyword": 0.0,
+            "vector": np.nan,
+            "lengths": 0,
+            "dates": 0.0,
+            "asking": 0.0,
+            "parents": -1,
+        }
         for name, value in nowhere.items():
             if not len(getattr(self, name)):
                 setattr(self, name, np.full(self.count, value))
@@ -158,7 +166,9 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
         "vector": vector_share * (short * deviations(evidence)) / WHOLE,
         "date": np.where(evidence.dates > 0, SHARES["date"] * evidence.dates / WHOLE, np.nan),
     }
-    parts["asking"] = np.where(is_embedded & (evidence.asking > 0), -ASKING_SHARE * evidence.asking * totals(parts), np.nan)
+    parts["asking"] = np.where(
+        is_embedded & (evidence.asking > 0), -ASKING_SHARE * evidence.asking * totals(parts), np.nan
+    )
     said = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + np.nan_to_num(parts["date"])
     parts["imputed"] = np.where(is_embedded, np.nan, imputed_scores(said, totals(parts), is_embedded) - said)
     before = totals(parts)

@@ -55,7 +55,12 @@ class TableCounts:
 
 
 def follow_rows(
-    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int, take: Callable[[list[tuple[Any, ...]]], None]
+    cursor: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: str,
+    known: Mark,
+    count: int,
+    take: Callable[[list[tuple[Any, ...]]], None],
 ) -> Mark | None:
     """Give the columns of the rows after `known` to `take`, some at a time, in the order in which they came; the mark then. None
     when the table, which had `count` rows, has not simply grown."""

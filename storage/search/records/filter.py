@@ -120,7 +120,12 @@ ROW_COLUMNS = "d.namespace, d.kind, d.toolset, d.session_id, lower(d.domain), d.
 
 def is_plain(filter: Filter) -> bool:
     """Whether `leaves` and what has ended decide alone."""
-    return not filter.tags and not filter.entities and filter.valid_at is None and (filter.known_at is None or not filter.exclude_merged)
+    return (
+        not filter.tags
+        and not filter.entities
+        and filter.valid_at is None
+        and (filter.known_at is None or not filter.exclude_merged)
+    )
 
 
 def leaves(filter: Filter, row: Sequence[Any]) -> bool:
@@ -145,5 +150,7 @@ def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray:
     """The labels that the filter leaves, sorted, int64, good until the next commit: what is found is read from `documents`
     under the same predicate."""
     condition = predicate(filter)
-    labels = cursor.execute(f"SELECT label FROM documents d WHERE {condition.sql}", condition.parameters).fetchnumpy()["label"]
+    labels = cursor.execute(f"SELECT label FROM documents d WHERE {condition.sql}", condition.parameters).fetchnumpy()[
+        "label"
+    ]
     return np.sort(np.asarray(labels, np.int64))

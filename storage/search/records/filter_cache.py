@@ -76,22 +76,33 @@ class AllowedLabels:
         self._ended = _Ended()
         self._remembering = threading.Lock()
 
-    def get(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]) -> Allowed:
+    def get(
+        self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]
+    ) -> Allowed:
         """What the filter leaves; `generation` changes with every commit that may matter (read it before asking), `rows` says
         how many each table had then."""
         known = self._known.get(filter)
         if known is None or known.generation != generation:
-            known = self._grown(cursor, filter, known, generation, rows) or self._resolved(cursor, filter, generation, rows)
+            known = self._grown(cursor, filter, known, generation, rows) or self._resolved(
+                cursor, filter, generation, rows
+            )
             with self._remembering:
                 others = [(other, one) for other, one in self._known.items() if other != filter]
                 self._known = dict([*others[1 - REMEMBERED :], (filter, known)])
         return known.allowed
 
-    def _resolved(self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]) -> _Known:
+    def _resolved(
+        self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]
+    ) -> _Known:
         ended = self._follow(cursor, rows)  # before the labels: what ends meanwhile is taken out twice
         documents = mark(cursor, "documents")
         labels = resolve(cursor, filter)
-        return _Known(generation, Allowed(labels, len(labels) == documents.rows), documents, 0 if ended is None else len(ended.order))
+        return _Known(
+            generation,
+            Allowed(labels, len(labels) == documents.rows),
+            documents,
+            0 if ended is None else len(ended.order),
+        )
 
     def _follow(self, cursor: duckdb.DuckDBPyConnection, rows: Mapping[str, int]) -> _Ended | None:
         """What has ended; None when a table of it has not simply grown."""
@@ -111,7 +122,12 @@ class AllowedLabels:
             return ended
 
     def _grown(
-        self, cursor: duckdb.DuckDBPyConnection, filter: Filter, known: _Known | None, generation: int, rows: Mapping[str, int]
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        filter: Filter,
+        known: _Known | None,
+        generation: int,
+        rows: Mapping[str, int],
     ) -> _Known | None:
         """What was known, with what has come since; None when the filter looks at more than documents and what ends them."""
         if known is None or not is_plain(filter):

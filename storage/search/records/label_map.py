@@ -93,7 +93,10 @@ class LabelMap:
     def _settle(self) -> tuple[np.ndarray, np.ndarray]:
         keys, values, fresh = self._state
         if fresh:
-            labels, numbers = np.fromiter(fresh, np.int64, len(fresh)), np.fromiter(fresh.values(), np.int64, len(fresh))
+            labels, numbers = (
+                np.fromiter(fresh, np.int64, len(fresh)),
+                np.fromiter(fresh.values(), np.int64, len(fresh)),
+            )
             order = np.argsort(labels)
             places = np.searchsorted(keys, labels[order])
             keys, values = np.insert(keys, places, labels[order]), np.insert(values, places, numbers[order])

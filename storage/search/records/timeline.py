@@ -80,7 +80,10 @@ class Timelines:
             number = len(self._of)
             self._of.append((session, moment))
             self._reserve(number)
-            before, after = session.numbers[at - 1] if at else 0, session.numbers[at] if at < len(session.numbers) else 0
+            before, after = (
+                session.numbers[at - 1] if at else 0,
+                session.numbers[at] if at < len(session.numbers) else 0,
+            )
             session.moments.insert(at, moment)
             session.numbers.insert(at, number)
             self._link(before, number)
@@ -106,7 +109,9 @@ class Timelines:
         if number >= len(self._before):
             more = len(self._before)
             self._before, self._after = (np.pad(links, (0, more)) for links in (self._before, self._after))
-            self._first, self._last = (np.pad(seen, ((0, more), (0, 0)), constant_values=_NONE) for seen in (self._first, self._last))
+            self._first, self._last = (
+                np.pad(seen, ((0, more), (0, 0)), constant_values=_NONE) for seen in (self._first, self._last)
+            )
 
     def remove(self, labels: Sequence[int]) -> None:
         """Take the labels out of their sessions."""
@@ -162,4 +167,6 @@ class Timelines:
 def _microseconds(entry: DocumentEntry) -> int:
     assert entry.created_at is not None
     moment = entry.created_at.replace(tzinfo=None)
-    return (moment.toordinal() * 86_400 + moment.hour * 3600 + moment.minute * 60 + moment.second) * 1_000_000 + moment.microsecond
+    return (
+        moment.toordinal() * 86_400 + moment.hour * 3600 + moment.minute * 60 + moment.second
+    ) * 1_000_000 + moment.microsecond

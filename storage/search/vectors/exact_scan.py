@@ -63,7 +63,9 @@ def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
         return np.arange(len(scores))
     sample = scores[::SAMPLED]
     likely = 2 * depth // SAMPLED + SAMPLED
-    if likely < len(sample):  # what lies below a bound that some few exceed need not be put in order: a tenth of the time
+    if likely < len(
+        sample
+    ):  # what lies below a bound that some few exceed need not be put in order: a tenth of the time
         near = np.flatnonzero(scores >= np.partition(sample, -likely)[-likely])
         if len(near) >= depth:
             found: np.ndarray = near[np.argpartition(scores[near], -depth)[-depth:]]
@@ -71,7 +73,9 @@ def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
     return np.argpartition(scores, -depth)[-depth:]
 
 
-def largest_found(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float) -> np.ndarray:
+def largest_found(
+    scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float
+) -> np.ndarray:
     """Places of the k largest of (n,) scores and of those at most `margin` below them, of labels that may be found; at most
     MAX_CLOSE more than k.
 
@@ -88,14 +92,22 @@ def largest_found(scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.nd
             usable &= allowed[places] == labels[top]
         chosen = top[usable]
         chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
-        if len(top) == len(scores) or (len(chosen) >= k and (least <= scores[chosen[k - 1]] - margin or len(chosen) > k + MAX_CLOSE)):
+        if len(top) == len(scores) or (
+            len(chosen) >= k and (least <= scores[chosen[k - 1]] - margin or len(chosen) > k + MAX_CLOSE)
+        ):
             kept: np.ndarray = chosen[: k + MAX_CLOSE]
             return kept if len(kept) <= k else kept[scores[kept] >= scores[kept[k - 1]] - margin]
         depth *= 4
 
 
 def close_pairs(
-    codes: np.ndarray, scales: np.ndarray, queries: np.ndarray, k: int, least: float, margin: float, pause: Callable[[], None]
+    codes: np.ndarray,
+    scales: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    least: float,
+    margin: float,
+    pause: Callable[[], None],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which of (n, dim) int8 rows, times their (n,) scales, have a product of at least this with which of (m, dim) queries:
     places of rows, numbers of queries, products, in the order of the rows. Of a query for which that would be very many some are left

@@ -28,7 +28,10 @@ class Looked(NamedTuple):
     def joined(self, new: Looked, k: int) -> Looked:
         """With what was found among the rows since; `new` may have been looked for among some of these rows too."""
         since = new.places >= self.stop
-        places, cosines = np.concatenate((self.places, new.places[since])), np.concatenate((self.cosines, new.cosines[since]))
+        places, cosines = (
+            np.concatenate((self.places, new.places[since])),
+            np.concatenate((self.cosines, new.cosines[since])),
+        )
         best = np.argsort(-cosines, kind="stable")[:k]
         return Looked(new.stop, places[best], cosines[best])
 
@@ -54,7 +57,11 @@ class LookedFor:
         there = labels[looked.places] != REMOVED
         if there.all():
             return looked
-        return None if len(looked.places) == question[1] else Looked(looked.stop, looked.places[there], looked.cosines[there])
+        return (
+            None
+            if len(looked.places) == question[1]
+            else Looked(looked.stop, looked.places[there], looked.cosines[there])
+        )
 
     def keep(self, found: Iterable[tuple[Question, Looked]]) -> None:
         """Remember these as the last."""

@@ -55,7 +55,8 @@ def split_passages(text: str) -> list[Passage]:
     """
     if len(text) <= MIN_LONG_CHARS:
         return []
-    words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))  # a passage takes STRIDE pieces at most of those left
+    # a passage takes STRIDE pieces at most of those left
+    words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))
     if sum(cost for *_, cost in words) <= WINDOW:
         return []
     passages: list[Passage] = []
@@ -174,7 +175,9 @@ class PassageIndex:
         known = self._parts
         parts = [known.get(label) or (label,) for label in labels.tolist()]
         counts = np.fromiter(map(len, parts), np.int64, len(parts))
-        return np.fromiter(chain.from_iterable(parts), np.int64, int(counts.sum())), np.repeat(np.arange(len(labels)), counts)
+        return np.fromiter(chain.from_iterable(parts), np.int64, int(counts.sum())), np.repeat(
+            np.arange(len(labels)), counts
+        )
 
     def labels(self) -> np.ndarray:
         """Every passage's label, sorted, int64."""

@@ -70,7 +70,9 @@ class TokenStore:
                 view.madvise(mmap.MADV_DONTNEED)  # read once: not to be counted as ours
         self._end = at
         os.ftruncate(self._file.fileno(), at)
-        self._places = LabelMap(np.fromiter(found, np.int64, len(found)), np.fromiter(found.values(), np.int64, len(found)))
+        self._places = LabelMap(
+            np.fromiter(found, np.int64, len(found)), np.fromiter(found.values(), np.int64, len(found))
+        )
 
     def _scan_some(self, view: mmap.mmap, start: int, found: dict[int, int]) -> int:
         """Read records from `start` on, some megabytes of them; where the next one begins (`start`: there is none)."""
@@ -153,7 +155,9 @@ class TokenStore:
                     self._count_ids([ids], -1)
                     zeros = bytes(count * _ROW_BYTES)
                     write_all(
-                        self._file.fileno(), _HEAD.pack(_REMOVED, count, _checksum(_REMOVED, count, zeros)) + zeros, start - _HEAD.size
+                        self._file.fileno(),
+                        _HEAD.pack(_REMOVED, count, _checksum(_REMOVED, count, zeros)) + zeros,
+                        start - _HEAD.size,
                     )
             self._places.remove(labels)
 
@@ -169,7 +173,11 @@ class TokenStore:
     def packed_body(self, label: int) -> bytes:
         """What is stored for a label, ids and rows as `pack` joins them; nothing for one that is unknown."""
         place = self._places.get(label)
-        return b"" if place == ABSENT else os.pread(self._file.fileno(), (place & _MAX_COUNT) * _ROW_BYTES, place >> _COUNT_BITS)
+        return (
+            b""
+            if place == ABSENT
+            else os.pread(self._file.fileno(), (place & _MAX_COUNT) * _ROW_BYTES, place >> _COUNT_BITS)
+        )
 
     def weights(self, query: Tokens) -> np.ndarray:
         """(k,) what each token of a query counts, sum 1: inverse document frequency over all that is held."""
@@ -198,7 +206,9 @@ class TokenStore:
             whole = np.frombuffer(view, np.int8)
             begins = starts + _ID_BYTES * counts
             ends = begins + WIDTH * counts
-            codes = np.concatenate([whole[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
+            codes = np.concatenate(
+                [whole[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+            )
             del whole  # the map cannot be closed while somebody looks at it
         return codes.reshape(-1, WIDTH)
 

@@ -90,7 +90,9 @@ class VectorIndex:
         """Make (n,) labels with (n, dim) unit rows findable at once. A label that is there already keeps its vector."""
         vectors = np.asarray(vectors, np.float32).reshape(len(labels), -1)
         if len(labels) and vectors.shape[1] != self.model.dim:
-            raise ValueError(f"vectors of {vectors.shape[1]} numbers do not belong to {self.model.model_id} ({self.model.dim})")
+            raise ValueError(
+                f"vectors of {vectors.shape[1]} numbers do not belong to {self.model.model_id} ({self.model.dim})"
+            )
         with self._adding:
             new = {label: row for row, label in reversed(list(enumerate(map(int, labels)))) if label not in self._at}
             if not new:
@@ -136,11 +138,17 @@ class VectorIndex:
         count, linked, graph = self._count, self._linked, self._graph  # count before the arrays: see _reserve
         query = np.asarray(vector, np.float32).reshape(-1)
         if query.shape != (self.model.dim,):
-            raise ValueError(f"a vector of {query.size} numbers does not belong to {self.model.model_id} ({self.model.dim})")
+            raise ValueError(
+                f"a vector of {query.size} numbers does not belong to {self.model.model_id} ({self.model.dim})"
+            )
         if k < 1 or count == 0 or (allowed is not None and len(allowed) == 0):
             return []
         # gathering rows costs more than scanning all of them once a good part of them is allowed
-        if allowed is not None and len(allowed) <= EXACT_LABELS and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count):
+        if (
+            allowed is not None
+            and len(allowed) <= EXACT_LABELS
+            and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count)
+        ):
             found = self._at.find(allowed)
             return self._nearest(query, k, found[(found != ABSENT) & (found < count)])
         if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
@@ -161,11 +169,15 @@ class VectorIndex:
         rough = products(self._codes[:count], self._scales[:count], query)
         return [self._exact(query, k, slice(0, count), rough, group) if len(group) else [] for group in groups]
 
-    def _nearest(self, query: np.ndarray, k: int, rows: slice | np.ndarray, allowed: np.ndarray | None = None) -> Matches:
+    def _nearest(
+        self, query: np.ndarray, k: int, rows: slice | np.ndarray, allowed: np.ndarray | None = None
+    ) -> Matches:
         """The k nearest of some rows: by their codes all that may be among them, and these compared exactly."""
         return self._exact(query, k, rows, products(self._codes[rows], self._scales[rows], query), allowed)
 
-    def _exact(self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None) -> Matches:
+    def _exact(
+        self, query: np.ndarray, k: int, rows: slice | np.ndarray, rough: np.ndarray, allowed: np.ndarray | None
+    ) -> Matches:
         labels = self._labels[rows]
         close = largest_found(rough, labels, k, allowed, 2 * error_of(self._widest))
         places = close + rows.start if isinstance(rows, slice) else rows[close]
@@ -173,7 +185,9 @@ class VectorIndex:
         best = np.argsort(-exact, kind="stable")[:k]
         return list(zip(labels[close[best]].tolist(), exact[best].tolist(), strict=True))
 
-    def search_many(self, vectors: np.ndarray, k: int, least: float, pause: Callable[[], None] = lambda: None) -> list[Matches]:
+    def search_many(
+        self, vectors: np.ndarray, k: int, least: float, pause: Callable[[], None] = lambda: None
+    ) -> list[Matches]:
         """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all of
         several, with a `pause` after each millisecond or two; for what was looked for before, only those that came since."""
         count, queries = self._count, np.asarray(vectors, np.float32)
@@ -189,14 +203,21 @@ class VectorIndex:
                 looked = before[number]
                 found[number] = new if looked is None else looked.joined(new, k)
         self._looked.keep((question, found[number]) for number, question in enumerate(asked))
-        return [list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True)) for n in range(len(queries))]
+        return [
+            list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True))
+            for n in range(len(queries))
+        ]
 
-    def _close(self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]) -> Iterator[Looked]:
+    def _close(
+        self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]
+    ) -> Iterator[Looked]:
         """For each of (n, dim) queries the k nearest of the rows from `start` to `stop` with at least this cosine."""
         if not len(queries):
             return
         error = error_of(self._widest)
-        places, whose, rough = close_pairs(self._codes[start:stop], self._scales[start:stop], queries, k, least - error, 2 * error, pause)
+        places, whose, rough = close_pairs(
+            self._codes[start:stop], self._scales[start:stop], queries, k, least - error, 2 * error, pause
+        )
         places += start
         for number, query in enumerate(queries):
             own = whose == number
@@ -244,7 +265,11 @@ class VectorIndex:
         rough, rows = rough[close], rows[close]
         is_near = rough >= least + error
         left = np.flatnonzero(~is_near)
-        off = rough[left] - least, error_of(1.0) * self._scales[rows[left]]  # a row's own scale leaves fewer open than the widest
+        # a row's own scale leaves fewer open than the widest
+        off = (
+            rough[left] - least,
+            error_of(1.0) * self._scales[rows[left]],
+        )
         is_near[left] = off[0] >= off[1]
         left = left[np.abs(off[0]) < off[1]]
         is_near[left] = self._rows.read(rows[left]) @ query >= least
@@ -267,7 +292,11 @@ class VectorIndex:
                 labels = self._labels[self._linked : stop]
                 kept = labels != REMOVED
                 if kept.any():
-                    graph.add_items(self._rows.read(np.arange(self._linked, stop)[kept]), labels[kept].astype(np.uint64), num_threads=1)
+                    graph.add_items(
+                        self._rows.read(np.arange(self._linked, stop)[kept]),
+                        labels[kept].astype(np.uint64),
+                        num_threads=1,
+                    )
                 self._linked = stop
             return self.unlinked
 
@@ -337,10 +366,14 @@ class VectorIndex:
     def _agrees(self, graph: hnswlib.Index, linked: int) -> bool:
         """Whether a sample of the graph's vectors is the table's: the same ids may come from another log."""
         sample = np.arange(0, linked, max(1, linked // _SAMPLE))
-        return linked == 0 or np.allclose(graph.get_items(self._labels[sample].astype(np.uint64)), self._rows.read(sample), atol=1e-6)
+        return linked == 0 or np.allclose(
+            graph.get_items(self._labels[sample].astype(np.uint64)), self._rows.read(sample), atol=1e-6
+        )
 
 
-def _load_graph(directory: Path, model: VectorModel, labels: np.ndarray) -> tuple[hnswlib.Index | None, np.ndarray | None]:
+def _load_graph(
+    directory: Path, model: VectorModel, labels: np.ndarray
+) -> tuple[hnswlib.Index | None, np.ndarray | None]:
     """The sealed graph, and which of the table's labels are in it; (None, None) unless it can be used."""
     import hnswlib
 

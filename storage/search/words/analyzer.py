@@ -103,7 +103,11 @@ def fold(text: str) -> str:
 
 
 def _case_folded(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return (
+        text.lower()
+        if text.isascii()
+        else unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    )
 
 
 def _analyzers() -> tuple[tantivy.TextAnalyzer, tantivy.TextAnalyzer]:

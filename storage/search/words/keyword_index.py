@@ -27,7 +27,16 @@ from storage.search.files.sealed import open_sealed, seal
 from storage.search.records.selection import Members
 from storage.search.words.analyzer import document_terms, document_words, query_terms, query_words
 from storage.search.words.posting_lists import MAX_NUMBERS, Holders
-from storage.search.words.tantivy_schema import TERMS, WORDS, Scores, document_of, hits_of, labels_of, query_of, schema_of_documents
+from storage.search.words.tantivy_schema import (
+    TERMS,
+    WORDS,
+    Scores,
+    document_of,
+    hits_of,
+    labels_of,
+    query_of,
+    schema_of_documents,
+)
 
 if TYPE_CHECKING:
     import tantivy
@@ -113,7 +122,9 @@ class KeywordIndex:
         with self._committing:
             for label, namespace, text in documents:
                 fields = {field: held(text) for field, held in _HELD.items()}
-                self._writer.add_document(document_of(label, namespace, {field: " ".join(terms) for field, terms in fields.items()}))
+                self._writer.add_document(
+                    document_of(label, namespace, {field: " ".join(terms) for field, terms in fields.items()})
+                )
                 self._seen_documents += 1
                 self._seen_terms += len(fields[TERMS])
             self._writer.commit()
@@ -186,7 +197,9 @@ class KeywordIndex:
             waiting = list(self._waiting)
         return np.unique(np.concatenate([np.array(waiting, np.int64), labels_of(self._index.searcher())]))
 
-    def search(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None, *, field: str = TERMS) -> Scores:
+    def search(
+        self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None, *, field: str = TERMS
+    ) -> Scores:
         """The k best as (label, BM25), best first. `allowed`: sorted int64 labels, None for the whole namespace.
 
         Every word counts as an alternative; nothing in `text` is syntax.
@@ -205,7 +218,9 @@ class KeywordIndex:
         marked: np.ndarray = self._holders.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
         return marked
 
-    def remember_frequent(self, is_wanted: Callable[[], bool], stopped: Callable[[], bool], pause: Callable[[], None]) -> None:
+    def remember_frequent(
+        self, is_wanted: Callable[[], bool], stopped: Callable[[], bool], pause: Callable[[], None]
+    ) -> None:
         """Look for the documents of the words that many hold, before somebody counts them: 4 ms for 25,000 documents.
 
         Looks once, and again when there are a good deal more documents; is asked then whether that `is_wanted`. `pause` is called
@@ -248,7 +263,9 @@ class KeywordIndex:
         documents = int(searcher.num_docs) + len(self._waiting)
         with self._overlay:
             waiting = {term: len(self._postings.get((TERMS, term), ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
-        return sum(_rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items())
+        return sum(
+            _rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items()
+        )
 
     def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Scores:
         """(label, BM25) of texts that are not in the index, as if they were; those that hold none of the words are left out."""
@@ -257,7 +274,9 @@ class KeywordIndex:
         searcher = self._index.searcher()
         total = int(searcher.num_docs) + len(self._waiting) + len(counted)
         mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
-        holding = {term: sum(term in counts for _, counts in counted) + searcher.doc_freq(field, term) for term in terms}
+        holding = {
+            term: sum(term in counts for _, counts in counted) + searcher.doc_freq(field, term) for term in terms
+        }
         scores = []
         for label, counts in counted:
             length = sum(counts.values())
@@ -266,9 +285,14 @@ class KeywordIndex:
                 scores.append((label, sum(found)))
         return scores
 
-    def _search_overlay(self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None, field: str = TERMS) -> dict[int, float]:
+    def _search_overlay(
+        self, terms: Sequence[str], namespace: str, allowed: np.ndarray | None, field: str = TERMS
+    ) -> dict[int, float]:
         with self._overlay:
-            holders = {term: [(label, self._waiting[label]) for label in self._postings.get((field, term), ())] for term in terms}
+            holders = {
+                term: [(label, self._waiting[label]) for label in self._postings.get((field, term), ())]
+                for term in terms
+            }
         usable = {label for holding in holders.values() for label, waiting in holding if waiting.namespace == namespace}
         if allowed is not None and usable:
             labels = np.array(list(usable), np.int64)
@@ -287,11 +311,15 @@ class KeywordIndex:
                     scores[label] = scores.get(label, 0.0) + score
         return scores
 
-    def _search_tantivy(self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS) -> Scores:
+    def _search_tantivy(
+        self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS
+    ) -> Scores:
         known, searcher = self._alone, self._index.searcher()
         if allowed is not None and len(allowed) <= TERM_SET_LABELS:
             return hits_of(searcher, query_of(self._schema, terms, namespace, allowed.tolist(), field), k)
-        query = query_of(self._schema, terms, None if self._is_alone(known, searcher, namespace) else namespace, None, field)
+        query = query_of(
+            self._schema, terms, None if self._is_alone(known, searcher, namespace) else namespace, None, field
+        )
         if allowed is None:
             return hits_of(searcher, query, k)
         # as many as the filter should leave k of, then more, until enough are left or there are no more

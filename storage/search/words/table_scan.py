@@ -17,7 +17,13 @@ SCANNED_ROWS = 5_000
 
 
 def scan_documents(
-    cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter, below: int, rows: int | None = SCANNED_ROWS, *, field: str = TERMS
+    cursor: duckdb.DuckDBPyConnection,
+    text: str,
+    filter: Filter,
+    below: int,
+    rows: int | None = SCANNED_ROWS,
+    *,
+    field: str = TERMS,
 ) -> list[tuple[int, str]]:
     """(label, text) of documents that hold a word's beginning of the text, those with most of the words, the newest first.
 

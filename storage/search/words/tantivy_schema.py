@@ -49,7 +49,9 @@ def query_of(
         return words
     named = [] if namespace is None else [Query.term_query(schema, "namespace", namespace, "basic")]
     named += [] if labels is None else [Query.term_set_query(schema, "label", labels)]
-    return Query.boolean_query([(Occur.Must, words), *((Occur.Must, Query.const_score_query(part, 0.0)) for part in named)])
+    return Query.boolean_query(
+        [(Occur.Must, words), *((Occur.Must, Query.const_score_query(part, 0.0)) for part in named)]
+    )
 
 
 def hits_of(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Scores:

@@ -19,7 +19,13 @@ READY_S = 120.0
 END_S = 60.0
 LOWEST_PORT = 10_000
 TRIES = 3
-JVM = ("-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+JVM = (
+    "-Xms64m",
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
 # The short session timeouts and the absent rebalance delay are for tests: a restart takes seconds fewer. A session outlives a stall:
 # while its only broker is fenced, the controller makes no topic and nothing has a leader.
 PROPERTIES = """\
@@ -102,7 +108,11 @@ class Broker:
         for _ in range(TRIES):  # one that ends at once (memory or a port that is just taken) is started again
             with (self.directory / "broker.log").open("ab") as log:
                 self._process = subprocess.Popen(
-                    [*java(), "kafka.Kafka", str(properties)], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                    [*java(), "kafka.Kafka", str(properties)],
+                    stdout=log,
+                    stderr=log,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
             code = self._wait_ready(began + timeout_s)
             if code is None:
@@ -145,7 +155,17 @@ class Broker:
 
     def _format(self, properties: Path) -> None:
         alone = [] if "controller.quorum.voters" in (self._properties or {}) else ["--standalone"]
-        command = [*java(), "kafka.tools.StorageTool", "format", *alone, *self._format_options, "-t", CLUSTER_ID, "-c", str(properties)]
+        command = [
+            *java(),
+            "kafka.tools.StorageTool",
+            "format",
+            *alone,
+            *self._format_options,
+            "-t",
+            CLUSTER_ID,
+            "-c",
+            str(properties),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=READY_S, check=False)
         if done.returncode != 0:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")

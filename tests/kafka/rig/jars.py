@@ -29,13 +29,26 @@ def library() -> Path:
     if lib.is_dir():
         return lib
     if shutil.which("mvn") is None:
-        raise RigUnavailable(f"The Kafka rig needs Maven to fetch the jars to {cache_dir()}, and there is no `mvn` on the PATH.")
+        raise RigUnavailable(
+            f"The Kafka rig needs Maven to fetch the jars to {cache_dir()}, and there is no `mvn` on the PATH."
+        )
     fetching = cache_dir() / f"fetching.{os.getpid()}"
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={fetching}", "-DincludeScope=runtime"]
+    command = [
+        "mvn",
+        "-q",
+        "-B",
+        "-f",
+        str(POM),
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={fetching}",
+        "-DincludeScope=runtime",
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
         if done.returncode != 0:
-            raise RigUnavailable(f"Maven could not fetch the broker's jars: {(done.stdout + done.stderr).strip()[-400:]}")
+            raise RigUnavailable(
+                f"Maven could not fetch the broker's jars: {(done.stdout + done.stderr).strip()[-400:]}"
+            )
         _publish(fetching, lib)
     except subprocess.TimeoutExpired:
         raise RigUnavailable(f"Maven did not fetch the broker's jars within {FETCH_S} s.") from None

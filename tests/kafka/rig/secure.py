@@ -36,12 +36,23 @@ class SecureBroker(Broker):
 
     def environment(self, **changes: str) -> dict[str, str]:
         """What lets a node in, with these changes (`password="wrong"`)."""
-        given = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-256", "username": USER, "password": PASSWORD, "ca_file": str(self.ca_file)}
+        given = {
+            "protocol": "SASL_SSL",
+            "mechanism": "SCRAM-SHA-256",
+            "username": USER,
+            "password": PASSWORD,
+            "ca_file": str(self.ca_file),
+        }
         return {f"THALWEG_KAFKA_{name.upper()}": value for name, value in (given | changes).items()}
 
     def _settings(self, data: Path) -> str:
         own = SASL.format(
-            port=self.port, secure=self.secure_port, controller=self._controller, keystore=self._keystore, user=USER, password=PASSWORD
+            port=self.port,
+            secure=self.secure_port,
+            controller=self._controller,
+            keystore=self._keystore,
+            user=USER,
+            password=PASSWORD,
         )
         replaced = {line.split("=")[0] for line in own.splitlines()}
         kept = [line for line in super()._settings(data).splitlines() if line.split("=")[0] not in replaced]
@@ -51,11 +62,15 @@ class SecureBroker(Broker):
 def make_certificates(folder: Path) -> tuple[Path, Path]:
     """The authority's certificate, and a PEM file with the broker's key and certificate, for 127.0.0.1."""
     folder.mkdir(parents=True)
-    ca, ca_key, key, request, signed = (folder / name for name in ("ca.pem", "ca.key", "broker.key", "broker.csr", "broker.pem"))
+    ca, ca_key, key, request, signed = (
+        folder / name for name in ("ca.pem", "ca.key", "broker.key", "broker.csr", "broker.pem")
+    )
     extension = folder / "extension.cnf"
     extension.write_text("subjectAltName=IP:127.0.0.1\n")
     new_key = ["-newkey", "rsa:2048", "-nodes"]
-    _openssl("req", "-x509", *new_key, "-keyout", ca_key, "-out", ca, "-days", "2", "-subj", "/CN=thalweg test authority")
+    _openssl(
+        "req", "-x509", *new_key, "-keyout", ca_key, "-out", ca, "-days", "2", "-subj", "/CN=thalweg test authority"
+    )
     _openssl("req", *new_key, "-keyout", key, "-out", request, "-subj", "/CN=broker")
     signing = ["-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2", "-extfile", extension]
     _openssl("x509", "-req", "-in", request, *signing, "-out", signed)

@@ -17,7 +17,11 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     """By time, then in the order of the log."""
     first, behind = _range(arguments.get("date_range"))
     is_fresh = await call.fresh()
-    chosen = Conditions(call.namespace).add("session_id = ?", arguments.get("session_id")).add("speaker = ?", arguments.get("speaker"))
+    chosen = (
+        Conditions(call.namespace)
+        .add("session_id = ?", arguments.get("session_id"))
+        .add("speaker = ?", arguments.get("speaker"))
+    )
     chosen.add("timestamp >= ?", first).add("timestamp < ?", behind)
     way = "ASC" if arguments["order"] == "asc" else "DESC"
     order = f'ORDER BY timestamp {way}, "offset" {way}, idx {way} LIMIT ?'
@@ -44,7 +48,13 @@ RESOURCE = Resource(
         "session_id": {"type": "string", "description": "Filter by specific session"},
         "date_range": {"type": "string", "description": 'UTC days "YYYY-MM-DD,YYYY-MM-DD", both inclusive'},
         "speaker": {"type": "string", "description": "Filter by speaker name"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100, "description": "Maximum transcripts to return"},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1000,
+            "default": 100,
+            "description": "Maximum transcripts to return",
+        },
         "order": {"type": "string", "enum": ["asc", "desc"], "default": "desc", "description": "Sort order"},
     },
     handler=read,

@@ -26,7 +26,12 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     if query is not None and query.strip():
         found = await _search(call, query, arguments["top_k"], least, first, behind)
         return found, is_fresh
-    chosen = Conditions(call.namespace).add("fidelity_score >= ?", least).add("created_at >= ?", first).add("created_at < ?", behind)
+    chosen = (
+        Conditions(call.namespace)
+        .add("fidelity_score >= ?", least)
+        .add("created_at >= ?", first)
+        .add("created_at < ?", behind)
+    )
     order = 'ORDER BY created_at DESC, "offset" DESC, idx DESC LIMIT ?'
     rows = await call.read(select(f"SELECT {_COLUMNS} FROM l2_insights", chosen, order, arguments["top_k"]))
     return [_shown(row) for row in rows], is_fresh
@@ -59,8 +64,19 @@ RESOURCE = Resource(
     description="Query L2 Insights database with search and filtering capabilities",
     parameters={
         "query": {"type": "string", "description": "Text search query"},
-        "top_k": {"type": "integer", "minimum": 1, "maximum": 100, "default": 50, "description": "Maximum results to return"},
-        "fidelity_min": {"type": "number", "minimum": 0.0, "maximum": 1.0, "description": "Minimum fidelity score filter (0.0-1.0)"},
+        "top_k": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 100,
+            "default": 50,
+            "description": "Maximum results to return",
+        },
+        "fidelity_min": {
+            "type": "number",
+            "minimum": 0.0,
+            "maximum": 1.0,
+            "description": "Minimum fidelity score filter (0.0-1.0)",
+        },
         "created_after": DAY,
         "created_before": DAY,
     },
