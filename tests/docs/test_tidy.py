@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("streams", "storage", "processors", "mcp_ingress", "thalweg", "tests")
 MODULES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-MOST_LINES = 440
+MOST_LINES = 450
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 
