@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, stage_types
 from processors.valence.timers.age_patterns import tell_steps
 from streams.clock import SystemClock
 from streams.codec import encode
@@ -26,7 +26,7 @@ from tests.patience import PATIENCE_S
 from thalweg.control.requests import handle
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
-from thalweg.process.node import STAGES, Node
+from thalweg.process.node import Node
 
 WORDS = "gearbox whines in winter"
 ROOM = "!workshop:example.org"
@@ -104,7 +104,7 @@ class EagerNode(Node):
     def _stages(self) -> list[Stage]:
         stages = super()._stages()
         for stage in stages:
-            stage.gather_s = 0.02
+            stage.batching_s = 0.02
         return stages
 
 
@@ -124,7 +124,7 @@ async def fill(side: Side, folder: Path) -> None:
 
 async def settle(node: Node) -> None:
     """Wait until everything that was published is applied, records of answered calls included, with all that every stage makes of it."""
-    stages = [stage.name for stage in STAGES]
+    stages = [stage.name for stage in stage_types()]
     while True:
         assert await node.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
         ends = Freshness(await node.log.end_offsets(node.followed))

@@ -26,16 +26,11 @@ from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.embedding.remembered import remembering
 from processors.frame.materialiser import Materialiser
-from processors.frame.stage import Stage, StageRunner
+from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.inner_voice.config import read_config
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
-from processors.talos.stages.consolidate import Consolidate
-from processors.talos.stages.dedup import Dedup
-from processors.talos.stages.extract import Extract
-from processors.talos.stages.patterns import Patterns
 from processors.telemetry.mirror import TelemetryMirror
-from processors.valence.stages.tensions import Tensions
 from processors.valence.timers.age_patterns import age_patterns
 from storage.applied import AppliedPositions
 from storage.database import Database
@@ -70,7 +65,6 @@ from thalweg.terminal.topics import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
-STAGES: tuple[type[Stage], ...] = (Extract, Embed, Dedup, Patterns, Consolidate, Tensions)
 MAINTAIN_S = 1.0
 LOOK_S = 5.0
 FRESHNESS_WAIT_S = 30.0
@@ -94,7 +88,7 @@ class Node(Parts):
         self.applied = AppliedPositions()
         self.runners: list[StageRunner] = []
         self._snapshot_lacks = Backlog()
-        self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
+        self.elsewhere: list[type[Stage]] = list(stage_types()) if settings.role == "ingress" else []
         self.http: dict[str, str | None] | None = None
 
     async def start(self) -> None:
@@ -121,7 +115,8 @@ class Node(Parts):
         )
         self._guard("materialiser", self.materialiser.run())
         self._closers.append(self._close_materialiser)
-        self.embed = Embed(self.embedder)
+        self.stage_parts = StageParts(self.embedder, StoreParts(self.reader, self.indexes, self.applied))
+        self.embed = self.stage_parts.stage(Embed)
         if self.with_stages:
             self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
         await self._open_door()
@@ -214,14 +209,7 @@ class Node(Parts):
         await asyncio.Event().wait()  # a guarded part that ends would end the node
 
     def _stages(self) -> list[Stage]:
-        return [
-            Extract(self.applied),
-            self.embed,
-            Dedup(self.reader, self.indexes, self.applied),
-            Patterns(self.reader, self.applied, self.embed),
-            Consolidate(self.reader, self.applied, self.embed),
-            Tensions(self.reader, self.indexes, self.applied),
-        ]
+        return self.stage_parts.stages()
 
     def _start_stages(self) -> None:
         """Start the Faust app."""

@@ -13,9 +13,7 @@ from typing import Any
 
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
-from processors.frame.stage import Stage, StageRunner
-from processors.memory.stages.embed import Embed
-from processors.talos.stages.extract import Extract
+from processors.frame.stage import StageParts, StageRunner
 from storage.database import give_up, own_directory
 from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock, format_time
@@ -67,8 +65,8 @@ class Worker(Parts):
         await self.log.start()
         self._closers.append(self.log.stop)
         await self.log.create_topics(with_partitions(settings.partitions))
-        stages: list[Stage] = [Extract(), Embed(self.embedder)]
-        self.runners = [StageRunner(stage, self.log, self.clock) for stage in stages]
+        parts = StageParts(self.embedder)
+        self.runners = [StageRunner(stage, self.log, self.clock) for stage in parts.stages()]
         self._guard("stages", run_stages(settings, self.log, self.runners, self._closers))
         self._guard("observation", self._observe())
         control = ControlServer(control_path(settings.home), self._control)

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from processors.frame.stage import Stage, StageRunner
+from processors.frame.stage import Stage, StageRunner, needed_by
 from storage.disk import low_sentence
 from streams.backlog import Backlog, LogEnds
 from streams.clock import format_time
@@ -105,7 +105,7 @@ class Health:
             }
             return {MATERIALISE: f"{sentence('the materialiser', together)} on {', '.join(late)}"}
         slow = {
-            stage.name: stage.awaits | ({stage.follows} if stage.follows else set())
+            stage.name: needed_by(stage)
             for stage in self._every_stage()
             if stages.get(stage.name, {}).get("state") in RED
         }
