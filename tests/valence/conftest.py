@@ -11,10 +11,10 @@ import pytest
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.texts import TEXTS, texts_to_embed
-from processors.talos.reducers.derived import encode_vector
+from processors.memory.vector_facts import encode_vector
 from processors.valence.stages.tensions import Tensions
 from streams.codec import encode
-from streams.event_types.derived import EMBEDDED
+from streams.event_types.memory import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.log.base import Outgoing, Record
 from streams.positions import Position
