@@ -10,9 +10,8 @@ import asyncio
 import functools
 from typing import Any
 
-from processors.frame.stage import StageRunner
+from processors.frame.stage import StageParts, StageRunner
 from processors.memory.stages.embed import Embed
-from processors.talos.stages.extract import Extract
 from storage.database import give_up, own_directory
 from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock
@@ -41,8 +40,9 @@ class Worker(Parts):
         self.settings = settings
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
-        self._embed = Embed(None)
-        self._runners = [StageRunner(stage, self.log, self.clock) for stage in (Extract(), self._embed)]
+        parts = StageParts(None)
+        self._embed = parts.stage(Embed)
+        self._runners = [StageRunner(stage, self.log, self.clock) for stage in parts.stages()]
         self.started_at, self._since = self.clock.now(), self.clock.monotonic()
         self._log_ends, self._watch = LogEnds(), Watch(self._since)
 

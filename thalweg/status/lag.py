@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, needed_by
 from storage.applied import AppliedPositions
 from streams.backlog import Backlog, LogEnds
 from streams.clock import Clock
@@ -129,7 +129,7 @@ class Lag:
         if late:
             return {MATERIALISE: _materialiser_sentence(late)}
         slow = {
-            stage.name: stage.awaits | ({stage.follows} if stage.follows else set())
+            stage.name: needed_by(stage)
             for stage in self._every_stage
             if stages.get(stage.name, {}).get("state") in RED
         }
