@@ -47,9 +47,13 @@ class SearchIndexes(HeldIndexes):
     """Searches of one data directory. Any number of threads search, each with a cursor of its own."""
 
     def __init__(
-        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+        self,
+        directory: Path,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        model: VectorModel | None,
+        counted: Sequence[str] = (),
     ) -> None:
-        super().__init__(directory, connect, model)
+        super().__init__(directory, connect, model, counted)
         self._allowed = AllowedLabels()
         self._relations = Relations()
         self._rows = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))

@@ -28,6 +28,7 @@ from processors.embedding.remembered import remembering
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageRunner
 from processors.inner_voice.config import read_config
+from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.talos.stages.consolidate import Consolidate
@@ -172,7 +173,7 @@ class Node(Parts):
 
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
-        self.indexes = SearchIndexes(self.settings.home / "indexes", self.database.cursor, info)
+        self.indexes = SearchIndexes(self.settings.home / "indexes", self.database.cursor, info, COUNTED)
         self.indexes.save_s = self.settings.index_save_s
         self._closers.append(self._close_indexes)
         await asyncio.to_thread(self.indexes.open, self._covered())
