@@ -131,6 +131,8 @@ async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
         "cognitive_memory",
     }
     assert set(told.store.sql("SELECT DISTINCT toolset, kind FROM documents")) <= set(KINDS)
+    toolsets = told.store.sql("SELECT DISTINCT toolset FROM documents ORDER BY ALL")
+    assert told.store.sql("SELECT DISTINCT toolset FROM memories ORDER BY ALL") == toolsets
     snippets, seen = await found(told)
     assert seen["thought_candidates"] == counted(told, _THOUGHTS + _LIVE + _PRIVATE) == 20
     assert seen["kg_candidates"] == counted(told, _KNOWN + _LIVE + " AND kind <> 'Domain'")
