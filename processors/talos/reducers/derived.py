@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
 import numpy as np
 
-from processors.embedding.model import ModelInfo
 from processors.frame.reducer import DOCUMENTS, EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
+from processors.memory.vector_facts import decode_vector
 from processors.talos.rules.canonical import canonical_form
 from processors.talos.rules.ontology import searchable_text
 from storage.search.vectors.passages import passage_label
@@ -87,21 +86,6 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
             }
             rows.put(RELATIONS, row | {"created_at": moment, "source_event_id": source})
     return None
-
-
-def embedded_by(info: ModelInfo) -> dict[str, object]:
-    """What a fact says of the model that made its vectors."""
-    return {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
-
-
-def encode_vector(vector: np.ndarray) -> str:
-    """A vector as it travels: base64 of little-endian float32."""
-    return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
-
-
-def decode_vector(text: str) -> np.ndarray:
-    """The inverse of `encode_vector`. Raises ValueError."""
-    return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
 
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
