@@ -23,7 +23,7 @@ LARGEST_INTEGER = 2**63
 PR_SET_PDEATHSIG = 1
 
 
-def end_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, however that dies: nobody is left to read the answer.
 
     Linux only; elsewhere the limit of CPU time ends what a killed parent leaves behind.

@@ -69,7 +69,7 @@ class Stage(ABC):
     async def gather(self) -> None:
         """Wait for a batch's company, as long as there is time."""
         if self.gather_s and self._applied is not None:
-            await self._applied.calm({self.name} | self.awaited_for, self.gather_s)
+            await self._applied.linger({self.name} | self.awaited_for, self.gather_s)
 
     def may_concern(self, record: Record) -> bool:
         """False when every event of the record is surely of a type that is not accepted: nothing in it needs to be decoded."""

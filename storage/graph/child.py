@@ -14,7 +14,7 @@ from typing import Any
 import ladybug
 import orjson
 
-from storage.sandbox import end_with, limit, plain
+from storage.sandbox import die_with_parent, limit, plain
 
 BATCH_BYTES = 8_000_000
 MAX_DB_BYTES = 2**33
@@ -90,7 +90,7 @@ def _error(message: str) -> dict[str, Any]:
 
 def main() -> None:
     request = orjson.loads(sys.stdin.buffer.read())
-    end_with(request["parent"])
+    die_with_parent(request["parent"])
     limit(request["memory_mb"] + ADDRESS_SPACE_MB, request["cpu_s"])
     sys.stdout.buffer.write(orjson.dumps(answer(request)))
     sys.stdout.buffer.flush()

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from storage.sandbox import end_with, limit, plain
+from storage.sandbox import die_with_parent, limit, plain
 from storage.sql.guard import check
 from streams.errors import Refused, Unavailable
 
@@ -110,7 +110,7 @@ def _sentence(error: duckdb.Error) -> str:
 
 def main() -> None:
     request = orjson.loads(sys.stdin.buffer.read())
-    end_with(request["parent"])
+    die_with_parent(request["parent"])
     limit(request["memory_mb"], request["cpu_s"])
     sys.stdout.buffer.write(orjson.dumps(answer(request)))
     sys.stdout.buffer.flush()

@@ -22,7 +22,7 @@ from storage.search.engine import SearchIndexes
 from storage.search.vectors import vector_index as vector_module
 from storage.vector_codec import stored_vector
 from streams.positions import Partition, Position
-from streams.progress import Progress
+from streams.progress import ProgressMark
 from streams.topics import DERIVED, MEMORY
 from tests.crash import invariants
 from tests.crash.commits import Commits, committed_is_published
@@ -198,8 +198,8 @@ def test_a_line_that_is_broken_fails(store: Store, said: str) -> None:
 ASKED, TOLD = Partition(MEMORY.name, 3), Partition(DERIVED.name, 3)
 
 
-def mark(stage: str, offset: int, reached: int) -> tuple[Position, Progress]:
-    return Position(*TOLD, offset), Progress(stage, (Position(*ASKED, reached),))
+def mark(stage: str, offset: int, reached: int) -> tuple[Position, ProgressMark]:
+    return Position(*TOLD, offset), ProgressMark(stage, (Position(*ASKED, reached),))
 
 
 def test_a_stage_that_commits_before_it_publishes_fails() -> None:

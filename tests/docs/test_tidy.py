@@ -19,7 +19,7 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 243, "processors": 217, "mcp_ingress": 141, "thalweg": 180, "tests": 251}
+WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
@@ -50,14 +50,10 @@ CLASS_NAMES_USED_TWICE = {
     "Heard": 2,
     "Hit": 2,
     "Judged": 2,
-    "Outcome": 2,
-    "Progress": 2,
     "Record": 2,
     "Stated": 2,
     "Step": 2,
     "Stored": 2,
-    "Wanted": 2,
-    "Writer": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -69,10 +65,8 @@ CLOCK_AND_CHANCE = re.compile(
 PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
     "streams/ids.py": "the one maker of ids",
-    "mcp_ingress/toolsets/talos/search_arguments.py": "",
     "processors/embedding/providers.py": "the jitter between two tries",
     "storage/graph/projection.py": "",
-    "storage/sandbox.py": "",
     "storage/sql/run.py": "",
     "storage/sql/snapshot.py": "",
     "streams/log/sqlite.py": "",

@@ -16,7 +16,7 @@ from processors.embedding.model import Embedder
 from processors.frame.stage import Stage, StageRunner
 from processors.memory.stages.embed import Embed
 from processors.talos.stages.extract import Extract
-from storage.database import give_up, own_directory
+from storage.database import lock_directory, release_directory
 from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock, format_time
 from streams.errors import Refused, Unavailable
@@ -50,8 +50,8 @@ class Worker(Parts):
         settings = self.settings
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
-        lock, _ = own_directory(settings.home)
-        self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
+        lock, _ = lock_directory(settings.home)
+        self._closers.append(functools.partial(asyncio.to_thread, release_directory, lock))
         clear(settings.home)
         self.started_at = self.clock.now()
         self._since = self.clock.monotonic()

@@ -78,7 +78,7 @@ class Health:
         node, now = self._node, self._node.clock.monotonic()
         with contextlib.suppress(Unavailable):  # `log` is reported as down by `report`
             self.log_ends.observe(await node.log.end_offsets(node.followed), now)
-        applied, processed = node.applied.all(), node.applied.stages()
+        applied, processed = node.applied.positions(), node.applied.stage_positions()
         for topic in node.followed:
             reached = sum(offset for at, offset in applied.items() if at.topic == topic)
             lacking = self.log_ends.backlog(node.applied.next_offset, now, topic=topic)

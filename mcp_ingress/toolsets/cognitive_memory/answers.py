@@ -14,7 +14,7 @@ from mcp_ingress.spool import SPOOLED
 from mcp_ingress.toolsets.talos.answers import caught_up
 from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
-from storage.reader import Outcome
+from storage.reader import StoredOutcome
 from streams.errors import EmbedderUnavailable, Refused
 from streams.events import Event
 from streams.topics import MEMORY
@@ -100,7 +100,7 @@ async def decided(call: Call, published: Published, event: Event) -> Mapping[str
     return outcome.result
 
 
-def _check(outcome: Outcome) -> None:
+def _check(outcome: StoredOutcome) -> None:
     if outcome.status == "refused":
         raise Refused(outcome.message or "The request was refused.", code=outcome.code, **outcome.result)
 

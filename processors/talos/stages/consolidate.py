@@ -83,7 +83,7 @@ class Consolidate(Stage):
         if firsts:
             token = Freshness.after(logged.position for logged in firsts)
             if not await self._applied.wait(
-                token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)
+                token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.has_urgent_waiter(self.name)
             ):
                 raise Unavailable("The store has not caught up with the log; the day is looked at once it has.")
         return [await self._consolidated(logged) if self._is_new_day(logged) else [] for logged in events]

@@ -133,7 +133,7 @@ class Dedup(Stage):
     async def _wait_for(self, events: Sequence[LoggedEvent]) -> None:
         """Until the records are applied, and their vectors too: the embed facts of the same memories."""
         token = Freshness.after(logged.position for logged in events)
-        patient = not self._applied.is_awaited(self.name)
+        patient = not self._applied.has_urgent_waiter(self.name)
         reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=patient)
         if reached and self._indexes.model is not None:
             # facts lie on the partition of their memories, and `extract` has just said how far it has read there

@@ -56,7 +56,7 @@ class Patterns(Stage):
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
         if not await self._applied.wait(
-            token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)
+            token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.has_urgent_waiter(self.name)
         ):
             raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
         found = [await self._signals(logged) for logged in events]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from storage.key_filter import MANY, KnownKeys
+from storage.key_filter import MANY, KeyFilter
 from storage.tables import read_tables
 from streams.ids import event_key
 from tests.schema import fresh_database
@@ -14,8 +14,8 @@ def test_many_keys_at_once_are_added_and_found_as_each_alone_and_as_the_store_ha
     database = fresh_database()
     cursor = database.cursor()
     tables = read_tables(cursor).values()
-    together, alone = KnownKeys(cursor, tables), KnownKeys(cursor, tables)
-    assert together.held("events", KEYS) == []
+    together, alone = KeyFilter(cursor, tables), KeyFilter(cursor, tables)
+    assert together.candidates("events", KEYS) == []
     half = KEYS[::2]
     together.add("events", half)
     for key in half:
@@ -24,8 +24,8 @@ def test_many_keys_at_once_are_added_and_found_as_each_alone_and_as_the_store_ha
         "INSERT INTO events VALUES (?, 'e', 'test', 'thalweg.session.event.v1', NULL, now(), 0, NULL, 'default', 'thalweg.telemetry.v1', 0, 0, 0)",
         [list(key) for key in half],
     )
-    for known in (together, alone, KnownKeys(cursor, tables)):
-        assert known.held("events", KEYS) == half
-        assert [key for key in KEYS if known.held("events", [key])] == half
-        assert [key for key in KEYS if known.may_hold_now("events", key)] == half
+    for known in (together, alone, KeyFilter(cursor, tables)):
+        assert known.candidates("events", KEYS) == half
+        assert [key for key in KEYS if known.candidates("events", [key])] == half
+        assert [key for key in KEYS if known.may_contain("events", key)] == half
     database.close()
