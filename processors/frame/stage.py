@@ -81,7 +81,7 @@ class Stage(ABC):
     async def wait_for_more(self) -> None:
         """Give more records time to come: `batching_s`, or until a caller waits for this stage or one that needs it."""
         if self.batching_s and self._applied is not None:
-            await self._applied.calm({self.name} | dependents(self.name), self.batching_s)
+            await self._applied.linger({self.name} | dependents(self.name), self.batching_s)
 
     async def store_has(self, token: Freshness, stages: Collection[str] = (), *, patient: bool = True) -> None:
         """Wait until the store has all below the token, and what these stages derive from it.
@@ -90,7 +90,7 @@ class Stage(ABC):
         STORE_WAIT_S: the runner then asks again.
         """
         assert self._applied is not None
-        patient = patient and not self._applied.is_awaited(self.name)
+        patient = patient and not self._applied.has_urgent_waiter(self.name)
         if not await self._applied.wait(token, timeout_s=STORE_WAIT_S, stages=stages, patient=patient):
             raise Unavailable(f"The store has not caught up with the log; the stage {self.name} goes on once it has.")
 

@@ -25,6 +25,7 @@ from processors.embedding.remembered import remembering
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.inner_voice.config import InnerVoiceConfig, read_config
+from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.telemetry.mirror import TelemetryMirror
@@ -189,7 +190,9 @@ class Node(Parts):
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
     async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
-        indexes = SearchIndexes(self.settings.home / "indexes", database.cursor, embedder.info if embedder else None)
+        indexes = SearchIndexes(
+            self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
+        )
         indexes.save_s = self.settings.index_save_s
         self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}

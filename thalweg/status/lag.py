@@ -93,7 +93,7 @@ class Lag:
         now = self._clock.monotonic()
         with contextlib.suppress(Unavailable):  # `status` says itself that the log is down
             self._log_ends.observe(await self._log.end_offsets(self._followed), now)
-        applied, processed = self._applied.all(), self._applied.stages()
+        applied, processed = self._applied.positions(), self._applied.stage_positions()
         for topic in self._followed:
             reached = sum(offset for at, offset in applied.items() if at.topic == topic)
             lacking = self._log_ends.backlog(self._applied.next_offset, now, topic=topic)
