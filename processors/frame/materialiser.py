@@ -15,16 +15,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from processors.frame.batch import Reduced, reduce_batch
 from processors.frame.gathering import Gathering
-from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.search.engine import SearchIndexes
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.dlq import DeadLetter, bury
 from streams.errors import LogUnavailable, StoreError
+from streams.events import Event, LoggedEvent
 from streams.failpoints import hit
 from streams.log.base import Log, LogReader, Record
 from streams.positions import Partition
@@ -50,6 +51,19 @@ class Counters:
     buried: int = 0
 
 
+class Mirror(Protocol):
+    """A copy of some events beside the store, for convenience: it may lose or repeat its last ones in a crash."""
+
+    types: frozenset[str]
+    """The event types that it copies."""
+
+    def write(self, events: Sequence[Event]) -> None: ...
+
+    def has_lines(self) -> bool:
+        """Whether anything was copied before."""
+        ...
+
+
 class TooManyFailures(RuntimeError):
     """The code is bad, not the records: stop rather than divert everything."""
 
@@ -66,9 +80,9 @@ class Materialiser:
         applied: AppliedPositions,
         clock: Clock,
         namespace: str = "default",
-        mirror: TelemetryMirror | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
-        """`namespace` is that of records which carry none (OTLP); `mirror` gets the agents' own telemetry once it is applied."""
+        """`namespace` is that of records which carry none; `mirror` gets the agents' own telemetry once it is applied."""
         self._log, self._topics, self._writer = log, list(topics), writer
         self._indexes, self._applied, self._clock = indexes, applied, clock
         self._namespace = namespace
@@ -210,14 +224,13 @@ class Materialiser:
         self._stages.update(reduced.changes.stages)
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
-        if self._mirror is not None and reduced.mirrored:
-            news = (
-                logged
-                for logged in reduced.mirrored
-                if logged.position.offset >= self._mirrored.get(logged.position.at, 0)
-            )
-            self._mirror.write([logged.event for logged in news])
+        if self._mirror is not None:
+            self._mirror.write([logged.event for logged in reduced.applied if self._is_to_mirror(logged, self._mirror)])
         hit("after_index")
+
+    def _is_to_mirror(self, logged: LoggedEvent, mirror: Mirror) -> bool:
+        at, offset = logged.position.at, logged.position.offset
+        return logged.event.type in mirror.types and offset >= self._mirrored.get(at, 0)
 
     def _enough(self, records: Sequence[Record], reduced: Reduced) -> int:
         """How many of the records may be diverted before it is too many, where more follow them; else 0: take them all."""

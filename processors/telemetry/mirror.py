@@ -17,7 +17,8 @@ from pathlib import Path
 import orjson
 
 from streams.clock import Clock, format_time
-from streams.events import Event
+from streams.event_types.telemetry import TALOS_EVENTS
+from streams.events import Event, wire_type
 
 MAX_BYTES = 100_000_000
 KEPT_DAYS = 30
@@ -28,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 class TelemetryMirror:
     """Appends events in the order in which they were applied. Used from one thread."""
+
+    types = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
     def __init__(self, directory: Path, clock: Clock, *, max_bytes: int = MAX_BYTES) -> None:
         self._directory, self._clock, self._max_bytes = directory, clock, max_bytes
