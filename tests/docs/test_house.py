@@ -93,4 +93,8 @@ def test_the_frame_imports_no_domain_but_finds_what_each_declares() -> None:
     frame = {module_name(path): path.read_text() for path in (ROOT / "processors/frame").rglob("*.py")}
     known = {module_name(path): "" for path in (ROOT / "processors").rglob("*.py")}
     imports = {module for name in frame for module in imported(ast.parse(frame[name]), known)}
-    assert {".".join(module.split(".")[:2]) for module in imports} <= {"processors", "processors.frame", "processors.embedding"}
+    assert {".".join(module.split(".")[:2]) for module in imports} <= {
+        "processors",
+        "processors.frame",
+        "processors.embedding",
+    }
