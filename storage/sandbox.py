@@ -26,7 +26,7 @@ LARGEST_INTEGER = 2**63
 PR_SET_PDEATHSIG = 1
 
 
-def end_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, however that dies: nobody is left to read the answer.
 
     Linux only; elsewhere the limit of CPU time ends what a killed parent leaves behind.
@@ -55,7 +55,7 @@ def answer_one(answer: Callable[[dict[str, Any]], dict[str, Any]], *, spare_mb: 
     `spare_mb`: address space that its library reserves beyond the request's `memory_mb`.
     """
     request = orjson.loads(sys.stdin.buffer.read())
-    end_with(request["parent"])
+    die_with_parent(request["parent"])
     limit(request["memory_mb"] + spare_mb, request["cpu_s"])
     sys.stdout.buffer.write(orjson.dumps(answer(request)))
     sys.stdout.buffer.flush()

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from storage.child_process import QueryChild
-from storage.graph.cypher import check_cypher, in_ladybug, missing_parameters, original_offset, position_of, tokens_of
+from storage.graph.cypher import check_cypher, check_parameters, original_offset, position_of, to_ladybug, tokens_of
 from streams.errors import Refused
 
 MAX_ROWS = 1000
@@ -41,7 +41,7 @@ def checked_parameters(cypher: str, parameters: Mapping[str, Any]) -> dict[str, 
     """
     names = check_cypher(cypher)
     given = dict(parameters)
-    missing_parameters(names, given)
+    check_parameters(names, given)
     used = {name: given[name] for name in names}
     if len(orjson.dumps(used)) > MAX_PARAMETER_BYTES:
         raise Refused(f"The parameters are longer than {MAX_PARAMETER_BYTES} bytes.")
@@ -56,7 +56,7 @@ def run_cypher(
     Raises Refused with `syntax_error` (and `position`), `timeout`, or `invalid_argument` for what fails on its values;
     Unavailable when the projection or the library cannot be opened.
     """
-    spoken, changes = in_ladybug(cypher)
+    spoken, changes = to_ladybug(cypher)
     request = {
         "file": str(file),
         "cypher": spoken,

@@ -1,8 +1,9 @@
-"""The house stays in order: no module imports one that imports it, imports for types alone included."""
+"""The house stays in order: no imports form a circle, and a generic room names no domain."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -59,3 +60,29 @@ def circle_in(graph: Mapping[str, set[str]]) -> list[str]:
     except CycleError as error:
         return list(error.args[1])
     return []
+
+
+DOMAINS = re.compile("talos|valence|vkb_|cognitive|inner_?voice|context_?graph", re.IGNORECASE)
+GENERIC = {
+    "storage": ("storage/valence",),
+    "processors/embedding": (),
+    "processors/memory": (),
+}
+"""Rooms whose modules name no domain, and the folders in them that are a domain's own."""
+
+
+def naming(room: str, own: tuple[str, ...]) -> list[str]:
+    """The lines of a room that name a domain."""
+    paths = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / room).rglob("*.py"))]
+    return [
+        f"{path}:{number}: {line.strip()}"
+        for path in paths
+        if not path.startswith(tuple(f"{folder}/" for folder in own))
+        for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1)
+        if DOMAINS.search(line)
+    ]
+
+
+def test_no_generic_room_names_a_domain() -> None:
+    assert [line for room, own in GENERIC.items() for line in naming(room, own)] == []
+    assert naming("storage/valence", ()), "the words are those that a domain's own room is full of"

@@ -23,7 +23,7 @@ from streams.dlq import DeadLetter, bury, exhume
 from streams.log.base import Outgoing, Record
 from streams.log.sqlite import SqliteLog
 from streams.positions import Partition, Position
-from streams.redaction import redact, redact_json, shown
+from streams.redaction import excerpt, redact, redact_json
 from streams.topics import MEMORY, TELEMETRY
 from tests.examples import examples
 from tests.patience import SOON_S
@@ -138,8 +138,8 @@ def test_what_two_rules_find_is_replaced_once() -> None:
 
 
 def test_what_is_quoted_is_freed_of_secrets_before_it_is_cut() -> None:
-    assert shown("x" * 100) == "x" * 80 + "…" and shown("x" * 80) == "x" * 80
-    assert shown("x" * 60 + " " + FORMS["github"]).startswith("x" * 60 + " [redacted:git-token")
+    assert excerpt("x" * 100) == "x" * 80 + "…" and excerpt("x" * 80) == "x" * 80
+    assert excerpt("x" * 60 + " " + FORMS["github"]).startswith("x" * 60 + " [redacted:git-token")
 
 
 def test_a_line_of_the_log_quotes_no_secret_also_in_its_traceback() -> None:

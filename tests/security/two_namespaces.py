@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
-from processors.frame.stage import Stage
-from processors.memory.stages.embed import Embed
+from processors.frame.stage import Stage, StageParts, stage_types
 from processors.valence.timers.age_patterns import tell_steps
 from streams.clock import SystemClock
 from streams.codec import encode
@@ -26,8 +25,7 @@ from streams.positions import Freshness
 from tests.patience import PATIENCE_S
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
-from thalweg.process.node import STAGES, Node
-from thalweg.process.running import Store
+from thalweg.process.node import Node
 
 WORDS = "gearbox whines in winter"
 ROOM = "!workshop:example.org"
@@ -102,10 +100,10 @@ class Side:
 class EagerNode(Node):
     """The real node, whose stages do not wait for company: what they gather changes no fact."""
 
-    def _stages(self, store: Store, embed: Embed) -> list[Stage]:
-        stages = super()._stages(store, embed)
+    def _stages(self, parts: StageParts) -> list[Stage]:
+        stages = super()._stages(parts)
         for stage in stages:
-            stage.gather_s = 0.02
+            stage.batching_s = 0.02
         return stages
 
 
@@ -125,7 +123,7 @@ async def fill(side: Side, folder: Path) -> None:
 
 async def settle(node: Node) -> None:
     """Wait until everything that was published is applied, records of answered calls included, with all that every stage makes of it."""
-    stages = [stage.name for stage in STAGES]
+    stages = [stage.name for stage in stage_types()]
     while True:
         assert await node.running.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
         ends = Freshness(await node.log.end_offsets(node.running.store.followed))

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_ingress.gateway import EMBED
-from mcp_ingress.toolsets.inner_voice.facets import ABSENT, union
 from processors.embedding.query import encoded_query
+from processors.memory.registry import CATEGORIES, ENDED
 from storage.search.engine import MIN_POOL, Hit, SearchResult
-from storage.search.records.filter import Filter
+from storage.search.records.filter import Filter, Tags
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, Search, explain
 from storage.search.why_session import explain_session, is_session
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from thalweg.process.running import Running
 
-LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities")
+LISTS = ("kinds", "toolsets", "session_ids", "domains", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
 EVERY_HIT = 10_000
@@ -90,7 +90,8 @@ def search_of(running: Running, **model: Any) -> Search:
 def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
     """Those of the records that do not hold any more."""
     asked = (
-        f"SELECT DISTINCT record_id FROM ({union(ABSENT)}) WHERE record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
+        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
     )
     rows = cursor.execute(asked, {"namespace": namespace, "record_ids": record_ids}).fetchall()
     return {record_id for (record_id,) in rows}
@@ -160,6 +161,8 @@ def _asked(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
     if not 1 <= limit <= MAX_LIMIT:
         raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
+    if request.get("tags"):
+        chosen["tags"] = Tags(tuple(request["tags"]), CATEGORIES)
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
     if "known_at" in chosen:  # what was known then is what held then, as far as was known
         chosen.setdefault("valid_at", chosen["known_at"])

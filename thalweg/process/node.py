@@ -23,16 +23,12 @@ from processors.embedding.guarded import guarded
 from processors.embedding.model import Embedder
 from processors.embedding.remembered import remembering
 from processors.frame.materialiser import Materialiser
-from processors.frame.stage import Stage, StageRunner
+from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.inner_voice.config import InnerVoiceConfig, read_config
+from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
-from processors.talos.stages.consolidate import Consolidate
-from processors.talos.stages.dedup import Dedup
-from processors.talos.stages.extract import Extract
-from processors.talos.stages.patterns import Patterns
 from processors.telemetry.mirror import TelemetryMirror
-from processors.valence.stages.tensions import Tensions
 from processors.valence.timers.age_patterns import age_patterns
 from storage.applied import AppliedPositions
 from storage.database import Database
@@ -66,7 +62,6 @@ from thalweg.terminal.topics import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
-STAGES: tuple[type[Stage], ...] = (Extract, Embed, Dedup, Patterns, Consolidate, Tensions)
 MAINTAIN_S = 1.0
 LOOK_S = 5.0
 
@@ -105,8 +100,9 @@ class Node(Parts):
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
-        embed = Embed(embedder)
-        stages = self._stages(store, embed) if self._with_stages else []
+        parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
+        embed = parts.stage(Embed)
+        stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
         gateway = self._gateway(store, embedder, inner_voice)
         gateway.backlog, gateway.requests.inherited = lag.backlog, inherited
@@ -195,7 +191,9 @@ class Node(Parts):
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
     async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
-        indexes = SearchIndexes(self.settings.home / "indexes", database.cursor, embedder.info if embedder else None)
+        indexes = SearchIndexes(
+            self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
+        )
         indexes.save_s = self.settings.index_save_s
         self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}
@@ -233,15 +231,8 @@ class Node(Parts):
             store.followed.extend(sorted({at.topic for at in ends} - set(store.followed)))
         await asyncio.Event().wait()  # a guarded part that ends would end the node
 
-    def _stages(self, store: Store, embed: Embed) -> list[Stage]:
-        return [
-            Extract(store.applied),
-            embed,
-            Dedup(store.reader, store.indexes, store.applied),
-            Patterns(store.reader, store.applied, embed),
-            Consolidate(store.reader, store.applied, embed),
-            Tensions(store.reader, store.indexes, store.applied),
-        ]
+    def _stages(self, parts: StageParts) -> list[Stage]:
+        return parts.stages()
 
     def _start_stages(self, running: Running) -> None:
         """Start the Faust app."""
@@ -255,7 +246,7 @@ class Node(Parts):
             written_ms = store.materialiser.written_ms.get(at, 0)
             return None if written_ms <= 0 else self.clock.now().timestamp() - written_ms / 1000
 
-        elsewhere = STAGES if self.settings.role == "ingress" else ()
+        elsewhere = stage_types() if self.settings.role == "ingress" else ()
         return Lag(
             self.log,
             store.applied,

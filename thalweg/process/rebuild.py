@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from storage.database import FILE_NAME, give_up, own_directory
+from storage.database import FILE_NAME, lock_directory, release_directory
 from streams.errors import StoreError
 from streams.log import open_log
 from streams.positions import Partition
@@ -38,13 +38,13 @@ def rebuild_store(settings: Settings, *, from_log: bool) -> dict[str, Any]:
 async def _rebuild(settings: Settings, from_log: bool) -> dict[str, Any]:
     started = time.monotonic()
     make_home(settings.home)
-    lock, former = own_directory(settings.home)  # a node that is just starting answers nothing yet
+    lock, former = lock_directory(settings.home)  # a node that is just starting answers nothing yet
     try:
         if from_log:
             await _check_log(settings)
         _delete(settings.home, from_log)
     finally:
-        give_up(lock, former)
+        release_directory(lock, former)
     node = Node(settings, stages=False)
     try:
         await node.start()

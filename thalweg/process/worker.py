@@ -10,10 +10,9 @@ import asyncio
 import functools
 from typing import Any
 
-from processors.frame.stage import StageRunner
+from processors.frame.stage import StageParts, StageRunner
 from processors.memory.stages.embed import Embed
-from processors.talos.stages.extract import Extract
-from storage.database import give_up, own_directory
+from storage.database import lock_directory, release_directory
 from streams.backlog import LogEnds
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
@@ -41,8 +40,9 @@ class Worker(Parts):
         self.settings = settings
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
-        self._embed = Embed(None)
-        self._runners = [StageRunner(stage, self.log, self.clock) for stage in (Extract(), self._embed)]
+        parts = StageParts(None)
+        self._embed = parts.stage(Embed)
+        self._runners = [StageRunner(stage, self.log, self.clock) for stage in parts.stages()]
         self.started_at, self._since = self.clock.now(), self.clock.monotonic()
         self._log_ends, self._watch = LogEnds(), Watch(self._since)
 
@@ -51,8 +51,8 @@ class Worker(Parts):
         settings = self.settings
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
-        lock, _ = own_directory(settings.home)
-        self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
+        lock, _ = lock_directory(settings.home)
+        self._closers.append(functools.partial(asyncio.to_thread, release_directory, lock))
         clear(settings.home)
         self._embed.embedder = await asyncio.to_thread(load_model, settings)
         await self.log.start()

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, needed_by
 from storage.applied import AppliedPositions
 from streams.backlog import Backlog, LogEnds
 from streams.clock import Clock
@@ -93,7 +93,7 @@ class Lag:
         now = self._clock.monotonic()
         with contextlib.suppress(Unavailable):  # `status` says itself that the log is down
             self._log_ends.observe(await self._log.end_offsets(self._followed), now)
-        applied, processed = self._applied.all(), self._applied.stages()
+        applied, processed = self._applied.positions(), self._applied.stage_positions()
         for topic in self._followed:
             reached = sum(offset for at, offset in applied.items() if at.topic == topic)
             lacking = self._log_ends.backlog(self._applied.next_offset, now, topic=topic)
@@ -129,7 +129,7 @@ class Lag:
         if late:
             return {MATERIALISE: _materialiser_sentence(late)}
         slow = {
-            stage.name: stage.awaits | ({stage.follows} if stage.follows else set())
+            stage.name: needed_by(stage)
             for stage in self._every_stage
             if stages.get(stage.name, {}).get("state") in RED
         }
