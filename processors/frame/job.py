@@ -1,7 +1,7 @@
-"""Work of minutes that the log asks for: it says how far it is, ends when it is no longer wanted, and resumes by itself.
+"""Work of minutes that the log asks for: it shows its progress, can be aborted, and resumes by itself.
 
-Requests, ends and aborts are events, and the store says which of them holds. So a process that was killed resumes at its
-next start, where the request is still there: a job keeps nothing of its own, and decides nothing.
+Requests, ends and aborts are events, and the store says which of them holds. So a process that was killed resumes at
+its next start, where the request is still there: a job keeps nothing of its own, and decides nothing.
 """
 
 from __future__ import annotations

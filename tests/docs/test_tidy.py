@@ -83,19 +83,12 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
-    "thalweg/settings.py",
+    "thalweg/environment.py",
     "mcp_ingress/turns.py",
-    "processors/embedding/load.py",
     "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
     "thalweg/__main__.py",
-    "thalweg/bench/scratch.py",
-    "thalweg/client/hook.py",
-    "thalweg/client/node_process.py",
-    "thalweg/client/stdio.py",
-    "thalweg/demo.py",
-    "thalweg/process/node.py",
 }
 
 OTHER_DOCUMENTS = re.compile(
