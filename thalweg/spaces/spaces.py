@@ -17,6 +17,7 @@ import duckdb
 from processors.embedding.model import Embedder, ModelInfo
 from processors.frame.job import Job
 from processors.memory.reembedding import failed_labels
+from storage.statements import dicts
 from streams.codec import encode
 from streams.errors import Refused, ThalwegError, Unavailable
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
@@ -65,7 +66,7 @@ class Spaces:
     async def report(self) -> dict[str, Any]:
         """The status, and every space with what it holds."""
         rows = await self._running.store.reader.run(
-            lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space")
+            lambda cursor: dicts(cursor.execute("FROM embedding_spaces ORDER BY registered_at, space"))
         )
         return {**await self.status(), "spaces": rows}
 
@@ -102,7 +103,7 @@ class Spaces:
 
     async def _registry(self) -> list[Row]:
         return await self._running.store.reader.run(
-            lambda cursor: _rows(cursor, "FROM spaces ORDER BY registered_at, space")
+            lambda cursor: dicts(cursor.execute("FROM spaces ORDER BY registered_at, space"))
         )
 
     async def _follow(self) -> None:
@@ -226,10 +227,4 @@ def _check_same(row: Row, info: ModelInfo) -> None:
 
 def live_space(cursor: duckdb.DuckDBPyConnection) -> Row | None:
     """The registered space that answers, None in a store that has none yet."""
-    return next(iter(_rows(cursor, "FROM spaces WHERE state = 'live'")), None)
-
-
-def _rows(cursor: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    result = cursor.execute(query)
-    names = [column[0] for column in result.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    return next(iter(dicts(cursor.execute("FROM spaces WHERE state = 'live'"))), None)
