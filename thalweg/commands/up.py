@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from thalweg.commands.options import HOME, setting_options, settings_of
-from thalweg.process.gc_tuning import calm
+from thalweg.process.gc_tuning import collect_rarely
 
 SETTINGS = ("broker", "role", "http", "embedder", "namespace", "toolsets", "read_only", "idle_exit_s")
 """The settings that are flags too, beside --home."""
@@ -24,7 +24,7 @@ def up(**flags: Any) -> None:
     \b
     Example: thalweg up --http 7733
     """
-    calm()  # before the imports
+    collect_rarely()  # before the imports
     from thalweg.process.serve import serve
 
     code = serve(settings_of(**flags))
