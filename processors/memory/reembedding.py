@@ -14,7 +14,7 @@ from processors.embedding.model import ModelInfo
 from processors.memory.registry import NOT_EMBEDDED, STORED_TEXTS
 from processors.memory.vector_facts import embedded_by, in_facts, items_of, passages_of
 from storage.search.vectors.passages import EMBEDDED_PASSAGES, Passage
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label
 

@@ -101,7 +101,6 @@ class Node(Parts):
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
-        embed = parts.stage(Embed)
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
         gateway = self._gateway(store, embedder, inner_voice)
@@ -116,7 +115,7 @@ class Node(Parts):
             up_since=self._up_since,
             log=self.log,
             store=store,
-            embed=embed,
+            embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
             gateway=gateway,
