@@ -20,7 +20,7 @@ import orjson
 
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import Cognitive
 from processors.embedding.model import Embedder
 from processors.embedding.query import encoded_query
 from processors.inner_voice.config import InnerVoiceConfig

@@ -13,7 +13,7 @@ from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.spool import Spool
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import Cognitive
 from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.stages.embed import Embed

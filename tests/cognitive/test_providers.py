@@ -19,12 +19,12 @@ import orjson
 import pytest
 
 from processors.cognitive.api_judge import ApiJudge
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import Cognitive
 from processors.cognitive.rules.judging import Corpus, Document, Judged
 from processors.embedding import providers
 from processors.embedding.api import ApiEmbedder, KeyMissing
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.frame import stage
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed

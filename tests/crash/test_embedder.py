@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mcp_ingress.calls import Request, Visitor
-from processors.embedding import guarded
+from processors.embedding import time_limit
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
 from processors.frame.stage import CONSECUTIVE_FAILURES
@@ -62,8 +62,8 @@ class FrailNode(Node):
 async def node(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[FrailNode]:
-    monkeypatch.setattr(guarded, "LIMIT_S", LIMIT_S)
-    monkeypatch.setattr(guarded.guarded, "__defaults__", (LIMIT_S,))
+    monkeypatch.setattr(time_limit, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(time_limit.guarded, "__defaults__", (LIMIT_S,))
     node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2, behind_s=0.1))
     node.frail = Frail(request.param)
     await node.start()

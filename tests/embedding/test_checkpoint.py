@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from processors.embedding.checkpoint import read_checkpoint
-from processors.embedding.named import SPARSE_DIM, hashed
+from processors.embedding.sentence_transformer import SPARSE_DIM, hashed
 from streams.errors import EmbedderUnavailable
 
 TRANSFORMER = ("", "sentence_transformers.base.modules.transformer.Transformer")

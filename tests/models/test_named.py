@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, encode_documents, encode_query
-from processors.embedding.named import SPARSE_DIM, hashed
+from processors.embedding.sentence_transformer import SPARSE_DIM, hashed
 from streams.errors import EmbedderUnavailable
 from tests.models.making import LONGEST, MAKERS, PROMPTS
 

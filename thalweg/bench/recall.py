@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_passages, encode_texts
 from processors.memory.vector_facts import decode_vector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from processors.cognitive.api_judge import FORMS, PER_SECOND, ApiJudge
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import Cognitive
 from processors.cognitive.rules.fidelity import THRESHOLD
 from processors.cognitive.rules.judging import Judge, LexicalJudge, SemanticJudge
 from processors.embedding.api import ApiEmbedder

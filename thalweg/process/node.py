@@ -21,10 +21,10 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
-from processors.embedding.guarded import guarded
-from processors.embedding.load import load_embedder
+from processors.embedding.cache import remembering
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import guarded
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageRunner
 from processors.inner_voice.config import read_config

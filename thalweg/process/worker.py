@@ -11,7 +11,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
 from processors.frame.stage import Stage, StageRunner
 from processors.memory.stages.embed import Embed

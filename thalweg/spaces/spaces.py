@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, ModelInfo
 from processors.memory.reembedding import failed_labels
 from streams.codec import encode

@@ -225,8 +225,8 @@ def _transport() -> str:
 
 def _model(settings: Settings) -> str:
     """Files, checksums, the graph and one text: everything is made anew, so that no cache hides a damage."""
-    from processors.embedding.find import find_model
-    from processors.embedding.load import load_embedder
+    from processors.embedding.loader import load_embedder
+    from processors.embedding.model_files import find_model
 
     path = Path(settings.model_path) if settings.model_path else None
     with tempfile.TemporaryDirectory() as cache:

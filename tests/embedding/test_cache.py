@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from processors.embedding.cache import KEPT, RememberingEmbedder, remembering
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Encoded, ModelInfo
-from processors.embedding.remembered import KEPT, RememberingEmbedder, remembering
 from storage.search.vectors.token_vectors import Tokens
 
 
