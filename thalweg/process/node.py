@@ -21,10 +21,10 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
-from processors.embedding.cache import remembering
+from processors.embedding.cache import with_cache
 from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
-from processors.embedding.time_limit import guarded
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageRunner
 from processors.inner_voice.config import read_config
@@ -146,7 +146,7 @@ class Node(Parts):
         settings = self.settings
         path = Path(settings.model_path) if settings.model_path else None
         models = settings.home / "models"
-        return remembering(
+        return with_cache(
             load_embedder(name or settings.embedder, cache_dir=models, model_path=path, threads=settings.embed_threads)
         )
 
@@ -168,8 +168,8 @@ class Node(Parts):
 
     def use(self, embedder: Embedder) -> None:
         """The model of queries and of new memories from now on."""
-        self.embedder = self.embed.embedder = remembering(embedder)
-        self.gateway.embedder = guarded(self.embedder)
+        self.embedder = self.embed.embedder = with_cache(embedder)
+        self.gateway.embedder = with_time_limit(self.embedder)
 
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
@@ -237,7 +237,7 @@ class Node(Parts):
             applied=self.applied,
             reader=self.reader,
             indexes=self.indexes,
-            embedder=guarded(self.embedder),
+            embedder=with_time_limit(self.embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),

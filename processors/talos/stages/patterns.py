@@ -84,7 +84,7 @@ class Patterns(Stage):
         }
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
-        facts = await self._embed.of_texts(
+        facts = await self._embed.facts_of_texts(
             self._one(logged, EMBEDDED, "vectors", {}), [(pattern_id, names[pattern_id]) for pattern_id in made]
         )
         for pattern_id in made:
