@@ -18,9 +18,9 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
-from processors.embedding.guarded import guarded
+from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.inner_voice.config import InnerVoiceConfig, read_config
@@ -171,7 +171,7 @@ class Node(Parts):
         return store, embedder, inherited
 
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
-        return remembering(load_model(self.settings, name))
+        return with_cache(load_model(self.settings, name))
 
     async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
         """The model of the store's live space; the setting's for a store that has no space yet, or when it says `none`.
@@ -263,7 +263,7 @@ class Node(Parts):
             applied=store.applied,
             reader=store.reader,
             indexes=store.indexes,
-            embedder=guarded(embedder),
+            embedder=with_time_limit(embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
