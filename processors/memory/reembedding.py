@@ -13,7 +13,7 @@ import numpy as np
 from processors.embedding.model import ModelInfo
 from processors.memory.vector_facts import in_facts, items_of, passages_of
 from processors.talos.reducers.derived import embedded_by
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, Passage
+from storage.search.records.passages import EMBEDDED_PASSAGES, Passage
 from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label

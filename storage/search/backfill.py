@@ -13,7 +13,7 @@ import numpy as np
 
 from storage.search.entries import DocumentEntry
 from storage.search.files.sealed import sealed_facts
-from storage.search.vectors.passages import FIRST_PASSAGES, MIN_LONG_CHARS, Passage, PassageIndex, split_passages
+from storage.search.records.passages import FIRST_PASSAGES, MIN_LONG_CHARS, Passage, PassageIndex, split_passages
 from storage.search.vectors.vector_index import VectorIndex, VectorModel
 from storage.search.words.keyword_index import KeywordIndex
 from storage.statements import marks

@@ -34,7 +34,7 @@ from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
 from storage.search.ranking.late_interaction import LateIndex, entries_of
 from storage.search.records.append_only import counts, mark
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES
 from storage.search.vectors.space import Space, delete_others
 from storage.search.vectors.vector_index import VectorIndex, VectorModel
 from storage.search.words.keyword_index import FREQUENT, KeywordIndex

@@ -15,7 +15,7 @@ from processors.talos.reducers.derived import decode_vector
 from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
 from storage.search.records.filter import Filter
-from storage.search.vectors.passages import (
+from storage.search.records.passages import (
     EMBEDDED_PASSAGES,
     REST_CHARS,
     WINDOW,

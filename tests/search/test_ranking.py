@@ -14,9 +14,9 @@ from processors.talos.reducers.derived import decode_vector
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.ranking.background import background
-from storage.search.ranking.question_share import asking_share
 from storage.search.ranking.weights import Evidence, late_scores, score_parts, totals
 from storage.search.records.filter import Filter
+from storage.search.records.question_share import asking_share
 from storage.search.records.timeline import Neighbours, Timelines
 from storage.search.sessions import search_sessions
 from storage.search.vectors.token_store import TokenStore

@@ -25,8 +25,8 @@ from storage.migrate import migrate
 from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
 from storage.search.records.filter import Filter
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
 from storage.search.sessions import search_sessions
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
 from streams.errors import Refused

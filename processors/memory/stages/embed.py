@@ -19,7 +19,7 @@ from processors.frame.stage import Stage
 from processors.memory.texts import TEXTS, texts_to_embed
 from processors.memory.vector_facts import Item, in_facts, items_of
 from processors.talos.reducers.derived import embedded_by, encode_vector
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
 from storage.search.vectors.token_vectors import pack, unit
 from streams.errors import EmbedderUnavailable
 from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED

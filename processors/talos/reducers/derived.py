@@ -13,7 +13,7 @@ from processors.embedding.model import ModelInfo
 from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
 from processors.talos.rules.canonical import canonical_form
 from processors.talos.rules.ontology import searchable_text
-from storage.search.vectors.passages import passage_label
+from storage.search.records.passages import passage_label
 from storage.search.vectors.token_vectors import unpack
 from streams.clock import parse_time
 from streams.event_types.derived import (

@@ -11,9 +11,9 @@ import numpy as np
 
 from storage.search.backfill import read_asking, read_passages, read_places
 from storage.search.entries import DocumentEntry
-from storage.search.ranking.question_share import AskingIndex
+from storage.search.records.passages import PassageIndex, split_passages
+from storage.search.records.question_share import AskingIndex
 from storage.search.records.timeline import Timelines
-from storage.search.vectors.passages import PassageIndex, split_passages
 from storage.search.vectors.token_store import TokenStore
 from storage.search.vectors.token_vectors import Tokens
 

@@ -12,7 +12,7 @@ import numpy as np
 from storage.search.records.append_only import NOTHING, Mark, mark, new_rows
 from storage.search.records.filter import ROW_COLUMNS, Filter, is_plain, leaves, resolve
 from storage.search.records.label_map import ABSENT, places_in
-from storage.search.vectors.passages import PassageIndex
+from storage.search.records.passages import PassageIndex
 from streams.ids import document_label
 
 REMEMBERED = 8

@@ -12,7 +12,7 @@ import numpy as np
 
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import Allowed
-from storage.search.vectors.passages import Passage
+from storage.search.records.passages import Passage
 from storage.search.vectors.token_vectors import Tokens
 from storage.search.words.tantivy_schema import Scores
 
