@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 from mcp_ingress.gateway import EMBED
 from mcp_ingress.toolsets.inner_voice.facets import ABSENT, union
 from processors.embedding.query import encoded_query
-from storage.search.engine import MIN_POOL, Hit, SearchResult
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.records.hits import Hit, SearchResult
+from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
-from storage.search.why import Explanation, Search, explain
+from storage.search.why import Explanation, explain
 from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
 
 if TYPE_CHECKING:
     import duckdb
-    import numpy as np
 
     from thalweg.process.node import Node
 
@@ -43,13 +44,10 @@ async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     text, filter, limit = _asked(node, request)
     lacks = await _lacks(node, request, filter.namespace)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
+    query = Query(text, vector, filter, limit, tokens, space)
     if request.get("sessions"):
-        sessions = await node.reader.run(
-            lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space)
-        )
-        return sessions | lacks
-    search = search_of(node, tokens=tokens, space=space)
-    found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
+        return await node.reader.run(lambda cursor: _sessions(cursor, node, query)) | lacks
+    found = await node.reader.run(lambda cursor: search_live(cursor, node, query))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
 
 
@@ -63,27 +61,14 @@ async def _lacks(node: Node, request: Mapping[str, Any], namespace: str) -> dict
     return stale | ({"embedding_behind": unembedded} if unembedded else {}) | node.health.backlog().flag()
 
 
-def search_of(node: Node, **model: Any) -> Search:
-    """The engine's search without what does not hold any more. A filter with a moment says itself what held then."""
-
-    def search(
-        cursor: duckdb.DuckDBPyConnection,
-        text: str,
-        vector: np.ndarray | None,
-        filter: Filter,
-        limit: int,
-        *,
-        pool: int | None = None,
-    ) -> SearchResult:
-        size = pool or max(3 * limit, MIN_POOL)
-        if filter.valid_at is not None:
-            return node.indexes.search(cursor, text, vector, filter, limit, pool=size, **model)
-        found = node.indexes.search(cursor, text, vector, filter, EVERY_HIT, pool=size, **model)
-        gone = _gone(cursor, filter.namespace, [hit.record_id for hit in found.hits])
-        hits = [hit for hit in found.hits if hit.record_id not in gone]
-        return replace(found, hits=hits[:limit], total=found.total - len(gone))
-
-    return search
+def search_live(cursor: duckdb.DuckDBPyConnection, node: Node, query: Query) -> SearchResult:
+    """A search without what does not hold any more. A filter with a moment says itself what held then."""
+    if query.filter.valid_at is not None:
+        return search(cursor, node.indexes, query)
+    found = search(cursor, node.indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
+    gone = _gone(cursor, query.filter.namespace, [hit.record_id for hit in found.hits])
+    hits = [hit for hit in found.hits if hit.record_id not in gone]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(gone))
 
 
 def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
@@ -95,15 +80,13 @@ def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[st
     return {record_id for (record_id,) in rows}
 
 
-def _sessions(
-    cursor: duckdb.DuckDBPyConnection, node: Node, text: str, vector: Any, filter: Filter, limit: int, **model: Any
-) -> dict[str, Any]:
-    found = search_sessions(node.indexes, cursor, text, vector, filter, limit, **model)
+def _sessions(cursor: duckdb.DuckDBPyConnection, node: Node, query: Query) -> dict[str, Any]:
+    found = search_sessions(cursor, node.indexes, query)
     names = [hit.session_id for hit in found.sessions]
     rows = cursor.execute(
         "SELECT session_id, source, project, agent, goal, summary, started_at, ended_at FROM sessions "
         "WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
-        [filter.namespace, names],
+        [query.filter.namespace, names],
     ).fetchall()
     known = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
     return {
@@ -131,15 +114,13 @@ async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     text, filter, limit = _asked(node, request)
     lacks = await _lacks(node, request, filter.namespace)
     vector, tokens, space = await encoded_query(node.gateway.embedder, text)
-    search = search_of(node, tokens=tokens, space=space)
+    query = Query(text, vector, filter, limit, tokens, space)
     identity = str(request["record_id"])
 
     def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
         if is_session(cursor, filter.namespace, identity):
-            return explain_session(
-                cursor, node.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space
-            )
-        return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
+            return explain_session(cursor, node.indexes, query, identity)
+        return explain(cursor, node.indexes, query, identity, lambda cursor, query: search_live(cursor, node, query))
 
     found = await node.reader.run(explained)
     return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks

@@ -42,7 +42,7 @@ from storage.database import Database
 from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
 from streams.backlog import Backlog
@@ -172,7 +172,7 @@ class Node(Parts):
 
     async def _open_indexes(self) -> None:
         info = self.embedder.info if self.embedder else None
-        self.indexes = SearchIndexes(self.settings.home / "indexes", self.database.cursor, info)
+        self.indexes = IndexSet(self.settings.home / "indexes", self.database.cursor, info)
         self.indexes.save_s = self.settings.index_save_s
         self._closers.append(self._close_indexes)
         await asyncio.to_thread(self.indexes.open, self._covered())

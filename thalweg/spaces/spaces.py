@@ -153,9 +153,9 @@ class Spaces:
             return  # another answers now
         if unable is not None:
             raise unable
-        if self._repaired != (live["space"], node.indexes.foreign) and node.with_stages:
+        if self._repaired != (live["space"], node.indexes.spaces.vectors_of_other_models) and node.with_stages:
             await self._repair(live)
-        if self._completed != (live["space"], node.indexes.partial) and node.with_stages:
+        if self._completed != (live["space"], node.indexes.spaces.partly_embedded) and node.with_stages:
             await self._complete(live)
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
@@ -175,7 +175,7 @@ class Spaces:
     async def _repair(self, row: Row) -> None:
         """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
         node = self._node
-        foreign = node.indexes.foreign
+        foreign = node.indexes.spaces.vectors_of_other_models
         await self._applied(Freshness(await node.log.end_offsets([MEMORY.name])), ["embed"])
         # a store that is replayed seems to lack what comes later
         await self._applied(Freshness(await node.log.end_offsets([DERIVED.name])))
@@ -189,7 +189,7 @@ class Spaces:
     async def _complete(self, row: Row) -> None:
         """The passages of long texts that did not come with them follow."""
         node = self._node
-        partial = node.indexes.partial
+        partial = node.indexes.spaces.partly_embedded
         assert node.embedder is not None
         if await self._filling.complete(row, node.embedder, lambda: self._is_wanted(row["space"])):
             self._completed = row["space"], partial
@@ -208,7 +208,7 @@ class Spaces:
         await asyncio.to_thread(node.indexes.switch, embedder.info)
         node.use(embedder)
         await asyncio.sleep(LOOK_S)  # whoever has encoded a query with the former finds what it is for
-        await asyncio.to_thread(node.indexes.forget)
+        await asyncio.to_thread(node.indexes.drop_other_spaces)
 
     async def _load(self, name: str) -> Embedder:
         if name not in self._loaded:
