@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from storage.malloc_trim import give_back
+from storage.malloc_trim import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
 from storage.search.records.append_only import counts
@@ -26,7 +26,7 @@ from storage.search.records.records import Records
 from storage.search.records.relations import FOLLOWED
 from storage.search.vectors.backfill import release_buffers
 from storage.search.vectors.space import Space
-from storage.search.vectors.spaces import Spaces
+from storage.search.vectors.spaces import VectorSpaces
 from storage.search.vectors.vector_index import VectorModel
 from storage.search.words.backfill import CATCH_UP_ROWS
 from storage.search.words.keyword_index import FREQUENT
@@ -51,15 +51,23 @@ class IndexSet:
     """
 
     def __init__(
-        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+        self,
+        directory: Path,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        model: VectorModel | None,
+        counted: Sequence[str] = (),
     ) -> None:
-        """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder."""
+        """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder.
+
+        `counted` names the tables whose rows are searched with a count of all matches.
+        """
+        self._counted = counted
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self._pace = Pace()
         self.records = Records()
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
-        self.spaces = Spaces(directory, model, self.records.passages, self._pace.pause)
+        self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self._connect = connect
         self._covered: dict[str, int] = {}
         self._unsaved = 0
@@ -133,7 +141,7 @@ class IndexSet:
             pass
         if not stopped():
             self.save()
-            give_back()
+            release_free_memory()
 
     def prepare(self, model: VectorModel) -> int:
         """Load another model's space as well, so that `switch` takes no time; the number of its vectors.
@@ -217,11 +225,13 @@ class IndexSet:
         self.words.cache_frequent(self.are_counted, self._closing.is_set)
 
     def are_counted(self) -> bool:
-        """Whether there are so many beliefs that counting those which hold a word takes time: of nothing else all matches are counted."""
+        """Whether a table has so many rows that counting those which hold a word takes time, and all matches in it are counted."""
+        if not self._counted:
+            return False
         cursor = self._connect()
-        (beliefs,) = counts(cursor, "valence_beliefs")
+        rows = counts(cursor, *self._counted)
         cursor.close()
-        return beliefs >= FREQUENT
+        return max(rows) >= FREQUENT
 
     def save(self, covered: Mapping[str, int] | None = None) -> None:
         """Seal the indexes with what they cover: `covered`, or the positions that `open` and `apply` were given last."""

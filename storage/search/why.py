@@ -14,14 +14,14 @@ import numpy as np
 
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
-from storage.search.records.filter import Filter, predicate
+from storage.search.records.filter import Filter, TagFilter, predicate
 from storage.search.records.hits import SearchResult
-from storage.search.search import search as search_indexes
+from storage.search.search import search
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.vector_codec import read_vector
 
 Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "unmatched", "outranked"]
-Search = Callable[[duckdb.DuckDBPyConnection, Query], SearchResult]
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query], SearchResult]
 WIDE = 10_000
 """The pool that finds the place of a record which a search's own pool leaves out."""
 
@@ -50,10 +50,9 @@ def explain(
     indexes: IndexSet,
     query: Query,
     record_id: str,
-    search: Search | None = None,
+    search: Search = search,
 ) -> Explanation:
-    """Why a search returns the record for this query, or does not. `search`: another way to search these indexes."""
-    search = search or (lambda cursor, query: search_indexes(cursor, indexes, query))
+    """Why the search returns the record for this query, or does not."""
     namespace, limit = query.filter.namespace, query.limit
     known = cursor.execute(
         "SELECT label, text FROM documents WHERE namespace = ? AND record_id = ?", [namespace, record_id]
@@ -68,9 +67,9 @@ def explain(
         reasons = tuple(_filter_reason(cursor, query.filter, name, record_id) for name in failed)
         return Explanation(verdict, filtered_by=failed, cosine=cosine, is_embedded=cosine is not None, reasons=reasons)
     pool = pool_of(limit)
-    everything = search(cursor, replace(query, limit=WIDE, pool=pool))
+    everything = search(cursor, indexes, replace(query, limit=WIDE, pool=pool))
     place = next((place for place, hit in enumerate(everything.hits, 1) if hit.record_id == record_id), None)
-    wide = search(cursor, replace(query, limit=WIDE, pool=WIDE))
+    wide = search(cursor, indexes, replace(query, limit=WIDE, pool=WIDE))
     sides = next((dict(hit.sides) for hit in wide.hits if hit.record_id == record_id), {})
     parts = dict(everything.hits[place - 1].parts) if place is not None else {}
     found = Explanation("returned", place, sides, cosine=cosine, is_embedded=cosine is not None, parts=parts)
@@ -171,8 +170,10 @@ def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str,
 
 def filter_reason(filter: Filter, name: str) -> str:
     """What a condition that is not met asks for, as a sentence."""
-    asked: Any = getattr(filter, name)
-    shown = ", ".join(asked) if isinstance(asked, tuple) else asked
+    condition: Any = getattr(filter, name)
+    if isinstance(condition, TagFilter):
+        condition = condition.names
+    shown = ", ".join(condition) if isinstance(condition, tuple) else condition
     return f"The filter `{name}` ({shown}) leaves it out."
 
 

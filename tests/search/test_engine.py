@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,10 +35,10 @@ def ids(result: SearchResult) -> list[str]:
 
 
 def ask(
-    indexes: IndexSet, store: Store, text: str, filter: Filter = Filter("a"), limit: int = 10, **options: object
+    indexes: IndexSet, store: Store, text: str, filter: Filter = Filter("a"), limit: int = 10, **options: Any
 ) -> SearchResult:
-    vector = EMBEDDER.encode([text])[0]
-    return search(store.connection.cursor(), indexes, Query(text, vector, filter, limit, **options))  # type: ignore[arg-type]
+    query = Query(text, EMBEDDER.encode([text])[0], filter, limit, **options)
+    return search(store.connection.cursor(), indexes, query)
 
 
 def test_an_empty_store_finds_nothing(indexes: IndexSet, store: Store) -> None:

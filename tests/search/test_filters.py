@@ -7,7 +7,7 @@ import pytest
 
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.filter import Filter, leaves, resolve
+from storage.search.records.filter import Filter, TagFilter, leaves, resolve
 from storage.search.search import search
 from tests.search.store import DERIVED, START, Store
 
@@ -60,8 +60,8 @@ def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(i
     tag(store, "r1", "water")
     tag(store, "r2", "bank")
     tag(store, "r3", "water", namespace="b")
-    assert ids(indexes, store, Filter("a", tags=("water", "bank"))) == ["r1", "r2"]
-    assert ids(indexes, store, Filter("a", tags=("water",))) == ["r1"]
+    assert ids(indexes, store, Filter("a", tags=TagFilter(("water", "bank")))) == ["r1", "r2"]
+    assert ids(indexes, store, Filter("a", tags=TagFilter(("water",)))) == ["r1"]
 
 
 def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(indexes: IndexSet, store: Store) -> None:
@@ -69,9 +69,10 @@ def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(in
         store.write(name, "the river bends", to=indexes)
     store.relate("before", "entity")
     store.relate("entity", "after")
-    (event,) = store.connection.execute("SELECT event_id FROM documents WHERE record_id = 'entry'").fetchone()  # type: ignore[misc]
+    [(event,)] = store.connection.execute("SELECT event_id FROM documents WHERE record_id = 'entry'").fetchall()
     store.connection.execute(
-        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, topic, partition, "
+        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, "
+        "topic, partition, "
         "\"offset\", idx, event_id) VALUES ('entity', 'Insight', 'x', 'x', ?, ?, 'a', ?, 0, 0, 0, 'e')",
         [START, event, DERIVED],
     )
@@ -106,7 +107,8 @@ def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(
 def believe(store: Store, record_id: str, day: int, merged_on: int | None = None) -> None:
     moment = START + timedelta(days=day)
     store.connection.execute(
-        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, topic, partition, "
+        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, "
+        "topic, partition, "
         "\"offset\", idx, event_id) VALUES (?, 'Belief', 'x', 'x', ?, '', 'a', ?, 0, 0, 0, '')",
         [record_id, moment, DERIVED],
     )

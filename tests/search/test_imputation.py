@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
-from processors.talos.reducers.derived import decode_vector
+from processors.memory.vector_facts import decode_vector
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -33,7 +33,7 @@ texts = st.lists(st.tuples(shares, st.floats(0.01, 1), st.booleans()), min_size=
 def test_embedded_texts_keep_their_order_the_others_that_of_the_words_and_each_stands_behind_as_many_as_by_words(
     drawn: list[tuple[float, float, bool]],
 ) -> None:
-    """As one text after another is embedded, more pairs are ordered by everything, fewer by words, and no pair otherwise."""
+    """With each text that is embedded, more pairs are ordered by everything, fewer by words, and no pair otherwise."""
     said, scores, is_embedded = (np.array(column) for column in zip(*drawn, strict=True))
     found = imputed_scores(said, scores, is_embedded)
     assert found[is_embedded].tolist() == scores[is_embedded].tolist()
@@ -86,7 +86,8 @@ def test_a_fusion_of_ranks_does_not_put_what_is_not_embedded_yet_behind_all_that
         store.write(f"r{number}", f"river bend {number} of the long water", to=indexes)
     newest = label_of("newest")
     store.connection.execute(
-        "INSERT INTO documents VALUES (?, 'newest', 'talos', 'Insight', NULL, NULL, 'heron', ?, 'a', 'thalweg.memory.v1', 0, 99, 'e99')",
+        "INSERT INTO documents VALUES (?, 'newest', 'talos', 'Insight', NULL, NULL, 'heron', ?, 'a', "
+        "'thalweg.memory.v1', 0, 99, 'e99')",
         [newest, START],
     )
     indexes.apply([(newest, "a", "heron")], [], store.positions)

@@ -1,4 +1,4 @@
-"""Late interaction and the sum that ranks: packed tokens, weights, neighbours, parts that add up, and what is found with the real model."""
+"""Ranking by evidence: packed tokens, weights, neighbours, parts that add up, what the real model finds."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -10,7 +10,7 @@ import pytest
 from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
-from processors.talos.reducers.derived import decode_vector
+from processors.memory.vector_facts import decode_vector
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query

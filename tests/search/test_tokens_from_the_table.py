@@ -1,4 +1,4 @@
-"""Opening with a file of token vectors that lacks some, holds foreign ones, or is another log's: afterwards it holds the table's."""
+"""Whatever file of token vectors is there at the start, incomplete or another log's: then it has the table's."""
 
 from pathlib import Path
 

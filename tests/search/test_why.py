@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.search.query import Query
-from storage.search.records.filter import Filter
+from storage.search.records.filter import Filter, TagFilter
 from storage.search.search import search
 from storage.search.why import explain
 from tests.examples import examples
@@ -30,7 +30,7 @@ FILTERS = st.builds(
     st.just("a"),
     kinds=st.sampled_from([(), ("Insight",)]),
     domains=st.sampled_from([(), ("TECH",)]),
-    tags=st.sampled_from([(), ("Sea",)]),
+    tags=st.sampled_from([None, TagFilter(("Sea",))]),
     created_from=st.sampled_from([None, FIRST + timedelta(minutes=2)]),
     known_at=st.sampled_from([None, FIRST + timedelta(minutes=3)]),
     valid_at=st.sampled_from([None, FIRST + timedelta(minutes=4)]),
@@ -99,6 +99,8 @@ def test_each_cause_is_named(tmp_path: Path) -> None:
         why("r1", Filter("a", domains=("tech",)))[0] == "filtered"
         and "domains" in why("r1", Filter("a", domains=("tech",)))[1]
     )
+    _, reasons = why("r1", Filter("a", tags=TagFilter(("land", "sky"))))
+    assert reasons == "The filter `tags` (land, sky) leaves it out."
     assert {why(f"r{number}")[0] for number in range(3)} == {"returned", "outranked"}
     verdict, reasons = why("other")
     assert verdict == "unmatched" and "below the floor of 0.3" in reasons and "no word" in reasons
@@ -125,7 +127,8 @@ def test_what_held_and_what_was_known_can_be_asked_apart(tmp_path: Path, filter:
     for record_id in ("head", "merged"):
         store.write(record_id, "the tide turns", to=indexes, created_at=START)
         store.connection.execute(
-            "INSERT INTO entities SELECT ?, 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, ?, '', 'a', 't', 0, 0, 0, ''",
+            "INSERT INTO entities SELECT ?, 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, ?, '', 'a', "
+            "'t', 0, 0, 0, ''",
             [record_id, START],
         )
     store.merge("merged", "head")

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mcp_ingress.gateway import EMBED
-from mcp_ingress.toolsets.inner_voice.facets import ABSENT, union
 from processors.embedding.query import encoded_query
+from processors.memory.registry import CATEGORIES, ENDED
+from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.filter import Filter
+from storage.search.records.filter import Filter, TagFilter
 from storage.search.records.hits import Hit, SearchResult
 from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
@@ -26,9 +27,9 @@ from streams.errors import Refused
 if TYPE_CHECKING:
     import duckdb
 
-    from thalweg.process.node import Node
+    from thalweg.process.running import Running
 
-LISTS = ("kinds", "toolsets", "session_ids", "domains", "tags", "entities")
+LISTS = ("kinds", "toolsets", "session_ids", "domains", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
 EVERY_HIT = 10_000
@@ -38,34 +39,35 @@ SHOWN_OF_SESSION = 3
 """So many of a session's best records are shown; `records` says how many were looked at."""
 
 
-async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
     what is known of it and its best records. Raises Refused for what cannot be asked."""
-    text, filter, limit = _asked(node, request)
-    lacks = await _lacks(node, request, filter.namespace)
-    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
-    query = Query(text, vector, filter, limit, tokens, space)
+    text, filter, limit = _asked(running, request)
+    lacks = await _lacks(running, request, filter.namespace)
+    vector, tokens, space = await encoded_query(running.gateway.embedder, text)
+    query, store = Query(text, vector, filter, limit, tokens, space), running.store
     if request.get("sessions"):
-        return await node.reader.run(lambda cursor: _sessions(cursor, node, query)) | lacks
-    found = await node.reader.run(lambda cursor: search_live(cursor, node, query))
+        return await store.reader.run(lambda cursor: _sessions(cursor, store.indexes, query)) | lacks
+    found = await store.reader.run(lambda cursor: search_live(cursor, store.indexes, query))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
 
 
-async def _lacks(node: Node, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     """Wait for what the answer is to hold, vectors included, if that is asked for; then what it lacks: `stale` when that was not in
     time, `embedding_behind` (records that have no vectors yet), `behind` (what the store lacks of the log)."""
     freshness = request.get("freshness")
-    is_fresh = freshness is None or await node.has_reached(freshness, (EMBED,) if node.embedder is not None else ())
-    unembedded = await node.gateway.embedding_behind(namespace)
+    stages = (EMBED,) if running.embedder is not None else ()
+    is_fresh = freshness is None or await running.has_reached(freshness, stages)
+    unembedded = await running.gateway.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}
-    return stale | ({"embedding_behind": unembedded} if unembedded else {}) | node.health.backlog().flag()
+    return stale | ({"embedding_behind": unembedded} if unembedded else {}) | running.lag.backlog().flag()
 
 
-def search_live(cursor: duckdb.DuckDBPyConnection, node: Node, query: Query) -> SearchResult:
+def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SearchResult:
     """A search without what does not hold any more. A filter with a moment says itself what held then."""
     if query.filter.valid_at is not None:
-        return search(cursor, node.indexes, query)
-    found = search(cursor, node.indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
+        return search(cursor, indexes, query)
+    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
     gone = _gone(cursor, query.filter.namespace, [hit.record_id for hit in found.hits])
     hits = [hit for hit in found.hits if hit.record_id not in gone]
     return replace(found, hits=hits[: query.limit], total=found.total - len(gone))
@@ -74,14 +76,15 @@ def search_live(cursor: duckdb.DuckDBPyConnection, node: Node, query: Query) -> 
 def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
     """Those of the records that do not hold any more."""
     asked = (
-        f"SELECT DISTINCT record_id FROM ({union(ABSENT)}) WHERE record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
+        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
     )
     rows = cursor.execute(asked, {"namespace": namespace, "record_ids": record_ids}).fetchall()
     return {record_id for (record_id,) in rows}
 
 
-def _sessions(cursor: duckdb.DuckDBPyConnection, node: Node, query: Query) -> dict[str, Any]:
-    found = search_sessions(cursor, node.indexes, query)
+def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
+    found = search_sessions(cursor, indexes, query)
     names = [hit.session_id for hit in found.sessions]
     rows = cursor.execute(
         "SELECT session_id, source, project, agent, goal, summary, started_at, ended_at FROM sessions "
@@ -109,24 +112,24 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
-    text, filter, limit = _asked(node, request)
-    lacks = await _lacks(node, request, filter.namespace)
-    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
-    query = Query(text, vector, filter, limit, tokens, space)
+    text, filter, limit = _asked(running, request)
+    lacks = await _lacks(running, request, filter.namespace)
+    vector, tokens, space = await encoded_query(running.gateway.embedder, text)
+    query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
     identity = str(request["record_id"])
 
     def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
         if is_session(cursor, filter.namespace, identity):
-            return explain_session(cursor, node.indexes, query, identity)
-        return explain(cursor, node.indexes, query, identity, lambda cursor, query: search_live(cursor, node, query))
+            return explain_session(cursor, indexes, query, identity)
+        return explain(cursor, indexes, query, identity, search_live)
 
-    found = await node.reader.run(explained)
+    found = await running.store.reader.run(explained)
     return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
 
 
-def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
+def _asked(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     text = str(request.get("query", "")).strip()
     if not text:
         raise Refused("The query is blank; say what to look for.")
@@ -134,10 +137,12 @@ def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     if not 1 <= limit <= MAX_LIMIT:
         raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
+    if request.get("tags"):
+        chosen["tags"] = TagFilter(tuple(request["tags"]), CATEGORIES)
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
     if "known_at" in chosen:  # what was known then is what held then, as far as was known
         chosen.setdefault("valid_at", chosen["known_at"])
-    filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
+    filter = Filter(str(request.get("namespace") or running.settings.namespace), **chosen)
     return text, filter, limit
 
 

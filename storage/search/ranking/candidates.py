@@ -97,7 +97,7 @@ def _seeds(sides: Mapping[str, Sequence[tuple[int, float]]]) -> list[int]:
 
 
 def _related(context: SearchContext, seeds: Sequence[int]) -> Matches:
-    """What is one relation away from the seeds, with the place of its best parent among them."""
+    """What is one relation away from seeds, with the place of its best parent among these."""
     places = context.records.follow_relations(context.cursor).neighbours(seeds)
     kept = context.allowed.of(np.fromiter(places, np.int64, len(places)))
     return [(label, float(places[label])) for label in kept.tolist()]

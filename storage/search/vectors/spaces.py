@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from storage.malloc_trim import give_back
+from storage.malloc_trim import release_free_memory
 from storage.search.entries import VectorEntry
 from storage.search.records.passages import FIRST_PASSAGES, PassageIndex
 from storage.search.vectors.backfill import catch_up_vectors, load_vectors
@@ -20,7 +20,7 @@ from storage.search.vectors.vector_index import VectorIndex, VectorModel
 _EMPTY = EmptySpace()
 
 
-class Spaces:
+class VectorSpaces:
     """Spaces by name. One thread applies, one prepares, switches and drops; any number search."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Spaces:
         self._spaces = self._spaces | {_key(model): space}  # before the table is read: nothing falls between
         catch_up_vectors(cursor, space.index)
         space.fill_tokens(cursor, space.missing_tokens(cursor), stopped)
-        give_back()
+        release_free_memory()
         return space
 
     def drop_others(self) -> None:
@@ -92,7 +92,7 @@ class Spaces:
         live = self.live
         self._spaces = {} if live is None else {_key(live.model): live}
         delete_other_tokens(self._tokens_in, self._spaces.values())
-        give_back()
+        release_free_memory()
 
     def apply(self, entries: Sequence[VectorEntry]) -> None:
         """Make committed vectors findable, each in the space and model that it is of, when there is one and it fits."""
