@@ -42,12 +42,10 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Asked": 2,
     "Conditions": 2,
     "Connection": 2,
     "Counts": 2,
     "Found": 2,
-    "Heard": 2,
     "Hit": 2,
     "Judged": 2,
     "Record": 2,
@@ -119,7 +117,6 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "processors/valence/rules/exchanges.py": 1,
     "processors/valence/rules/patterns.py": 1,
     "processors/valence/rules/tensions.py": 1,
-    "storage/search/engine.py": 1,
     "thalweg/cognitive/agreement.py": 1,
 }
 

@@ -34,7 +34,7 @@ from storage.database import Database
 from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
@@ -189,8 +189,8 @@ class Node(Parts):
             return embedder
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
-    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
-        indexes = SearchIndexes(
+    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
+        indexes = IndexSet(
             self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
         )
         indexes.save_s = self.settings.index_save_s
