@@ -3,8 +3,10 @@
     ThalwegError
     ├── Refused              the caller can mend it: answered with a sentence, never retried
     │   ├── SettingsError    a setting, path, port or flag is wrong
+    │   ├── UnknownTool      no tool of that name is served: a JSON-RPC error
     │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
+    ├── TimedOut             the tool did not answer in its time: answered, never retried
     ├── Poison               this event can never work: to the dead-letter topic with its bytes
     └── Unavailable          transient: retried, then reported with `retry_after_ms`
         ├── LogUnavailable   the broker did not acknowledge in time
@@ -49,6 +51,13 @@ class SettingsError(Refused):
     remedy = "Change the setting that the message names (flag, THALWEG_* variable or thalweg.toml)."
 
 
+class UnknownTool(Refused):
+    """No tool or resource of that name is served; the message names what was probably meant."""
+
+    code = "unknown_tool"
+    remedy = "Call the tool that the message names, or ask tools/list for those there are."
+
+
 class RecordRefused(Refused):
     """The log will never take this record: it is too large for its topic, or the broker holds it for invalid."""
 
@@ -61,6 +70,13 @@ class StoreError(Refused):
 
     code = "store_unusable"
     remedy = "Do what the message says; `thalweg rebuild --from-log` makes a fresh store from the log."
+
+
+class TimedOut(ThalwegError):
+    """A tool did not answer within its time."""
+
+    code = "timeout"
+    remedy = "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its request id."
 
 
 class Poison(ThalwegError):

@@ -56,7 +56,7 @@ def test_every_kind_that_a_processor_writes_has_a_decided_place() -> None:
 async def told(tmp_path: Path) -> AsyncIterator[SmallNode]:
     """A node in which every toolset remembers something, some of it private, merged, archived or superseded; all embedded."""
     node = SmallNode(tmp_path, HashingEmbedder())
-    node.gateway.inner_voice = InnerVoiceConfig(is_enabled=True)
+    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     await _tell_talos(node)
     await _tell_valence(node)
     await _tell_cognitive_memory(node)

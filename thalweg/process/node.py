@@ -21,13 +21,13 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
+from mcp_ingress.toolset import Setup
 from processors.embedding.guarded import guarded
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder
 from processors.embedding.remembered import remembering
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageRunner
-from processors.inner_voice.config import read_config
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.talos.stages.consolidate import Consolidate
@@ -54,7 +54,6 @@ from streams.log import open_log
 from streams.positions import NOW, Freshness
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
-from thalweg.cognitive.judges import configured
 from thalweg.control.requests import handle
 from thalweg.control.server import ControlServer
 from thalweg.paths import control_path, make_home, socket_path
@@ -100,7 +99,6 @@ class Node(Parts):
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        self.inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
         self.started_at = self.clock.now()
@@ -241,13 +239,11 @@ class Node(Parts):
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            cognitive=configured(settings, self.embedder, os.environ),
-            inner_voice=self.inner_voice,
-            auto_capture=settings.valence_auto_capture,
+            parts=find_tools().parts(Setup(settings, os.environ, self.embedder)),
         )
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
-        resources = find_resources().select(inventory.toolsets)
+        resources = find_resources().select(inventory.served)
         self.door = Door(
             self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit
         )

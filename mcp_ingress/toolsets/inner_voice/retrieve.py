@@ -16,7 +16,7 @@ from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
-from processors.inner_voice.config import MAX_TOP_K
+from processors.inner_voice.config import MAX_TOP_K, InnerVoiceConfig
 from processors.inner_voice.kinds import ID_PREFIXES, SOURCE_TYPES, TableName, trust_tier
 from processors.inner_voice.rules.selection import Hit, adapted_floor, pick
 from processors.inner_voice.rules.text import cap, content_hash
@@ -32,17 +32,9 @@ PROVIDERS = {"onnxruntime": "onnx"}
 logger = logging.getLogger(__name__)
 
 
-def refuse_disabled(call: Call) -> None:
-    """The gate, before anything else is looked at."""
-    if not call.gateway.inner_voice.is_enabled:
-        raise Refused(
-            "inner_voice.retrieve is off; start the node with SURR_ENABLE_INNER_VOICE=1.", code="feature_disabled"
-        )
-
-
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say what was there to choose from."""
-    started, config = call.clock.monotonic(), call.gateway.inner_voice
+    started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
     query, asked = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)
     is_fresh = await call.fresh("extract", "embed")
@@ -78,7 +70,7 @@ def _nothing(eligible: int) -> dict[str, Any]:
 
 def _parameters(call: Call, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The trimmed query, and top_k, floor and mix within their bounds."""
-    config = call.gateway.inner_voice
+    config = call.part(InnerVoiceConfig)
     query = str(arguments["query"]).strip()
     if not query:
         raise Refused("The argument `query` is blank; it needs some text.", code="invalid_params")
@@ -123,7 +115,7 @@ async def _fetch(
         tuple(arguments.get("include_tags", ())),
         tuple(arguments.get("exclude_tags", ())),
     )
-    config = call.gateway.inner_voice
+    config = call.part(InnerVoiceConfig)
     most = config.candidates(asked["top_k"])
     if config.max_candidates < asked["top_k"] and not config.is_quiet:
         logger.warning(
@@ -213,11 +205,7 @@ TOOL = Tool(
     "synthesis elsewhere. No language model is called and no text is written. Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
     kind="read",
     handler=retrieve,
-    gate=refuse_disabled,
-    invalid_code="invalid_params",
-    code_field="code",
     notes_under="diagnostics",
-    honours_no_log=True,
     timeout_s=15.0,
     memory_operation="search_memory",
     input_schema={
