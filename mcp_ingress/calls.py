@@ -30,7 +30,7 @@ from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
 from streams.errors import Refused, TimedOut, Unavailable, UnknownTool
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
-from streams.redaction import redact, redact_json, shown
+from streams.redaction import excerpt, redact, redact_json
 
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
@@ -155,7 +155,7 @@ class Door:
     async def _called(self, visitor: Visitor, given: Request, tool: Tool | None) -> Answer:
         """Here secrets end: neither tool, record, refusal nor log sees those of what was given."""
         self.calls += 1
-        request = Request(shown(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
+        request = Request(excerpt(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
         record = Invocation(
             request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock
         )
@@ -224,7 +224,7 @@ class Door:
         extra: Mapping[str, Any] = {}
         match error:
             case Refused():
-                code, outcome, message = error.error_code, "refused", shown(error.message, MAX_MESSAGE)
+                code, outcome, message = error.error_code, "refused", excerpt(error.message, MAX_MESSAGE)
                 extra = {**error.extra, **_staleness(tool, call)}
             case Unavailable():
                 code, outcome, message, extra = error.code, "error", error.message, error.extra

@@ -38,7 +38,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import INVALID_PARAMS, Pulse, Toolset
 from streams.errors import UnknownTool
 from streams.positions import Freshness
-from streams.redaction import redact, shown
+from streams.redaction import excerpt, redact
 
 NAME = "thalweg"
 RESOURCE_NOT_FOUND = "Resource not found"
@@ -96,7 +96,7 @@ class MalformedParams(ServerMiddleware[Any]):
             where = ".".join(str(part) for part in first["loc"])
             raise MCPError(
                 code=INVALID_PARAMS,
-                message=f"Invalid parameters of {shown(ctx.method)}: {shown(where)}: {shown(first['msg'])}",
+                message=f"Invalid parameters of {excerpt(ctx.method)}: {excerpt(where)}: {excerpt(first['msg'])}",
             ) from None
 
 
@@ -217,8 +217,8 @@ def wire_template(resource: Resource) -> ResourceTemplate:
 
 def _unknown_resource(ctx: ServerRequestContext[Visitor], door: Door, uri: str) -> MCPError:
     known = ", ".join(door.resources.resources)
-    details = f"There is no resource {shown(uri)!r}; there are {known}."
-    body = {"error": RESOURCE_NOT_FOUND, "details": details, "tool": shown(base_of(uri))}
+    details = f"There is no resource {excerpt(uri)!r}; there are {known}."
+    body = {"error": RESOURCE_NOT_FOUND, "details": details, "tool": excerpt(base_of(uri))}
     return _unread(ctx, uri, Failure("resource_not_found", RESOURCE_NOT_FOUND, INVALID_PARAMS, "jsonrpc"), body)
 
 
@@ -226,7 +226,7 @@ def _unread(ctx: ServerRequestContext[Visitor], uri: str, failure: Failure, body
     """A failed read as a JSON-RPC error: a resource that is not there has a code of its own in the older era."""
     is_old = failure.code == "resource_not_found" and ctx.protocol_version <= LAST_OLD_PROTOCOL
     code = OLD_NOT_FOUND if is_old else failure.rpc_code
-    return MCPError(code=code, message=failure.message, data={**body, "resource": shown(uri, MAX_NAME)})
+    return MCPError(code=code, message=failure.message, data={**body, "resource": excerpt(uri, MAX_NAME)})
 
 
 def instructions(toolsets: Iterable[Toolset]) -> str:

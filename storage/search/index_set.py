@@ -19,7 +19,7 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from storage.malloc_trim import give_back
+from storage.malloc_trim import release_free_memory
 from storage.search.backfill import (
     catch_up_keywords,
     catch_up_vectors,
@@ -52,13 +52,19 @@ _OF_NO_FILTER = (TELEMETRY.name, INVOCATIONS.name)
 class HeldIndexes:
     """`model` is None when the node runs without an embedder.
 
-    `connect` gives a new DuckDB cursor; each is used by one thread. `apply` is called by one thread only.
+    `connect` gives a new DuckDB cursor; each is used by one thread. `apply` is called by one thread only. `counted` names
+    the tables whose rows are searched with a count of all matches.
     """
 
     def __init__(
-        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+        self,
+        directory: Path,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        model: VectorModel | None,
+        counted: Sequence[str] = (),
     ) -> None:
         self.model = model
+        self._counted = counted
         self.save_s = SAVE_S
         """After so many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self.late: LateIndex
@@ -146,7 +152,7 @@ class HeldIndexes:
             catch_up_vectors(cursor, space.vectors)
             space.fill_tokens(cursor, space.missing_tokens(cursor), self._closing.is_set, self._pace.pause)
             cursor.close()
-            give_back()
+            release_free_memory()
         return len(self._spaces[key_of(model)].vectors)
 
     def switch(self, model: VectorModel) -> None:
@@ -162,7 +168,7 @@ class HeldIndexes:
         live = self._live
         self._spaces = {key_of(self.model): live} if self.model is not None and live is not None else {}
         delete_others(self._directory / "tokens", list(self._spaces.values()))
-        give_back()
+        release_free_memory()
 
     @property
     def unlinked(self) -> int:
@@ -186,7 +192,7 @@ class HeldIndexes:
             pass
         if not self._closing.is_set():
             self.save()
-            give_back()
+            release_free_memory()
 
     def _reached(self, rowid: int) -> None:
         self._unindexed = rowid
@@ -281,11 +287,13 @@ class HeldIndexes:
             self._index_of_keywords().remember_frequent(self.are_counted, self._closing.is_set, self._pace.pause)
 
     def are_counted(self) -> bool:
-        """Whether there are so many beliefs that counting those which hold a word takes time: of nothing else all matches are counted."""
+        """Whether a table has so many rows that counting those which hold a word takes time, and all matches in it are counted."""
+        if not self._counted:
+            return False
         cursor = self._connect()
-        (beliefs,) = counts(cursor, "valence_beliefs")
+        rows = counts(cursor, *self._counted)
         cursor.close()
-        return beliefs >= FREQUENT
+        return max(rows) >= FREQUENT
 
     def save(self, covered: Mapping[str, int] | None = None) -> None:
         """Seal the indexes with what they cover: `covered`, or what `open` and `apply` were told last."""

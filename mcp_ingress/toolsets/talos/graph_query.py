@@ -9,7 +9,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from storage.graph.extent import INHERITED, may_meet
+from storage.graph.edge_pruning import INHERITED, may_match
 from storage.graph.run import checked_parameters, run_cypher
 from streams.errors import Refused
 
@@ -23,7 +23,7 @@ async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     explain = bool(arguments.get("explain", False))
     parameters = checked_parameters(cypher, arguments.get("parameters") or {})
     is_fresh = await call.fresh("extract", "dedup", "patterns")
-    file = await call.projection(is_whole=may_meet(cypher, INHERITED))
+    file = await call.projection(is_whole=may_match(cypher, INHERITED))
     left_s = min(TIMEOUT_S, call.deadline - call.clock.monotonic()) - MARGIN_S
     if left_s <= 0:
         raise Refused("The time was used up before the query could start; ask again.", code="timeout")
