@@ -27,7 +27,7 @@ from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
-from streams.errors import Refused, TimedOut, Unavailable, UnknownTool
+from streams.errors import Defect, RateLimited, Refused, ThalwegError, TimedOut, Unavailable, UnknownTool
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
 from streams.redaction import excerpt, redact, redact_json
@@ -41,13 +41,6 @@ MAX_MESSAGE = 2000
 PROCESSED_S = 0.1
 """How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-
-DOOR_CODES: Mapping[str, str] = {
-    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit of one connection. "
-    "Only calls over HTTP are refused so: what a socket sends too fast waits.",
-    "internal_error": "A defect of the program: the node's log has the traceback under the exception's name.",
-}
-"""The codes that the door itself answers with, and what to do about each."""
 
 logger = logging.getLogger(__name__)
 
@@ -221,27 +214,28 @@ class Door:
         self, error: Exception, name: str, tool: Tool | None, call: Call | None, record: Invocation
     ) -> tuple[Failure, dict[str, Any]]:
         """What went wrong and the body that says so, as the tool's toolset says it; the record gets its code."""
-        extra: Mapping[str, Any] = {}
-        match error:
-            case Refused():
-                code, outcome, message = error.error_code, "refused", excerpt(error.message, MAX_MESSAGE)
-                extra = {**error.extra, **_staleness(tool, call)}
-            case Unavailable():
-                code, outcome, message, extra = error.code, "error", error.message, error.extra
-            case TimedOut():
-                code, outcome, message = error.code, "timeout", error.message
-            case _:
-                logger.error("the tool %s failed", name, exc_info=error)
-                code, outcome = "internal_error", "error"
-                message = f"The tool {name} failed inside ({type(error).__name__}); the node's log says more."
+        if not isinstance(error, ThalwegError):
+            logger.error("the tool %s failed", name, exc_info=error)
+            error = Defect(f"The tool {name} failed inside ({type(error).__name__}); the node's log says more.")
+        code = error.error_code if isinstance(error, Refused) else error.code
         style = self.inventory.toolset(tool).errors
         own = style.code(code)
-        record.failed(own if own == "rate_limited" else outcome, own if outcome != "timeout" else code)
+        match error:
+            case RateLimited():
+                record.failed("rate_limited", own)
+            case Refused():
+                record.failed("refused", own)
+            case TimedOut():
+                record.failed("timeout", code)
+            case _:
+                record.failed("error", own)
         spans.describe_failure(own)
+        is_refusal = isinstance(error, Refused)
+        extra = {**error.extra, **_staleness(tool, call)} if is_refusal else error.extra
+        message = excerpt(error.message, MAX_MESSAGE)
         body = style.body(name, own, message, extra, degraded=isinstance(error, Unavailable))
         category = str(body.get("error", message))
-        rpc_code = style.rpc_code(own, is_refusal=isinstance(error, Refused))
-        return Failure(own, category, rpc_code, style.plane), body
+        return Failure(own, category, style.rpc_code(own, is_refusal=is_refusal), style.plane), body
 
     def _checked(self, tool: Tool, given: Any) -> dict[str, Any]:
         """A resource's parameters stand in its URI."""

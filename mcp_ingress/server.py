@@ -47,6 +47,7 @@ OLD_NOT_FOUND, LAST_OLD_PROTOCOL = -32002, "2025-11-25"
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
 LISTS = ("tools/list", "resources/list", "resources/templates/list")
+NO_DEFAULTS: Mapping[str, Any] = {}
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
 INTRODUCTION = "thalweg is a durable memory. What you write is on a log before the answer comes, and searchable within about a second."
@@ -107,7 +108,9 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
     dim = None if embedder is None else embedder.info.dim
     toolsets = [door.inventory.toolsets[name] for name in door.inventory.served]
     pulses = [toolset.pulse for toolset in toolsets if toolset.pulse is not None]
-    listed = ListToolsResult(tools=[wire_tool(tool, dim) for tool in door.inventory])
+    listed = ListToolsResult(
+        tools=[wire_tool(tool, dim, tool.defaults(door.gateway) if tool.defaults else {}) for tool in door.inventory]
+    )
     written: dict[Principal, Freshness] = {}
     schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
 
@@ -180,13 +183,16 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
     return server
 
 
-def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM) -> WireTool:
-    """The tool as tools/list shows it; `dim` is the length of the node's vectors, None when it makes none."""
+def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM, defaults: Mapping[str, Any] = NO_DEFAULTS) -> WireTool:
+    """The tool as tools/list shows it.
+
+    `dim` is the length of the node's vectors, None when it makes none; `defaults` are those of its settings.
+    """
     return WireTool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=_without_own_keywords(_with_dimension(tool.input_schema, dim)),
+        input_schema=_without_own_keywords(_with_defaults(_with_dimension(tool.input_schema, dim), defaults)),
         output_schema=dict(tool.output_schema),
         annotations=ToolAnnotations.model_validate({"title": tool.title, **hints(tool)}),
         _meta={"anthropic/alwaysLoad": True} if tool.always_load else None,
@@ -281,6 +287,13 @@ def _with_dimension(schema: Mapping[str, Any], dim: int | None) -> dict[str, Any
             value["description"] = value["description"].replace("{dim}", "n" if dim is None else str(dim))
         shown[name] = value
     return {**schema, "properties": shown}
+
+
+def _with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with these defaults of its arguments in place of its own."""
+    properties = schema["properties"]
+    own = {name: {**properties[name], "default": default} for name, default in defaults.items()}
+    return {**schema, "properties": {**properties, **own}}
 
 
 def _without_own_keywords(schema: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.gateway import Call, Gateway
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
@@ -27,10 +27,17 @@ from streams.errors import EmbedderUnavailable, Refused, Unavailable
 THOUGHTS: tuple[TableName, ...] = ("thoughts",)
 KNOWLEDGE: tuple[TableName, ...] = ("kg_entities", "kg_observations")
 EMBED_TIMEOUT_S = 5.0
+UNCONFIGURED = InnerVoiceConfig()
 PROVIDERS = {"onnxruntime": "onnx"}
-"""Names of the seed for what runs a model."""
+"""What this tool's callers call the libraries that run a model, where they have another name for one."""
 
 logger = logging.getLogger(__name__)
+
+
+def effective_defaults(gateway: Gateway) -> dict[str, Any]:
+    """What `top_k` and `mix` are on this node where a call does not say."""
+    config = gateway.part(InnerVoiceConfig)
+    return {"top_k": config.top_k, "mix": config.mix}
 
 
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -207,6 +214,7 @@ TOOL = Tool(
     kind="read",
     handler=retrieve,
     notes_under="diagnostics",
+    defaults=effective_defaults,
     timeout_s=15.0,
     memory_operation="search_memory",
     input_schema={
@@ -215,7 +223,9 @@ TOOL = Tool(
             "query": {"type": "string", "description": "Natural-language input"},
             "top_k": {
                 "type": "integer",
-                "description": "Most snippets to return, 1 to 50; 10 unless configured otherwise",
+                "default": UNCONFIGURED.top_k,
+                "x-default-from-state": True,  # the node's settings have the last word
+                "description": "Most snippets to return, 1 to 50",
             },
             "floor": {
                 "type": "number",
@@ -223,7 +233,9 @@ TOOL = Tool(
             },
             "mix": {
                 "type": "number",
-                "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only; 0.6 by default",
+                "default": UNCONFIGURED.mix,
+                "x-default-from-state": True,
+                "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only",
             },
             "include_private": {
                 "type": "boolean",
