@@ -25,9 +25,6 @@ WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 1
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
 
 UNUSED = {
-    "mcp_ingress/calls.py: DOOR_CODES",
-    "mcp_ingress/toolsets/valence/answers.py: SUBSTRATE",
-    "mcp_ingress/toolsets/valence/answers.py: tensions_of",
     "processors/cognitive/rules/episodes.py: is_reflection_due",
     "processors/cognitive/rules/ranking.py: fuse_lists",
     "streams/log/kafka_batches.py: timestamp_type",
