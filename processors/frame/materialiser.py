@@ -20,7 +20,7 @@ from typing import Protocol
 from processors.frame.batch import Reduced, reduce_batch
 from processors.frame.gathering import Gathering
 from storage.applied import AppliedPositions
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.dlq import DeadLetter, bury
@@ -76,7 +76,7 @@ class Materialiser:
         log: Log,
         topics: Sequence[str],
         writer: Writer,
-        indexes: SearchIndexes,
+        indexes: IndexSet,
         applied: AppliedPositions,
         clock: Clock,
         namespace: str = "default",

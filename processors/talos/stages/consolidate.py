@@ -89,7 +89,7 @@ class Consolidate(Stage):
         found = await self._reader.run(lambda cursor: consolidate(cursor, logged))
         made = [entity for kind, _, data in found if kind == ENTITIES_EXTRACTED for entity in data["entities"]]
         vectors = self.fact(logged, EMBEDDED, {}, about=("embedded",))
-        embedded = await self._embed.of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
+        embedded = await self._embed.facts_of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
         self._days[event.namespace] = event.time.date().isoformat()
         return [*(self.fact(logged, kind, data, about=(identity,)) for kind, identity, data in found), *embedded]
 

@@ -85,7 +85,7 @@ class Patterns(Stage):
         }
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
-        facts = await self._embed.of_texts(
+        facts = await self._embed.facts_of_texts(
             self.fact(logged, EMBEDDED, {}, about=("vectors",)),
             [(pattern_id, names[pattern_id]) for pattern_id in made],
         )
