@@ -155,7 +155,7 @@ def reduce_batch(
 
 
 def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> list[LoggedEvent]:
-    """The record's events. What cannot be read is buried, and so is what a defect of the reading code fails on: it can be replayed."""
+    """The record's events. An unreadable record is buried, and so is one on which the reading code fails."""
     try:
         check_readable(record)
         if record.topic.endswith(DLQ_SUFFIX):
@@ -245,7 +245,7 @@ def _reduce_record(
 
 
 def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced: Reduced, partitions: int) -> None:
-    """Count a record that its producer put on another partition than its key's. It is applied: nothing but its order is wrong."""
+    """Count a record that lies on another partition than its key's. It is applied: only its order may be wrong."""
     if _partition_for(record.key or b"", partitions) == record.partition:
         return
     key = (event.namespace, event.source, record.topic)

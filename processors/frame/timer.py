@@ -1,4 +1,4 @@
-"""A timer: events that become due by the clock. A domain declares it in its `timers`; a reducer decides what they change.
+"""A timer: events that become due by the clock. A domain declares it; a reducer decides what they change.
 
 An event's id and time are functions of what it is about and of when that was due, not of the clock that noticed it.
 A node that looks twice, or two nodes that look at once, publish the same event, which is applied once; and a replay
@@ -61,7 +61,10 @@ class Timer:
 def due_event(
     timer: str, event_type: str, namespace: str, data: Mapping[str, Any], *, about: Sequence[str], due_at: datetime
 ) -> Event:
-    """An event of this timer. Its id is a function of the timer, the namespace and `about`: a subject, an hour, a step."""
+    """An event of this timer.
+
+    Its id is a function of the timer, the namespace and `about`: a subject, an hour, a step.
+    """
     identity = derived_id(timer, namespace, *about)
     return Event(identity, f"thalweg:stage/{timer}", event_type, namespace, due_at, data)
 

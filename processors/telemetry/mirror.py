@@ -1,7 +1,8 @@
 """The mirror of the agents' own telemetry as JSON Lines: `telemetry/events.jsonl`, for tools that read files.
 
-A copy for convenience, never truth: a crash may lose or repeat its last lines, the log has them all. Of our own tools it holds
-ids, counts and enums, as the telemetry topic does; what another producer sends stands there as it was sent. Rotates at 100 MB or with the UTC day; what is rotated is packed and kept 30 days.
+A copy for convenience, never truth: a crash may lose or repeat its last lines, the log has them all. Of our own tools
+it holds ids, counts and enums, as the telemetry topic does; what another producer sends stands there as it was sent.
+It rotates at 100 MB or with the UTC day; rotated files are packed and kept 30 days.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of the OpenTelemetry Collector's Kafka exporter, `otlp_proto` or `otlp_json`, as events of the telemetry topic's types.
+"""Records of the OpenTelemetry Collector's Kafka exporter (`otlp_proto`, `otlp_json`) as telemetry events.
 
 They carry no CloudEvents envelope and need no key: their namespace is the node's own.
 """

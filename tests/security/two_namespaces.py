@@ -103,7 +103,7 @@ class EagerNode(Node):
     def _stages(self, parts: StageParts) -> list[Stage]:
         stages = super()._stages(parts)
         for stage in stages:
-            stage.batching_s = 0.02
+            stage.linger_s = 0.02
         return stages
 
 

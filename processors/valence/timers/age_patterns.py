@@ -1,6 +1,6 @@
 """age_patterns: a pattern that was not observed for long becomes fading, later archived.
 
-A step is named by the pattern and its last observation: of a pattern that is observed again, an older step says nothing.
+A step is named by the pattern and its last observation: once the pattern is observed again, it says nothing.
 """
 
 from __future__ import annotations
