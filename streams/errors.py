@@ -1,7 +1,7 @@
 """The error tree. Which branch an error is on decides what happens to the event that met it.
 
     ThalwegError
-    ├── Refused              the caller can mend it: answered with a sentence, never retried
+    ├── Refused              the caller can correct it: answered with a sentence, never retried
     │   ├── SettingsError    a setting, path, port or flag is wrong
     │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
@@ -32,7 +32,7 @@ class ThalwegError(Exception):
 
 
 class Refused(ThalwegError):
-    """The caller can mend it. `code` may be overridden per instance by a tool's own code."""
+    """The caller can correct it. A tool may give an instance a `code` of its own."""
 
     code = "invalid_argument"
     remedy = "Correct the argument that the message names and call again."
@@ -50,7 +50,7 @@ class SettingsError(Refused):
 
 
 class RecordRefused(Refused):
-    """The log will never take this record: it is too large for its topic, or the broker holds it for invalid."""
+    """The log will never take this record: it is too large for its topic, or invalid to the broker."""
 
     code = "record_refused"
     remedy = "Send it in parts, or raise the limit that the message names; the same record again is refused again."
@@ -71,7 +71,7 @@ class Poison(ThalwegError):
 
 
 class Unavailable(ThalwegError):
-    """Something that is needed does not answer now; trying later may work."""
+    """A part that is needed does not answer now; trying later may work."""
 
     code = "unavailable"
     remedy = "Try again after `retry_after_ms`; `thalweg status` says which part is down."
@@ -81,7 +81,7 @@ class Unavailable(ThalwegError):
 
 
 class LogUnavailable(Unavailable):
-    """The log did not take a record in time: the write has not happened as far as is known."""
+    """The log did not acknowledge a record in time: it may be on the log or not."""
 
     code = "log_unavailable"
     remedy = "Check that the broker runs and is reachable; repeat the call with the same request id."

@@ -19,7 +19,7 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
+WIDE_LINES = {"streams": 11, "storage": 239, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
@@ -30,7 +30,7 @@ UNUSED = {
     "mcp_ingress/toolsets/valence/answers.py: tensions_of",
     "processors/cognitive/rules/episodes.py: is_reflection_due",
     "processors/cognitive/rules/ranking.py: fuse_lists",
-    "streams/log/kafka_batches.py: timestamp_type",
+    "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
     "thalweg/importing/importer.py: files_done",
     "thalweg/importing/importer.py: files_total",
 }
@@ -69,7 +69,6 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "storage/graph/projection.py": "",
     "storage/sql/run.py": "",
     "storage/sql/snapshot.py": "",
-    "streams/log/sqlite.py": "",
     "thalweg/bench/bare_log.py": "",
     "thalweg/bench/ingest.py": "",
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",
