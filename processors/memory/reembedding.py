@@ -11,18 +11,20 @@ import duckdb
 import numpy as np
 
 from processors.embedding.model import ModelInfo
-from processors.memory.vector_facts import in_facts, items_of, passages_of
-from processors.talos.reducers.derived import embedded_by
+from processors.memory.registry import NOT_EMBEDDED, STORED_TEXTS
+from processors.memory.vector_facts import embedded_by, in_facts, items_of, passages_of
 from storage.search.vectors.passages import EMBEDDED_PASSAGES, Passage
 from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label
 
 SOURCE = "thalweg:reembed"
-_NOT_EMBEDDED = "Domain"
 _WANTED = """
 SELECT DISTINCT d.label FROM documents d JOIN embeddings e ON e.label = d.label WHERE e.space <> ?"""
-_WANTED_OF_ALL = "SELECT label FROM documents WHERE kind <> ? AND NOT EXISTS (FROM embeddings WHERE space <> ?)"
+_WANTED_OF_ALL = """
+SELECT label FROM documents d WHERE NOT EXISTS (FROM embeddings WHERE space <> ?) AND NOT EXISTS (
+    FROM (SELECT unnest(?::VARCHAR[]) AS toolset, unnest(?::VARCHAR[]) AS kind) k
+    WHERE k.toolset = d.toolset AND k.kind = d.kind)"""
 
 _FAILED = """
 SELECT f.namespace, f.record_id FROM embedding_failures f WHERE f.space = ? AND NOT EXISTS (
@@ -34,11 +36,10 @@ SELECT label FROM embeddings e WHERE space = ?
 AND passages > (SELECT count(*) FROM passages p WHERE p.owner_label = e.label AND p.space = e.space)
 ORDER BY "offset" DESC, label"""
 SLICE_TEXTS, SLICE_CHARS = 64, 256 * 1024
-_TEXTS = """
-SELECT d.namespace, d.record_id, coalesce(e.query, d.text), d.created_at
-FROM documents d LEFT JOIN episode_memory e ON d.kind = 'episode' AND e.namespace = d.namespace AND d.record_id = 'episode-' || e.id
+_TEXTS = f"""
+SELECT d.namespace, d.record_id, coalesce(t.text, d.text), d.created_at
+FROM documents d LEFT JOIN ({STORED_TEXTS}) t ON t.namespace = d.namespace AND t.record_id = d.record_id
 WHERE d.label IN (SELECT unnest(?::BIGINT[])) ORDER BY d."offset", d.label"""
-"""Of an episode its query alone, as when it came; its keywords are those of the reflection too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,11 @@ class Missing:
 def missing_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> tuple[np.ndarray, int]:
     """Labels that should have a vector in this space and have none, sorted, and the number of those that have one.
 
-    Those should that have one in any other space; where there is no other, every document but names of domains. Those on which
-    the model or the log has failed are left out.
+    Those should that have one in any other space; where there is no other, every document of a kind that is embedded.
+    Those on which the model or the log has failed are left out.
     """
-    wanted = _labels(cursor, f"{_WANTED} UNION {_WANTED_OF_ALL}", [space, _NOT_EMBEDDED, space])
+    toolsets, kinds = ([pair[at] for pair in NOT_EMBEDDED] for at in range(2))
+    wanted = _labels(cursor, f"{_WANTED} UNION {_WANTED_OF_ALL}", [space, space, toolsets, kinds])
     held = _labels(cursor, "SELECT label FROM embeddings WHERE space = ?", [space])
     return np.setdiff1d(np.setdiff1d(wanted, held), failed_labels(cursor, space)), len(held)
 
@@ -99,7 +101,7 @@ def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.nda
     return [np.array(some, np.int64) for some in cut]
 
 
-def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: list[str]) -> np.ndarray:
+def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[str | list[str]]) -> np.ndarray:
     return np.asarray(cursor.execute(query, parameters).fetchnumpy()["label"], np.int64)
 
 

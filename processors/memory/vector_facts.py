@@ -6,15 +6,34 @@ A part of a long text is named by what it is of, not by its place in a row of pa
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from processors.embedding.model import ModelInfo
 from streams.codec import in_parts
 from streams.events import Event
 from streams.ids import derived_id
 
 Item = dict[str, Any]
 """A vector with its record, and its passage when it is not of the whole text: an element of an embedded event's `vectors`."""
+
+
+def embedded_by(info: ModelInfo) -> dict[str, object]:
+    """What a fact says of the model that made its vectors."""
+    return {"space": info.space, "model_id": info.model_id, "dim": info.dim, "trained": info.trained}
+
+
+def encode_vector(vector: np.ndarray) -> str:
+    """A vector as it travels: base64 of little-endian float32."""
+    return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
+
+
+def decode_vector(text: str) -> np.ndarray:
+    """The inverse of `encode_vector`. Raises ValueError."""
+    return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
 
 
 def items_of(record_id: str, encoded: Mapping[str, Any]) -> list[Item]:

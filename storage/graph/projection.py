@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from storage.sql.run import child_command
+from storage.child_process import last_line, run_child
 from streams.errors import Unavailable
 from streams.positions import Freshness, Partition
 from streams.topics import DERIVED, MEMORY, TELEMETRY
@@ -113,24 +113,16 @@ def _serves(known: _Built, applied: Positions, asked: Freshness) -> bool:
 
 
 def _run_build(file: Path, graph: Mapping[str, Any]) -> None:
-    command, environment = child_command("storage.graph.build")
     try:
-        done = subprocess.run(
-            [*command, str(file.resolve())],
-            input=orjson.dumps(graph),
-            env=environment,
-            cwd="/",
-            capture_output=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
+        done = run_child(
+            "storage.graph.build", str(file.resolve()), timeout_s=BUILD_TIMEOUT_S, given=orjson.dumps(graph)
         )
     except subprocess.TimeoutExpired:
         file.unlink(missing_ok=True)
         raise Unavailable(f"The graph was not built within {BUILD_TIMEOUT_S:g} s.") from None
     if done.returncode != 0:
         file.unlink(missing_ok=True)
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["unknown"]
-        raise Unavailable(f"The graph could not be built: {reason[0][:200]}")
+        raise Unavailable(f"The graph could not be built: {last_line(done.stderr)}")
 
 
 def _applied(cursor: duckdb.DuckDBPyConnection) -> dict[Partition, int]:

@@ -47,9 +47,13 @@ class SearchIndexes(HeldIndexes):
     """Searches of one data directory. Any number of threads search, each with a cursor of its own."""
 
     def __init__(
-        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+        self,
+        directory: Path,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        model: VectorModel | None,
+        counted: Sequence[str] = (),
     ) -> None:
-        super().__init__(directory, connect, model)
+        super().__init__(directory, connect, model, counted)
         self._allowed = AllowedLabels()
         self._relations = Relations()
         self._rows = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
@@ -233,7 +237,7 @@ class SearchIndexes(HeldIndexes):
 
         `vector` and `tokens` are those of `text`; without a vector the search is by words, dates and graph only. With tokens,
         or where nothing is embedded, the result is ranked as `ranking` says; else, or with `weights` (of the sides vector,
-        keyword and graph), by reciprocal-rank fusion (talos 3.6). What is not embedded yet stands among what is where its
+        keyword and graph), by reciprocal-rank fusion. What is not embedded yet stands among what is where its
         words put it. `space` is the one that both are of, when the live one may have changed
         since. `pool`: candidates a side, and all records of the `sessions` sessions that are met first among them; `min_cosine`:
         below it the vector side finds nothing, 0.30 for a fusion of ranks, 0.15 where the cosine itself is what counts. `heard`:

@@ -52,13 +52,19 @@ _OF_NO_FILTER = (TELEMETRY.name, INVOCATIONS.name)
 class HeldIndexes:
     """`model` is None when the node runs without an embedder.
 
-    `connect` gives a new DuckDB cursor; each is used by one thread. `apply` is called by one thread only.
+    `connect` gives a new DuckDB cursor; each is used by one thread. `apply` is called by one thread only. `counted` names
+    the tables whose rows are searched with a count of all matches.
     """
 
     def __init__(
-        self, directory: Path, connect: Callable[[], duckdb.DuckDBPyConnection], model: VectorModel | None
+        self,
+        directory: Path,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        model: VectorModel | None,
+        counted: Sequence[str] = (),
     ) -> None:
         self.model = model
+        self._counted = counted
         self.save_s = SAVE_S
         """After so many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self.late: LateIndex
@@ -281,11 +287,13 @@ class HeldIndexes:
             self._index_of_keywords().remember_frequent(self.are_counted, self._closing.is_set, self._pace.pause)
 
     def are_counted(self) -> bool:
-        """Whether there are so many beliefs that counting those which hold a word takes time: of nothing else all matches are counted."""
+        """Whether a table has so many rows that counting those which hold a word takes time, and all matches in it are counted."""
+        if not self._counted:
+            return False
         cursor = self._connect()
-        (beliefs,) = counts(cursor, "valence_beliefs")
+        rows = counts(cursor, *self._counted)
         cursor.close()
-        return beliefs >= FREQUENT
+        return max(rows) >= FREQUENT
 
     def save(self, covered: Mapping[str, int] | None = None) -> None:
         """Seal the indexes with what they cover: `covered`, or what `open` and `apply` were told last."""

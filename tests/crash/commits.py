@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, stage_types
 from streams.log import open_log
 from streams.log.base import Log
 from streams.positions import Partition, Position
@@ -15,7 +15,6 @@ from streams.progress import ProgressMark, read_progress
 from streams.topics import DERIVED
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.process.node import STAGES
 from thalweg.process.stage_apps import by_group
 
 
@@ -37,7 +36,7 @@ async def _read(broker: str) -> Commits:
     await log.start()
     try:
         committed: dict[type[Stage], Mapping[Partition, int]] = {}
-        for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in STAGES]).items():  # type: ignore[misc]
+        for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in stage_types()]).items():  # type: ignore[misc]
             offsets = await log.committed(group, {member.stage.source.name for member in members})
             for member in members:
                 committed[member.stage] = {

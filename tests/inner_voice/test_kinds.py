@@ -1,55 +1,26 @@
-"""Every kind that a processor writes into `documents` has a decided place, and every toolset's memories are read as decided.
+"""Every toolset's memories are read as their domain declares it: embedded, tagged, private, ended, and by whom they were said.
 
 The story below goes through the real tools; what a retrieval counts is compared with SQL that shares nothing with it.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import processors
 from processors.embedding.hashing import HashingEmbedder
 from processors.inner_voice.config import InnerVoiceConfig
-from processors.inner_voice.kinds import KINDS
 from processors.memory.reembedding import facts_of, missing_labels, read_texts
+from processors.memory.registry import KINDS, TEXTS, texts_to_embed
 from processors.memory.stages.embed import encode_texts
-from processors.memory.texts import TEXTS, texts_to_embed
-from processors.talos.rules.ontology import LABELS
 from streams.codec import encode
 from streams.log.base import RECORD_BYTES
 from streams.topics import DERIVED, MEMORY
 from tests.talos.making import make_event
 from tests.talos.node import SmallNode
-
-ROOT = Path(processors.__file__).parent
-OF_DATA = {"entity['label']": tuple(LABELS), "label": ("Persona", "Protocol", "Human")}
-"""What a kind that is no constant can be."""
-
-
-def written_kinds() -> set[tuple[str, str]]:
-    """(toolset, kind) of every `rows.document(…)` in the processors."""
-    found: set[tuple[str, str]] = set()
-    for path in ROOT.rglob("*.py"):
-        name = ".".join(("processors", *path.relative_to(ROOT).with_suffix("").parts))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "rows.document":
-                module = vars(importlib.import_module(name))
-                _, toolset, kind, *_ = map(ast.unparse, node.args)
-                toolset = eval(toolset, module)
-                found |= {(toolset, each) for each in (OF_DATA[kind] if kind in OF_DATA else (eval(kind, module),))}
-    return found
-
-
-def test_every_kind_that_a_processor_writes_has_a_decided_place() -> None:
-    written = written_kinds()
-    assert {("talos", "JournalEntry"), ("valence", "Exchange"), ("cognitive_memory", "working_memory")} <= written
-    assert written - set(KINDS) == set()
 
 
 @pytest.fixture
@@ -159,6 +130,9 @@ async def test_the_counts_are_those_of_sql(told: SmallNode) -> None:
         "valence",
         "cognitive_memory",
     }
+    assert set(told.store.sql("SELECT DISTINCT toolset, kind FROM documents")) <= set(KINDS)
+    toolsets = told.store.sql("SELECT DISTINCT toolset FROM documents ORDER BY ALL")
+    assert told.store.sql("SELECT DISTINCT toolset FROM memories ORDER BY ALL") == toolsets
     snippets, seen = await found(told)
     assert seen["thought_candidates"] == counted(told, _THOUGHTS + _LIVE + _PRIVATE) == 20
     assert seen["kg_candidates"] == counted(told, _KNOWN + _LIVE + " AND kind <> 'Domain'")

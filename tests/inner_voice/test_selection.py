@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.inner_voice.config import InnerVoiceConfig, read_config
-from processors.inner_voice.kinds import TableName, origin_of, place_of, trust_tier
+from processors.inner_voice.rules.provenance import origin_of, trust_tier
 from processors.inner_voice.rules.selection import Candidate, adapted_floor, knowledge_slots, pick, ranked
 from processors.inner_voice.rules.text import cap, content_hash, normalise
+from processors.memory.kind import TableName
+from processors.memory.registry import place_of
 
 START = datetime(2026, 1, 5)
 HELLO = "d74981efa70a0c880b8d8c1985d075dbcbf679b99a5f9914e5aaf96b831a9e24"
@@ -189,7 +191,9 @@ def test_the_kinds_of_the_specification_are_where_it_says(table: str | None, too
 def test_trust_follows_the_origin_and_the_unknown_is_trusted_least(
     toolset: str, kind: str, role: str | None, origin: str | None, tier: str
 ) -> None:
-    found = origin_of(toolset, kind, role)
+    place = place_of(toolset, kind)
+    assert place is not None
+    found = origin_of(place, role)
     assert (found, trust_tier("thoughts", found)) == (origin, tier)
     assert trust_tier("kg_entities", found) == "green"
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.talos.reducers.derived import embedded_by, encode_vector
+from processors.memory.vector_facts import embedded_by, encode_vector
 from processors.talos.stages.dedup import Dedup
 from storage.applied import AppliedPositions
 from storage.reader import Reader

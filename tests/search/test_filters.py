@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.search.engine import SearchIndexes
-from storage.search.records.filter import Filter, leaves, resolve
+from storage.search.records.filter import Filter, Tags, leaves, resolve
 from tests.search.store import DERIVED, START, Store
 
 MOMENT = START.replace(tzinfo=UTC)
@@ -58,8 +58,8 @@ def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(
     tag(store, "r1", "water")
     tag(store, "r2", "bank")
     tag(store, "r3", "water", namespace="b")
-    assert ids(indexes, store, Filter("a", tags=("water", "bank"))) == ["r1", "r2"]
-    assert ids(indexes, store, Filter("a", tags=("water",))) == ["r1"]
+    assert ids(indexes, store, Filter("a", tags=Tags(("water", "bank")))) == ["r1", "r2"]
+    assert ids(indexes, store, Filter("a", tags=Tags(("water",)))) == ["r1"]
 
 
 def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
-from processors.talos.reducers.derived import decode_vector
+from processors.memory.vector_facts import decode_vector
 from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.ranking.fusion import imputed_order

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.memory.stages.embed import encode_texts
-from processors.talos.reducers.derived import decode_vector
+from processors.memory.vector_facts import decode_vector
 from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
 from storage.search.records.filter import Filter

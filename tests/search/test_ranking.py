@@ -10,7 +10,7 @@ import pytest
 from processors.embedding.load import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
-from processors.talos.reducers.derived import decode_vector
+from processors.memory.vector_facts import decode_vector
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.ranking.background import background

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.search.records.filter import Filter
+from storage.search.records.filter import Filter, Tags
 from storage.search.why import explain
 from tests.examples import examples
 from tests.search.store import EMBEDDER, START, Store
@@ -27,7 +27,7 @@ FILTERS = st.builds(
     st.just("a"),
     kinds=st.sampled_from([(), ("Insight",)]),
     domains=st.sampled_from([(), ("TECH",)]),
-    tags=st.sampled_from([(), ("Sea",)]),
+    tags=st.sampled_from([None, Tags(("Sea",))]),
     created_from=st.sampled_from([None, FIRST + timedelta(minutes=2)]),
     known_at=st.sampled_from([None, FIRST + timedelta(minutes=3)]),
     valid_at=st.sampled_from([None, FIRST + timedelta(minutes=4)]),

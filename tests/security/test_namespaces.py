@@ -24,7 +24,7 @@ from streams.event_types.cognitive import WM_ARCHIVED
 from tests.security.stored_rows import Stored, read_rows, tokens_of, values
 from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Side, fill, settle
 from thalweg.cli import cli
-from thalweg.control.requests import HANDLERS
+from thalweg.control import control
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
@@ -169,7 +169,7 @@ async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_pat
     await settle(node)
     stored = Stored(
         {
-            side.namespace: await node.reader.run(lambda cursor, side=side: read_rows(cursor, side))
+            side.namespace: await node.running.store.reader.run(lambda cursor, side=side: read_rows(cursor, side))
             for side in (north, south)
         }
     )
@@ -180,10 +180,10 @@ async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_pat
     await _an_empty_namespace_stays_empty(empty, north)
     await _the_owners_sql_shows_both(node)
     for side, other in ((south, north), (north, south)):
-        before = await node.reader.run(lambda cursor, other=other: read_rows(cursor, other))
+        before = await node.running.store.reader.run(lambda cursor, other=other: read_rows(cursor, other))
         await _ids_of_the_other_are_unknown(side, other)
         await settle(node)
-        after = await node.reader.run(lambda cursor, other=other: read_rows(cursor, other))
+        after = await node.running.store.reader.run(lambda cursor, other=other: read_rows(cursor, other))
         changed = [table for table in before if before[table] != after[table]]
         assert not changed, f"calls in {side.namespace} changed {changed} of {other.namespace}"
         for question in side.questions:
@@ -211,7 +211,7 @@ def _every_table_is_told_apart(stored: Stored, north: Side, south: Side) -> None
 
 async def _the_owners_sql_shows_both(node: Node) -> None:
     """A snapshot is the whole store's; what of it is of no namespace has no texts, so that a condition on the namespace is enough."""
-    snapshot, _ = await node.snapshot(0.0)
+    snapshot, _ = await node.control.snapshots.get(0.0)
     answer = await asyncio.to_thread(run_sql, snapshot.path, "SELECT DISTINCT namespace FROM journal ORDER BY 1")
     assert answer.rows == [["north"], ["south"]]
 
@@ -221,7 +221,7 @@ async def _the_owners_sql_shows_both(node: Node) -> None:
         ).fetchall()
         return {name: str(cursor.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names}
 
-    for table, rows in (await node.reader.run(shared_rows)).items():
+    for table, rows in (await node.running.store.reader.run(shared_rows)).items():
         assert "boreal" not in rows and "austral" not in rows, f"{table} has texts of no namespace"
 
 
@@ -234,12 +234,12 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
         for question in side.questions
         if (tokens_of(question.answer) - tokens_of(question.given)) & own
     }
-    by_namespace = set(HANDLERS) - OWNERS
+    by_namespace = control.COMMANDS - OWNERS
     assert {*find_tools().tools, *find_resources().resources, *by_namespace} == with_data | set(WITHOUT_DATA)
     empty = {place for place, is_full in list_contents(side).items() if not is_full}
     assert empty == ALWAYS_EMPTY, "lists of answers in which nothing ever was: extend two_namespaces"
     commands = {name for name, command in walk(cli) if any(option.name == "namespace" for option in command.params)}
-    assert commands == set(COMMANDS) and set(COMMANDS.values()) <= set(HANDLERS) | {"import", "door"}
+    assert commands == set(COMMANDS) and set(COMMANDS.values()) <= control.COMMANDS | {"import", "door"}
 
 
 def lists(value: Any, path: str = "") -> Iterator[tuple[str, bool]]:

@@ -9,7 +9,7 @@ from processors.embedding.hashing import HashingEmbedder
 from processors.frame.batch import Reduced
 from processors.memory.reembedding import facts_of, missing_labels, read_texts
 from processors.memory.stages.embed import encode_texts
-from processors.talos.reducers.derived import embedded_by, encode_vector
+from processors.memory.vector_facts import embedded_by, encode_vector
 from streams.codec import encode, encode_batch
 from streams.event_types.derived import EMBEDDED
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM

@@ -159,6 +159,8 @@ def test_an_entity_leaves_what_it_was_found_in_and_what_is_related_to_it(program
 def test_filters_leave_out_and_why_says_so(program: Program) -> None:
     record_id = program("search", "tide", "--json", "--tag", "SEA", "--toolset", "talos").json()["hits"][0]["record_id"]
     assert program("search", "tide", "--json", "--tag", "tech", "--domain", "sea").json()["hits"] == []
+    [entry] = program("search", "sign", "--json", "--tag", "Observation").json()["hits"]
+    assert (entry["kind"], entry["text"]) == ("JournalEntry", "The parser lost a sign."), "a category is a tag"
     assert program("search", "tide", "--json", "--as-of", "2020-01-01").json()["hits"] == []
     assert program("why", record_id, "--query", "tide", "--json").json()["verdict"] == "returned"
     said = program("why", record_id, "--query", "tide", "--domain", "tech", "--before", "2020-01-01")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
-from processors.memory.texts import TEXTS, texts_to_embed
-from processors.talos.reducers.derived import encode_vector
+from processors.memory.registry import TEXTS, texts_to_embed
+from processors.memory.vector_facts import encode_vector
 from processors.valence.stages.tensions import Tensions
 from streams.codec import encode
 from streams.event_types.derived import EMBEDDED

@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mcp_ingress.toolsets.valence.kb_answers import MAX_EXCHANGES, checked_limit
+from mcp_ingress.toolsets.valence.common import checked_limit
+from mcp_ingress.toolsets.valence.kb_answers import MAX_EXCHANGES
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 

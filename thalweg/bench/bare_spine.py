@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 
 from processors.embedding.model import Embedder, ModelInfo
-from processors.talos.reducers.derived import decode_vector, encode_vector
+from processors.memory.vector_facts import decode_vector, encode_vector
 from storage.search.vectors.vector_index import VectorIndex
 from streams.log import open_log
 from streams.log.base import Log, LogReader, Outgoing, Record

@@ -19,7 +19,7 @@ import numpy as np
 from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_passages, encode_texts
-from processors.talos.reducers.derived import decode_vector
+from processors.memory.vector_facts import decode_vector
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.engine import SearchIndexes

@@ -48,14 +48,15 @@ async def _rebuild(settings: Settings, from_log: bool) -> dict[str, Any]:
     node = Node(settings, stages=False)
     try:
         await node.start()
+        store = node.running.store
         ends = await node.log.end_offsets([topic.name for topic in node.topics])
         dying = asyncio.ensure_future(node.wait())
-        while any(node.applied.next_offset(at) < offset for at, offset in ends.items()) or not node.indexes_ready():
+        while any(store.applied.next_offset(at) < offset for at, offset in ends.items()) or not store.indexes_ready():
             await asyncio.wait([dying], timeout=POLL_S)
             if dying.done():
                 dying.result()
         dying.cancel()
-        counters = vars(node.materialiser.counters)
+        counters = vars(store.materialiser.counters)
     finally:
         await node.stop()
     return {

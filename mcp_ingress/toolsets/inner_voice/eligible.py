@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from mcp_ingress.toolsets.inner_voice import facets
-from processors.inner_voice.kinds import ID_PREFIXES, TableName, place_of
+from processors.inner_voice.rules.provenance import ID_PREFIXES
+from processors.memory.kind import TableName
+from processors.memory.registry import ENDED, PRIVATE, TAGS, place_of
 from storage.search.engine import SearchIndexes
 from storage.search.records.append_only import Mark, mark, new_rows
 from storage.search.vectors.vector_index import VectorModel
@@ -22,7 +23,8 @@ TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)
 MAX_PENDING = 1_000
 """With more rows that have no vector yet (a new model), everything is asked anew."""
 _TAGGED = (
-    f"d.record_id IN (SELECT record_id FROM ({facets.union(facets.TAGS)}) WHERE tag IN (SELECT unnest($%s::VARCHAR[])))"
+    f"d.record_id IN (SELECT record_id FROM ({TAGS}) WHERE namespace = $namespace "
+    "AND tag IN (SELECT unnest($%s::VARCHAR[])))"
 )
 
 
@@ -115,15 +117,14 @@ def _without(labels: np.ndarray, hidden: Iterable[str], namespace: str) -> np.nd
 
 def _hidden(cursor: duckdb.DuckDBPyConnection, wanted: Wanted) -> dict[TableName, frozenset[str]]:
     """The ids of what does not count in each table: merged, pruned, superseded, archived, and private thoughts."""
-    absent = _ids(cursor, facets.ABSENT, wanted.namespace)
-    private = frozenset[str]() if wanted.include_private else _ids(cursor, facets.PRIVATE, wanted.namespace)
+    absent = _ids(cursor, ENDED, wanted.namespace)
+    private = frozenset[str]() if wanted.include_private else _ids(cursor, PRIVATE, wanted.namespace)
     return {table: absent | private if table == "thoughts" else absent for table in TABLES}
 
 
-def _ids(cursor: duckdb.DuckDBPyConnection, selects: tuple[str, ...], namespace: str) -> frozenset[str]:
-    return frozenset(
-        record_id for (record_id,) in cursor.execute(facets.union(selects), {"namespace": namespace}).fetchall()
-    )
+def _ids(cursor: duckdb.DuckDBPyConnection, select: str, namespace: str) -> frozenset[str]:
+    rows = cursor.execute(f"SELECT record_id FROM ({select}) WHERE namespace = $namespace", {"namespace": namespace})
+    return frozenset(record_id for (record_id,) in rows.fetchall())
 
 
 def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wanted) -> _Rows:
@@ -173,7 +174,7 @@ def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str,
 def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
     """Every spelling of every tag in the namespace: far fewer than rows, so that Python's casefold decides on equality."""
     rows = cursor.execute(
-        f"SELECT DISTINCT tag FROM ({facets.union(facets.TAGS)})", {"namespace": namespace}
+        f"SELECT DISTINCT tag FROM ({TAGS}) WHERE namespace = $namespace", {"namespace": namespace}
     ).fetchall()
     return [tag for (tag,) in rows if tag is not None]
 

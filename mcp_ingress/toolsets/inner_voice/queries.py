@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from mcp_ingress.toolsets.inner_voice import facets
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
-from processors.inner_voice.kinds import TableName, origin_of, place_of
+from processors.inner_voice.rules.provenance import origin_of
 from processors.inner_voice.rules.selection import Candidate
+from processors.memory.kind import TableName
+from processors.memory.registry import ROLES, place_of
 from storage.search.engine import SearchIndexes
 from storage.search.vectors.vector_index import VectorModel
 
@@ -61,10 +62,10 @@ def _read(
     places = {label: place for label, _, toolset, kind, *_ in rows if (place := place_of(toolset, kind)) is not None}
     roles = _roles(cursor, namespace, [row[1] for row in rows if row[0] in places and places[row[0]].origin is None])
     found: dict[tuple[TableName, int], Candidate] = {}
-    for label, record_id, toolset, kind, text, created_at in rows:
+    for label, record_id, _, _, text, created_at in rows:
         if label in places:
             table, score = places[label].table, round(min(cosines[label], 1.0), 6)
-            origin = origin_of(toolset, kind, roles.get(record_id))
+            origin = origin_of(places[label], roles.get(record_id))
             found[table, label] = Candidate(table, record_id, text, score, created_at, origin)
     return found
 
@@ -73,5 +74,8 @@ def _roles(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[s
     """Who said each of these records, where a table knows it."""
     if not record_ids:
         return {}
-    query = f"SELECT record_id, role FROM ({facets.union(facets.ROLES)}) WHERE record_id IN (SELECT unnest($ids::VARCHAR[]))"
+    query = (
+        f"SELECT record_id, role FROM ({ROLES}) WHERE namespace = $namespace "
+        "AND record_id IN (SELECT unnest($ids::VARCHAR[]))"
+    )
     return dict(cursor.execute(query, {"namespace": namespace, "ids": record_ids}).fetchall())

@@ -17,9 +17,10 @@ from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
 from processors.inner_voice.config import MAX_TOP_K
-from processors.inner_voice.kinds import ID_PREFIXES, SOURCE_TYPES, TableName, trust_tier
+from processors.inner_voice.rules.provenance import ID_PREFIXES, SOURCE_TYPES, trust_tier
 from processors.inner_voice.rules.selection import Hit, adapted_floor, pick
 from processors.inner_voice.rules.text import cap, content_hash
+from processors.memory.kind import TableName
 from streams.clock import format_time
 from streams.errors import EmbedderUnavailable, Refused, Unavailable
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from processors.inner_voice.kinds import Origin, TableName
+from processors.memory.kind import Origin, TableName
 
 
 @dataclass(frozen=True, slots=True)

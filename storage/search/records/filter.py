@@ -25,10 +25,8 @@ _NOT_MERGED_BY = (
     "AND NOT EXISTS (FROM prunes p WHERE p.namespace = d.namespace AND p.record_id = d.record_id AND p.pruned_at <= ?)"
 )
 _TAGGED = (
-    "(lower(d.domain) IN ({marks}) OR EXISTS (FROM document_tags t WHERE t.namespace = d.namespace AND t.record_id = d.record_id "
-    "AND lower(t.tag) IN ({marks})) "
-    "OR EXISTS (FROM talos_journal j WHERE j.namespace = d.namespace AND j.entry_id = d.record_id AND lower(j.category) IN ({marks})) "
-    "OR EXISTS (FROM entities t WHERE t.namespace = d.namespace AND t.entity_id = d.record_id AND lower(t.category) IN ({marks})))"
+    "EXISTS (FROM {source} t WHERE t.namespace = d.namespace AND t.record_id = d.record_id "
+    "AND lower(t.tag) IN ({marks}))"
 )
 _VALID = (
     "(EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id AND m.valid_from <= ? "
@@ -43,10 +41,21 @@ _ABOUT = (
 
 
 @dataclass(frozen=True, slots=True)
+class Tags:
+    """Names of tags, compared without case; each of `categories` SELECTs (namespace, record_id, tag) from a table of its own.
+
+    A record has a tag that is its domain, in `document_tags`, or in one of the categories.
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Conditions that a document must meet, all of them. An empty tuple or None restricts nothing.
 
-    `domains` and `tags` (a tag of the record, its domain or category) compare without case; times are aware, `created_from`
+    `domains` compare without case; `tags`: one of them is enough; times are aware, `created_from`
     inclusive, `created_before` exclusive. `entities`: the record is one of them, a relation away from it, or was where it was
     found. `valid_at` (valid time) asks for what held then, `known_at` (transaction time) for what had been recorded by then:
     a merge, a prune, or an end of validity, that came later does not count.
@@ -60,7 +69,7 @@ class Filter:
     created_from: datetime | None = None
     created_before: datetime | None = None
     exclude_merged: bool = True
-    tags: tuple[str, ...] = ()
+    tags: Tags | None = None
     entities: tuple[str, ...] = ()
     valid_at: datetime | None = None
     known_at: datetime | None = None
@@ -89,9 +98,13 @@ def predicate(filter: Filter) -> Predicate:
         if moment is not None:
             clauses.append(condition)
             parameters.append(_utc(moment))
-    if filter.tags:
-        clauses.append(_TAGGED.format(marks=marks(filter.tags)))
-        parameters += [tag.lower() for tag in filter.tags] * 4
+    if filter.tags is not None:
+        names = [name.lower() for name in filter.tags.names]
+        sources = ("document_tags", *(f"({select})" for select in filter.tags.categories))
+        tagged = [f"lower(d.domain) IN ({marks(names)})"]
+        tagged += [_TAGGED.format(source=source, marks=marks(names)) for source in sources]
+        clauses.append(f"({' OR '.join(tagged)})")
+        parameters += names * len(tagged)
     if filter.entities:
         clauses.append("(" + " OR ".join([_ABOUT] * len(filter.entities)) + ")")
         parameters += [entity for entity in filter.entities for _ in range(4)]
@@ -121,7 +134,7 @@ ROW_COLUMNS = "d.namespace, d.kind, d.toolset, d.session_id, lower(d.domain), d.
 def is_plain(filter: Filter) -> bool:
     """Whether `leaves` and what has ended decide alone."""
     return (
-        not filter.tags
+        filter.tags is None
         and not filter.entities
         and filter.valid_at is None
         and (filter.known_at is None or not filter.exclude_merged)
