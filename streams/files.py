@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from streams.clock import now_ms
+
 
 def sync(path: Path) -> None:
     """Put a file's bytes, or a directory's names, on disk."""
@@ -13,6 +15,11 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def file_age_s(path: Path) -> float:
+    """Seconds since a file was last written, by the machine's clock; negative when that was set back."""
+    return now_ms() / 1000 - path.stat().st_mtime
 
 
 def make_directory(path: Path, mode: int = 0o777) -> None:
