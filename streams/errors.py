@@ -6,9 +6,14 @@
     │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
     ├── Poison               this event can never work: to the dead-letter topic with its bytes
-    └── Unavailable          transient: retried, then reported with `retry_after_ms`
-        ├── LogUnavailable   the broker did not acknowledge in time
-        └── EmbedderUnavailable  no model is loaded, or it failed
+    ├── Unavailable          transient: retried, then reported with `retry_after_ms`
+    │   ├── LogUnavailable   the broker did not acknowledge in time
+    │   └── EmbedderUnavailable  no model is loaded, or it failed
+    │       └── KeyMissing   the model is a provider's, and there is no key for it
+    ├── StageStopped         a stage fails on every record: the process ends
+    ├── NotRunning           a command needs a node, and none runs
+    ├── NodeDown             a command needs a node, and it does not start
+    └── DemoFailed           a step of the demo failed
 
 Anything else is a bug: it crashes the process, and a restart recovers from the log.
 Every class carries a stable `code` and a `remedy`; docs/errors.md lists them and a test compares.
@@ -92,3 +97,40 @@ class EmbedderUnavailable(Unavailable):
 
     code = "embedder_unavailable"
     remedy = "`thalweg doctor` says where the model was looked for; `--embedder none` runs on keywords only."
+
+
+class KeyMissing(EmbedderUnavailable):
+    """The model of a provider is configured, and its key is not in the environment."""
+
+    code = "api_key_not_configured"
+    remedy = (
+        "Put the provider's key into its environment variable and start the node again, or choose another embedder."
+    )
+
+
+class StageStopped(ThalwegError):
+    """The stage failed on too many records in a row."""
+
+    code = "stage_stopped"
+    remedy = "Correct what the message names and start the node again; nothing is lost, the log has the records."
+
+
+class NotRunning(ThalwegError):
+    """No node answers for this data directory."""
+
+    code = "node_not_running"
+    remedy = "`thalweg up` starts one; `thalweg mcp` and `thalweg import` start one by themselves."
+
+
+class NodeDown(ThalwegError):
+    """A command needs the node, and it does not start."""
+
+    code = "node_down"
+    remedy = "`thalweg doctor` checks the installation; the node's log is node.log in the data directory."
+
+
+class DemoFailed(ThalwegError):
+    """A step of the demo failed."""
+
+    code = "demo_failed"
+    remedy = "`thalweg doctor` checks the installation."

@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from streams.errors import Unavailable
-from thalweg.control.requests import NotRunning, ask
+from streams.errors import NotRunning, Unavailable
+from thalweg.control.requests import ask
 from thalweg.paths import control_path, socket_path
 
 START_S = 60.0

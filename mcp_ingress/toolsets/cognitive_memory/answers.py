@@ -12,9 +12,8 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.spool import SPOOLED
-from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
-from streams.errors import EmbedderUnavailable
+from streams.errors import EmbedderUnavailable, KeyMissing
 from streams.events import Event
 
 TOOLSET = "cognitive_memory"
