@@ -38,8 +38,6 @@ CONTROL_FLOW = {
     "processors.valence.rules.beliefs.DraftError": "a rule's: the tool refuses, the reducer rejects",
     "processors.cognitive.rules.ranking.WeightsError": "a rule's: the tool refuses",
     "mcp_ingress.inventory.ToolDefect": "a mistake in a tool's module, found when it is imported",
-    "mcp_ingress.calls.UnknownTool": "the server answers it as an error of JSON-RPC",
-    "mcp_ingress.calls.TimedOut": "the door answers it with the code `timeout`",
     "thalweg.client.launch.NodeError": "the pump answers it as an error of JSON-RPC, a command raises NodeDown",
     "thalweg.demo.Unmet": "a step of the demo catches it",
     "thalweg.spaces.filling.TextFailed": "the filling of a space records it as a failure of that text",
