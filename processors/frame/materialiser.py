@@ -281,7 +281,8 @@ def _sentence(reduced: Reduced, failed: str, then: str) -> str:
     last = _bugs(reduced)[-1]
     return (
         f"Events {failed} (last: {last.error_type}: {last.error_message}); {then} to the dead-letter topic. "
-        "The code is bad and not the events: mend it, start again, and `thalweg dlq replay` what was diverted; the rest is still on the log."
+        "The code is bad and not the events: mend it, start again, and `thalweg dlq replay` what was diverted; "
+        "the rest is still on the log."
     )
 
 

@@ -1,7 +1,7 @@
-"""tensions: what a new belief contradicts, and names that turn out to be of one thing. It finds; resolving needs a call.
+"""tensions: what a new belief contradicts, and names that turn out to be of one thing.
 
-Needs the store: it waits until the belief and its vector are applied. Each pair is published once, so that a rebuild
-finds the same whatever the store held then.
+The stage finds; resolving needs a call. It needs the store: it waits until the belief and its vector are applied. Each
+pair is published once, so that a rebuild finds the same whatever the store held then.
 
 It also publishes, for readers of the derived topic, what the reducers have decided: that a belief was reinforced, that
 a tension is closed. No table is fed by these two.
