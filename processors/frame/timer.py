@@ -71,7 +71,5 @@ def due_event(
 
 @cache
 def timers() -> tuple[Timer, ...]:
-    """Every timer, found in the `timers` of each domain."""
-    return tuple(
-        timer for module in modules_of("timers") for timer in vars(module).values() if isinstance(timer, Timer)
-    )
+    """Every timer, found as `TIMERS` in the `timers` of each domain."""
+    return tuple(timer for module in modules_of("timers") for timer in module.TIMERS)

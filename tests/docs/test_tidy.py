@@ -35,7 +35,7 @@ UNUSED = {
 
 FOUND_BY_BEING_THERE = re.compile(
     r"thalweg\.(__main__|commands\.\w+)|mcp_ingress\.toolsets\.\w+\.(resources\.)?\w+|streams\.event_types\.\w+"
-    r"|processors\.\w+\.(reducers|stages|timers|kinds)(\.\w+)?"
+    r"|processors\.\w+\.(reducers|stages|timers|kinds|record_formats)(\.\w+)?"
 )
 
 CLASS_NAMES_USED_TWICE = {

@@ -6,19 +6,22 @@ import pytest
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.frame import stage as frame
-from processors.frame.stage import Stage, StageRunner
+from processors.frame.stage import Stage, StageParts, StageRunner, dependents, needed_by, stage_types
 from processors.memory.stages.embed import Embed
+from processors.talos.stages.dedup import Dedup
 from processors.talos.stages.extract import Extract
+from storage.applied import AppliedPositions
 from streams.clock import SystemClock
 from streams.codec import decode, encode
-from streams.errors import EmbedderUnavailable, StageStopped
+from streams.errors import EmbedderUnavailable, StageStopped, Unavailable
 from streams.event_types.talos import ENTITIES_EXTRACTED
-from streams.events import wire_type
+from streams.events import Event, LoggedEvent, wire_type
+from streams.ids import derived_id
 from streams.log.base import Log, Outgoing, Record
-from streams.positions import Position
+from streams.positions import Freshness, Partition, Position
 from streams.progress import read_progress
 from streams.topics import DERIVED, MEMORY
-from tests.processors.harness import event, run_stage
+from tests.processors.harness import NOW, event, run_stage
 
 
 class ListLog:
@@ -177,3 +180,47 @@ async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_ba
                 [logged for record in written(f"text {number}", start=number) for logged in decode(record)]
             )
     assert len(stage._failed) == 3
+
+
+def test_every_stage_of_a_domain_is_found_after_those_that_it_needs():
+    names = [kind.name for kind in stage_types()]
+    assert sorted(names) == ["consolidate", "dedup", "embed", "extract", "patterns", "tensions"]
+    for kind in stage_types():
+        assert all(names.index(needed) < names.index(kind.name) for needed in needed_by(kind))
+
+
+def test_a_stage_knows_who_needs_its_facts_from_what_the_others_say():
+    assert dependents("extract") == {"dedup", "patterns", "consolidate"}
+    assert dependents("embed") == {"dedup", "patterns", "consolidate", "tensions"}
+    assert dependents("tensions") == frozenset()
+
+
+def test_a_process_without_a_store_runs_the_stages_that_need_none_and_makes_no_other():
+    parts = StageParts(embedder=None)
+    assert {stage.name for stage in parts.stages()} == {"embed", "extract"}
+    assert parts.stage(Embed) is parts.stages()[0]
+    with pytest.raises(RuntimeError, match="needs the store"):
+        parts.stage(Dedup)
+
+
+async def test_a_stage_whose_store_lags_says_so_in_the_one_sentence_and_hastens_only_what_a_caller_awaits(monkeypatch):
+    monkeypatch.setattr("processors.frame.stage.STORE_WAIT_S", 0.01)
+    applied = AppliedPositions()
+    stage = Dedup(None, None, applied)  # type: ignore[arg-type]
+    token, urgent = Freshness({Partition(MEMORY.name, 0): 1}), applied.urgent_wait()
+    with pytest.raises(Unavailable, match="not caught up with the log; the stage dedup goes on once it has"):
+        await stage.store_has(token)
+    assert not urgent.done()
+    with pytest.raises(Unavailable):
+        await stage.store_has(token, patient=False)
+    assert urgent.done()
+    applied.advance({Partition(MEMORY.name, 0): 1}, {})
+    await stage.store_has(token)
+
+
+def test_facts_about_several_things_of_one_event_have_ids_of_their_own_that_do_not_change():
+    logged = LoggedEvent(Event("e", "s", "t", "n", NOW, {}), Position(MEMORY.name, 0, 0), 0, 0, "k")
+    stage = Extract()
+    plain = stage.fact(logged, ENTITIES_EXTRACTED, {})
+    ids = [stage.fact(logged, ENTITIES_EXTRACTED, {}, about=about).id for about in ((), ("a",), ("a", "b"))]
+    assert ids == [plain.id, derived_id(plain.id, "a"), derived_id(plain.id, "a", "b")] and len(set(ids)) == 3

@@ -45,3 +45,5 @@ def due_steps(cursor: duckdb.DuckDBPyConnection, now: datetime) -> Iterator[Even
 
 
 AGE_PATTERNS = Timer(NAME, every_s=600.0, due=due_steps)
+
+TIMERS = (AGE_PATTERNS,)
