@@ -14,23 +14,21 @@ from importlib.metadata import packages_distributions
 
 from tests.docs.source import PACKAGES, ROOT, modules, program
 
-MOST_LINES = 430
+MOST_LINES = 425
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
+WIDE_LINES = {"streams": 11, "storage": 152, "processors": 215, "mcp_ingress": 135, "thalweg": 169, "tests": 252}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
 
 UNUSED = {
-    "mcp_ingress/calls.py: DOOR_CODES",
-    "mcp_ingress/toolsets/valence/answers.py: SUBSTRATE",
-    "mcp_ingress/toolsets/valence/answers.py: tensions_of",
     "processors/cognitive/rules/episodes.py: is_reflection_due",
     "processors/cognitive/rules/ranking.py: fuse_lists",
-    "streams/log/kafka_batches.py: timestamp_type",
+    "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
+    "thalweg/control/control.py: COMMANDS",  # the wall between namespaces is tested by it
     "thalweg/importing/importer.py: files_done",
     "thalweg/importing/importer.py: files_total",
 }
@@ -42,18 +40,17 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Asked": 2,
     "Conditions": 2,
     "Connection": 2,
     "Counts": 2,
     "Found": 2,
-    "Heard": 2,
     "Hit": 2,
     "Judged": 2,
     "Record": 2,
     "Stated": 2,
     "Step": 2,
     "Stored": 2,
+    "Tags": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -66,10 +63,6 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
     "streams/ids.py": "the one maker of ids",
     "processors/embedding/providers.py": "the jitter between two tries",
-    "storage/graph/projection.py": "",
-    "storage/sql/run.py": "",
-    "storage/sql/snapshot.py": "",
-    "streams/log/sqlite.py": "",
     "thalweg/bench/bare_log.py": "",
     "thalweg/bench/ingest.py": "",
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",
@@ -83,19 +76,12 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
-    "thalweg/settings.py",
+    "thalweg/environment.py",
     "mcp_ingress/turns.py",
-    "processors/embedding/load.py",
     "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
     "thalweg/__main__.py",
-    "thalweg/bench/scratch.py",
-    "thalweg/client/hook.py",
-    "thalweg/client/node_process.py",
-    "thalweg/client/stdio.py",
-    "thalweg/demo.py",
-    "thalweg/process/node.py",
 }
 
 OTHER_DOCUMENTS = re.compile(
@@ -126,7 +112,6 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "processors/valence/rules/exchanges.py": 1,
     "processors/valence/rules/patterns.py": 1,
     "processors/valence/rules/tensions.py": 1,
-    "storage/search/engine.py": 1,
     "thalweg/cognitive/agreement.py": 1,
 }
 
