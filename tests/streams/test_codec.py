@@ -166,6 +166,10 @@ def test_header_names_are_read_without_regard_to_case() -> None:
     shouted = tuple((name.upper(), value) for name, value in out.headers)
     (logged,) = decode(on_the_log(Outgoing(out.topic, out.key, out.value, shouted)))
     assert logged.event.id == "id-1"
+    line = orjson.dumps([{"data": {"session_id": "s", "event_type": "user"}}] * 2)
+    batch = on_the_log(Outgoing(out.topic, out.key, line, shouted))
+    alone = observation_alone(batch, 1)
+    assert alone is not None and decode(alone)[0].event.id == decode(batch)[1].event.id == "id-1/1"
 
 
 # --- what can never work (recipe R7)
