@@ -1,4 +1,4 @@
-"""`thalweg bench`: measurements as commands. Each measures its own limit in the same run and prints the target beside the figure."""
+"""`thalweg bench`: measurements as commands, each with its own limit measured in the same run, and its target."""
 
 from __future__ import annotations
 
@@ -161,7 +161,9 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     help="Share of the texts that have vectors; 0: words alone.",
 )
 def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, embedded: float) -> None:
-    """How much of what answers a question is found, beside plain BM25 and plain dense search; also while texts have no vectors yet.
+    """How much of what answers a question is found, beside plain BM25 and plain dense search.
+
+    Also while texts have no vectors yet.
 
     \b
     Example: thalweg bench recall --dataset locomo10.json
