@@ -21,7 +21,7 @@ from mcp.client.stdio import StdioServerParameters
 from storage.sql.run import run_sql
 from streams.clock import SystemClock
 from streams.errors import SettingsError, ThalwegError
-from streams.event_types.derived import PROGRESS
+from streams.event_types.stages import PROGRESS
 from streams.ids import uuid7
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.scratch import environment, running_node, scratch_directory

@@ -19,15 +19,12 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
+WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 0, "tests": 234}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
 
 UNUSED = {
-    "mcp_ingress/calls.py: DOOR_CODES",
-    "mcp_ingress/toolsets/valence/answers.py: SUBSTRATE",
-    "mcp_ingress/toolsets/valence/answers.py: tensions_of",
     "processors/cognitive/rules/episodes.py: is_reflection_due",
     "processors/cognitive/rules/ranking.py: fuse_lists",
     "streams/log/kafka_batches.py: timestamp_type",
@@ -42,12 +39,10 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Asked": 2,
     "Conditions": 2,
     "Connection": 2,
     "Counts": 2,
     "Found": 2,
-    "Heard": 2,
     "Hit": 2,
     "Judged": 2,
     "Record": 2,
@@ -119,7 +114,6 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "processors/valence/rules/exchanges.py": 1,
     "processors/valence/rules/patterns.py": 1,
     "processors/valence/rules/tensions.py": 1,
-    "storage/search/engine.py": 1,
     "thalweg/cognitive/agreement.py": 1,
 }
 

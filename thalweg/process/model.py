@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
 from thalweg.environment import process_environment
 from thalweg.settings import Settings

@@ -30,8 +30,8 @@ from processors.memory.reembedding import (
     read_texts,
     slices,
 )
-from processors.memory.stages.embed import encode_passages, encode_texts, or_say
-from storage.search.vectors.passages import Passage, split_passages
+from processors.memory.stages.embed import encode_or_probe, encode_passages, encode_texts
+from storage.search.records.passages import Passage, split_passages
 from streams.codec import encode_batches
 from streams.errors import RecordRefused, Unavailable
 from streams.events import Event
@@ -156,7 +156,9 @@ class Filling:
     async def _encoded(self, encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
         """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed on this alone."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, or_say, encode, embedder, *arguments)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._thread, encode_or_probe, encode, embedder, *arguments
+            )
         except Unavailable:
             raise
         except Exception as error:

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from processors.embedding.api import load_api_embedder
-from processors.embedding.find import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
 from processors.embedding.hashing import DIM, HashingEmbedder
 from processors.embedding.model import MAX_DIM, Embedder, ModelInfo
+from processors.embedding.model_files import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
 from processors.embedding.providers import PROVIDERS
 from streams.errors import EmbedderUnavailable
 
@@ -58,7 +58,7 @@ def load_embedder(
         return _load_minilm(find_model(cache_dir, model_path), info, cache_dir, threads)
     if name.partition(":")[0] in PROVIDERS:
         return load_api_embedder(name, environ)
-    from processors.embedding.named import load_named
+    from processors.embedding.sentence_transformer import load_named
 
     return load_named(name, threads=threads)
 
