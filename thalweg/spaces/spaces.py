@@ -142,16 +142,12 @@ class Spaces:
 
     async def _build(self, row: Row) -> None:
         embedder = await self._load_registered(row)
-        building = self._fill_and_switch(row, embedder)
-        if await self._job.while_wanted(building, lambda: self._is_in(row["space"], "building", "live")):
+        filled = self._filling.fill(row, embedder, enough=FEW)
+        if await self._job.while_wanted(filled, lambda: self._is_in(row["space"], "building")):
+            await asyncio.to_thread(self._running.store.indexes.prepare, embedder.info)
+            await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
             self._job.wake()
             await self._answer_from(embedder)
-
-    async def _fill_and_switch(self, row: Row, embedder: Embedder) -> bool:
-        await self._filling.fill(row, embedder, enough=FEW)
-        await asyncio.to_thread(self._running.store.indexes.prepare, embedder.info)
-        await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
-        return True
 
     async def _repair(self, row: Row) -> None:
         """Embed what another model embedded: before a switch was known, or by a process of other settings."""
@@ -179,8 +175,8 @@ class Spaces:
         states = {row["space"]: row["state"] for row in await self._registry()}
         return states.get(space) == "live" and "building" not in states.values()
 
-    async def _is_in(self, space: str, *states: str) -> bool:
-        return any(row["space"] == space and row["state"] in states for row in await self._registry())
+    async def _is_in(self, space: str, state: str) -> bool:
+        return any(row["space"] == space and row["state"] == state for row in await self._registry())
 
     async def _answer_from(self, embedder: Embedder) -> None:
         """Searches and new memories use this model from now on; its space is live in the store already."""
