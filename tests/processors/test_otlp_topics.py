@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from processors.telemetry import otlp_records
+from processors.telemetry import record_formats
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
 from streams.topics import OTLP_TOPICS, Topic
@@ -98,7 +98,7 @@ async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a
 
     await node.log.create_topics([LOGS])
     with monkeypatch.context() as defect:
-        defect.setattr(otlp_records, "read_request", broken)
+        defect.setattr(record_formats, "read_request", broken)
         await export(node, logs("mended"))
     [letter] = await letters(node, 1)
     assert (letter["topic"], letter["dlq_topic"], await rows(node)) == (LOGS.name, "thalweg.telemetry.v1.dlq", [])

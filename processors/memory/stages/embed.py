@@ -45,7 +45,7 @@ class Embed(Stage):
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
         self._failed: dict[str, int] = {}
-        """By event how often the model did not answer; the stage is asked again until it does. Who is diverted meanwhile stays: the oldest go."""
+        """By event how often the model did not answer. An event that is diverted stays until newer ones take its place."""
 
     @classmethod
     def made(cls, parts: StageParts) -> Embed:
@@ -90,8 +90,10 @@ class Embed(Stage):
             del self._failed[key]
 
     async def facts_of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
-        """An embedded event about these (record id, text) that another stage has made (several, where they are much): `fact` with
-        its data; none without an embedder."""
+        """Embedded events about the (record id, text) of another stage: `fact` with their data.
+
+        Several where one would be too large; none without an embedder.
+        """
         embedder = self.embedder
         if embedder is None or not texts:
             return []
@@ -115,8 +117,10 @@ def _items(texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, 
 
 
 def encode_or_probe(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
-    """What `encode` gives. Raises EmbedderUnavailable when the model fails on any text: then there is nothing wrong with these,
-    and nobody should bury them; what it raises otherwise is about these texts."""
+    """What `encode` gives. Raises EmbedderUnavailable when the model fails on every text.
+
+    Then nothing is wrong with these, and they must not be buried; any other error is about these texts.
+    """
     try:
         return encode(embedder, *arguments)
     except EmbedderUnavailable:
@@ -131,9 +135,11 @@ def encode_or_probe(encode: Callable[..., Result], embedder: Embedder, *argument
 
 
 def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """text -> what an embedded event says of it: `vector` and `tokens` (when the model gives them); of a text longer than
-    a window `vector`, the mean of its first passages by length, these (`first`), and how many should have vectors (`passages`).
-    One forward pass for all."""
+    """text -> its item of an embedded event: `vector` and `tokens` (when the model gives them), in one forward pass.
+
+    Of a text longer than a window: `vector` is the mean of its first passages by length, `first` are these, and
+    `passages` says how many should have vectors.
+    """
     cut = {text: split_passages(text) for text in texts}
     parts = list(dict.fromkeys(part for text in texts for part in _parts(text, cut[text][:FIRST_PASSAGES]) or [text]))
     encoded = dict(zip(parts, _encode(embedder, parts), strict=True))
@@ -141,7 +147,7 @@ def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str
 
 
 def encode_passages(embedder: Embedder, text: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """What an embedded event says of these passages of the text: `passage`, `vector`, and `tokens` of those that are to have them."""
+    """The items of an embedded event for these passages: `passage`, `vector`, and `tokens` of the first."""
     encoded = _encode(embedder, _parts(text, passages))
     return [_placed(passage, one) for passage, one in zip(passages, encoded, strict=True)]
 
