@@ -18,7 +18,7 @@ import jsonschema_rs
 import orjson
 
 from streams.errors import Refused
-from streams.redaction import SHOWN
+from streams.redaction import EXCERPT_CHARACTERS
 
 MAX_DEPTH = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -210,7 +210,9 @@ def _json(value: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    return text if len(text) <= SHOWN else text[:SHOWN] + "…"  # the door has freed it of secrets
+    return (
+        text if len(text) <= EXCERPT_CHARACTERS else text[:EXCERPT_CHARACTERS] + "…"
+    )  # the door has freed it of secrets
 
 
 def _name(path: Sequence[Any]) -> str:

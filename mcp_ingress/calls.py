@@ -29,7 +29,7 @@ from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
 from streams.errors import Refused, Unavailable
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
-from streams.redaction import redact, redact_json, shown
+from streams.redaction import excerpt, redact, redact_json
 
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
@@ -151,7 +151,7 @@ class Door:
     async def _called(self, visitor: Visitor, given: Request, tool: Tool | None) -> Answer:
         """Here secrets end: neither tool, record, refusal nor log sees those of what was given."""
         self.calls += 1
-        request = Request(shown(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
+        request = Request(excerpt(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
         record = Invocation(
             request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock
         )
@@ -195,7 +195,7 @@ class Door:
             stale = {"stale": True} if call is not None and call.is_stale else {}
             if call is not None and tool is not None and tool.kind == "read":
                 stale |= call.lacks
-            body = error_body(code, shown(refused.message, MAX_MESSAGE), {**refused.extra, **stale})
+            body = error_body(code, excerpt(refused.message, MAX_MESSAGE), {**refused.extra, **stale})
         except Unavailable as absent:
             code = self.inventory.code(tool, absent.code)
             record.failed("error", code)

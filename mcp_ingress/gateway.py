@@ -26,7 +26,7 @@ from processors.embedding.query import encoded_query
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
-from storage.reader import Outcome, Reader, count_remembered, find_outcome, outcome_of
+from storage.reader import Reader, StoredOutcome, count_documents_since, find_outcome, outcome_of
 from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.records.filter import Filter
 from storage.valence.belief_follower import HeldBeliefs
@@ -96,7 +96,7 @@ class Gateway:
     async def embedding_behind(self, namespace: str) -> int:
         """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
         late = {} if self.embedder is None else self.applied.lagging(EMBED, MEMORY.name)
-        return await self.reader.run(lambda cursor: count_remembered(cursor, namespace, late)) if late else 0
+        return await self.reader.run(lambda cursor: count_documents_since(cursor, namespace, late)) if late else 0
 
     async def first_asked(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
@@ -189,7 +189,7 @@ class Call:
             return Published(Freshness(), spooled=True)
         return Published(Freshness.after(positions))
 
-    async def outcome(self, published: Published) -> Outcome | None:
+    async def outcome(self, published: Published) -> StoredOutcome | None:
         """What was decided about this request; None when that was not known in `write_wait_s` (answer `pending`)."""
         limit = min(
             self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S)

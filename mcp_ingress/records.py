@@ -17,7 +17,7 @@ from streams.clock import Clock
 from streams.event_types.invocations import TOOL_INVOKED
 from streams.events import Event, wire_type
 from streams.ids import uuid7
-from streams.redaction import shown
+from streams.redaction import excerpt
 from streams.topics import INVOCATIONS, TELEMETRY
 
 SESSION_TOOL_CALL = wire_type("session.tool_call")
@@ -72,7 +72,7 @@ class Invocation:
             "toolset": self.tool.toolset if self.tool else None,
             "request_id": self.request_id,
             "session_id": session_id,
-            "client": _plain(shown(self.connection.client or "", MAX_NAME)) or None,
+            "client": _plain(excerpt(self.connection.client or "", MAX_NAME)) or None,
             "outcome": self.outcome,
             "error_code": self.error_code,
             "duration_ms": duration_ms,

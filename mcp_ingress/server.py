@@ -36,7 +36,7 @@ from mcp_ingress.resource import MIME_TYPE, Resource, base_of
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
 from streams.positions import Freshness
-from streams.redaction import redact, shown
+from streams.redaction import excerpt, redact
 
 NAME = "thalweg"
 INVALID_PARAMS, INTERNAL_ERROR, OLD_NOT_FOUND = -32602, -32603, -32002
@@ -93,7 +93,7 @@ class MalformedParams(ServerMiddleware[Any]):
             where = ".".join(str(part) for part in first["loc"])
             raise MCPError(
                 code=INVALID_PARAMS,
-                message=f"Invalid parameters of {shown(ctx.method)}: {shown(where)}: {shown(first['msg'])}",
+                message=f"Invalid parameters of {excerpt(ctx.method)}: {excerpt(where)}: {excerpt(first['msg'])}",
             ) from None
 
 
@@ -212,8 +212,8 @@ def _unknown_resource(door: Door, uri: str) -> dict[str, Any]:
     known = ", ".join(door.resources.resources)
     return {
         "error": NOT_FOUND,
-        "details": f"There is no resource {shown(uri)!r}; there are {known}.",
-        "tool": shown(base_of(uri)),
+        "details": f"There is no resource {excerpt(uri)!r}; there are {known}.",
+        "tool": excerpt(base_of(uri)),
     }
 
 
@@ -222,7 +222,7 @@ def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any
     code = {INVALID: INVALID_PARAMS, NOT_FOUND: INVALID_PARAMS}.get(body["error"], INTERNAL_ERROR)
     if body["error"] == NOT_FOUND and ctx.protocol_version <= LAST_OLD_PROTOCOL:
         code = OLD_NOT_FOUND
-    return MCPError(code=code, message=body["error"], data={**body, "resource": shown(uri, MAX_NAME)})
+    return MCPError(code=code, message=body["error"], data={**body, "resource": excerpt(uri, MAX_NAME)})
 
 
 def wire_answer(answer: Answer) -> CallToolResult:

@@ -15,7 +15,7 @@ from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode
 
-from streams.redaction import shown
+from streams.redaction import excerpt
 
 METHOD = "mcp.method.name"
 PROTOCOL_VERSION = "mcp.protocol.version"
@@ -37,10 +37,10 @@ class Spans(ServerMiddleware[Any]):
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         tool = ctx.params.get("name") if ctx.params and ctx.method == "tools/call" else None
-        method, tool = shown(ctx.method), shown(tool) if isinstance(tool, str) else None
+        method, tool = excerpt(ctx.method), excerpt(tool) if isinstance(tool, str) else None
         attributes: dict[str, Any] = {METHOD: method, PROTOCOL_VERSION: ctx.protocol_version}
         if ctx.request_id is not None:
-            attributes[REQUEST_ID] = shown(str(ctx.request_id))
+            attributes[REQUEST_ID] = excerpt(str(ctx.request_id))
         if tool is not None:
             attributes |= {TOOL: tool, TOOL_TYPE: "extension", OPERATION: EXECUTE_TOOL}
         name = f"{method} {tool}" if tool is not None else method

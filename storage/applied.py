@@ -1,4 +1,4 @@
-"""How far the store has come: the positions that readers can wait for.
+"""How far the store has come: the applied positions, and the waiters for them.
 
 The materialiser calls `advance` on the event loop after the transaction is committed and the indexes follow;
 readers call `wait`. Nothing here is durable: at start the positions come from DuckDB.
@@ -23,27 +23,30 @@ NO_STAGES: StagePositions = {}
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """Somebody who waits for a token, processed by these stages. Who is patient hastens no transaction; for whom a transaction was
-    kept waiting in vain, none is again."""
+    """A call that waits for a token, processed by these stages.
+
+    `patient`: never cuts a batch short. `has_grace`: a batch may still be delayed so that it covers this waiter too;
+    once one was delayed in vain, no other is.
+    """
 
     freshness: Freshness
     stages: frozenset[str]
     patient: bool
     woken: asyncio.Future[None]
-    is_passed_over: bool = False
+    has_grace: bool = True
 
     @property
-    def is_in_a_hurry(self) -> bool:
+    def is_urgent(self) -> bool:
         return not self.patient and not self.woken.done()
 
 
-class Awaited(Enum):
-    """Whom a transaction would wake, of those in a hurry."""
+class Coverage(Enum):
+    """How many of the urgent waiters a transaction would satisfy."""
 
-    BY_NOBODY = auto()
-    BY_SOME = auto()
-    """Others, for whom none was kept waiting yet, would still wait."""
-    BY_ALL = auto()
+    NONE = auto()
+    SOME = auto()
+    """A waiter that still has its grace would go on waiting."""
+    ALL = auto()
 
 
 class AppliedPositions:
@@ -51,20 +54,20 @@ class AppliedPositions:
 
     def __init__(self) -> None:
         self.partitions = {topic.name: topic.partitions for topic in TOPICS}
-        """How many partitions each topic has that can be waited for."""
+        """The number of partitions of each topic that a token may name."""
         self._applied: dict[Partition, int] = {}
         self._stages: dict[tuple[str, Partition], int] = {}
         self._waiters: list[_Waiter] = []
-        self._asked: asyncio.Future[None] | None = None
-        self._gathering: dict[asyncio.Future[None], frozenset[str]] = {}
-        """Stages that gather, each with those for which it stops: done when somebody in a hurry begins to wait for one of them."""
+        self._urgent_wait: asyncio.Future[None] | None = None
+        self._lingering: dict[asyncio.Future[None], frozenset[str]] = {}
+        """A future for each batch that lingers, with the stages whose urgent waiters end that."""
 
     def token(self, given: Any) -> Freshness:
-        """A caller's freshness token. Raises Refused for what is none, and for one that names what there is not."""
+        """Read a caller's freshness token. Raises Refused when it is malformed or names an unknown partition."""
         return Freshness.from_json(given, self.partitions)
 
     def advance(self, applied: Mapping[Partition, int], stages: StagePositions) -> None:
-        """Raise the positions (never lowers one) and wake whoever waited for them."""
+        """Raise the positions (it never lowers one) and wake the waiters that they cover."""
         _raise(self._applied, applied)
         _raise(self._stages, stages)
         still = []
@@ -83,9 +86,9 @@ class AppliedPositions:
         applied: Mapping[Partition, int] = NO_POSITIONS,
         marks: StagePositions = NO_STAGES,
     ) -> bool:
-        """Whether everything below the token is applied (and, what of it is on their source, processed by `stages`, and that applied).
+        """Whether everything below the token is applied, and processed by these stages with their facts applied.
 
-        `applied` and `marks` are taken as reached too.
+        Stages count on the memory topic only. `applied` and `marks` are positions to take as reached besides.
         """
         return all(
             max(self.next_offset(at), applied.get(at, 0)) >= offset
@@ -97,11 +100,11 @@ class AppliedPositions:
         )
 
     def next_offset(self, at: Partition, stage: str | None = None) -> int:
-        """The next offset to be applied there; 0 where nothing was."""
+        """The next offset to be applied there; 0 before the first."""
         return self._applied.get(at, 0) if stage is None else self._stages.get((stage, at), 0)
 
     def lagging(self, stage: str, topic: str) -> dict[Partition, int]:
-        """The partitions of a topic of which more is applied than the stage has processed, with the next offset of the stage."""
+        """The partitions of a topic where the stage is behind the store, with the stage's next offset."""
         applied = self._applied.items()
         return {
             at: self.next_offset(at, stage)
@@ -109,74 +112,74 @@ class AppliedPositions:
             if at.topic == topic and self.next_offset(at, stage) < offset
         }
 
-    def all(self) -> dict[Partition, int]:
+    def positions(self) -> dict[Partition, int]:
         return dict(self._applied)
 
-    def stages(self) -> dict[tuple[str, Partition], int]:
+    def stage_positions(self) -> dict[tuple[str, Partition], int]:
         return dict(self._stages)
 
     async def wait(
         self, freshness: Freshness, *, timeout_s: float, stages: Collection[str] = (), patient: bool = False
     ) -> bool:
-        """True once the token is covered, by these stages too; False when that took longer than `timeout_s`."""
+        """Wait until the token is covered, by these stages too; False when that takes longer than `timeout_s`."""
         if self.covers(freshness, stages):
             return True
         waiter = _Waiter(freshness, frozenset(stages), patient, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         if not patient:
-            self._hurry(stages)
+            self._end_lingering(stages)
         try:
             await asyncio.wait_for(waiter.woken, timeout_s)
         except TimeoutError:
             return False
         return True
 
-    def _hurry(self, stages: Collection[str]) -> None:
-        if self._asked is not None and not self._asked.done():
-            self._asked.set_result(None)
-        for hurried, whose in self._gathering.items():
-            if not hurried.done() and not whose.isdisjoint(stages):
-                hurried.set_result(None)
+    def _end_lingering(self, stages: Collection[str]) -> None:
+        if self._urgent_wait is not None and not self._urgent_wait.done():
+            self._urgent_wait.set_result(None)
+        for ended, needed in self._lingering.items():
+            if not ended.done() and not needed.isdisjoint(stages):
+                ended.set_result(None)
 
-    # --- for the stages: is there time to gather company
+    # --- for the stages: may a batch linger
 
-    def is_awaited(self, *stages: str) -> bool:
-        """Whether somebody in a hurry waits for what one of these stages processes."""
-        return any(waiter.is_in_a_hurry and not waiter.stages.isdisjoint(stages) for waiter in self._waiters)
+    def has_urgent_waiter(self, *stages: str) -> bool:
+        """Whether an urgent waiter needs one of these stages."""
+        return any(waiter.is_urgent and not waiter.stages.isdisjoint(stages) for waiter in self._waiters)
 
-    async def calm(self, stages: Collection[str], seconds: float) -> None:
-        """Return after so long, at once when somebody in a hurry waits for one of the stages."""
-        if not self.is_awaited(*stages):
-            hurried = asyncio.get_running_loop().create_future()
-            self._gathering[hurried] = frozenset(stages)
+    async def linger(self, stages: Collection[str], seconds: float) -> None:
+        """Return after this time, or as soon as an urgent waiter needs one of the stages."""
+        if not self.has_urgent_waiter(*stages):
+            ended = asyncio.get_running_loop().create_future()
+            self._lingering[ended] = frozenset(stages)
             try:
-                await asyncio.wait({hurried}, timeout=seconds)
+                await asyncio.wait({ended}, timeout=seconds)
             finally:
-                del self._gathering[hurried]
+                del self._lingering[ended]
 
-    # --- for the materialiser: when is a transaction worth its while
+    # --- for the materialiser: when does a transaction pay off
 
-    def asked(self) -> asyncio.Future[None]:
-        """Done when the next caller in a hurry begins to wait."""
-        if self._asked is None or self._asked.done():
-            self._asked = asyncio.get_running_loop().create_future()
-        return self._asked
+    def urgent_wait(self) -> asyncio.Future[None]:
+        """Done when the next urgent waiter begins to wait."""
+        if self._urgent_wait is None or self._urgent_wait.done():
+            self._urgent_wait = asyncio.get_running_loop().create_future()
+        return self._urgent_wait
 
-    def awaited(self, applied: Mapping[Partition, int], marks: StagePositions) -> Awaited:
-        """Who would be woken if the positions were advanced so far."""
-        would, others = False, False
+    def coverage(self, applied: Mapping[Partition, int], marks: StagePositions) -> Coverage:
+        """How many of the urgent waiters would be woken if the positions were advanced this far."""
+        satisfied, waiting = False, False
         for waiter in self._waiters:
-            if waiter.is_in_a_hurry:
+            if waiter.is_urgent:
                 if self.covers(waiter.freshness, waiter.stages, applied, marks):
-                    would = True
+                    satisfied = True
                 else:
-                    others |= not waiter.is_passed_over
-        return Awaited.BY_NOBODY if not would else Awaited.BY_SOME if others else Awaited.BY_ALL
+                    waiting |= waiter.has_grace
+        return Coverage.NONE if not satisfied else Coverage.SOME if waiting else Coverage.ALL
 
-    def pass_over(self) -> None:
-        """No transaction waits any longer for those who wait now."""
+    def end_grace(self) -> None:
+        """Delay no further transaction for the current waiters."""
         for waiter in self._waiters:
-            waiter.is_passed_over = True
+            waiter.has_grace = False
 
 
 def _raise(known: dict[Key, int], new: Mapping[Key, int]) -> None:

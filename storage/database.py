@@ -47,12 +47,12 @@ class Database:
             self._connection = duckdb.connect(":memory:", config=SETTINGS)
             return
         make_directory(self.path.parent, 0o700)
-        self._lock, former = own_directory(self.path.parent)
+        self._lock, former = lock_directory(self.path.parent)
         self._leave_behind = former if guest else b""
         try:
             self._connection = self._open(self.path, verify=bool(former), guest=guest)
         except BaseException:
-            give_up(self._lock, former)
+            release_directory(self._lock, former)
             raise
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
@@ -80,7 +80,7 @@ class Database:
         """Close the file and give the directory up."""
         self._connection.close()
         if self._lock is not None:
-            give_up(self._lock, self._leave_behind)
+            release_directory(self._lock, self._leave_behind)
             self._lock = None
 
     def _open(self, path: Path, *, verify: bool, guest: bool) -> duckdb.DuckDBPyConnection:
@@ -144,7 +144,7 @@ def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f'SELECT bit_xor(hash(t)) FROM "{name}" t').fetchall()
 
 
-def own_directory(home: Path) -> tuple[int, bytes]:
+def lock_directory(home: Path) -> tuple[int, bytes]:
     """The held lock, and what the previous owner left in it: nothing when it ended cleanly, else its process id.
 
     Raises StoreError naming the owner when there is one.
@@ -183,7 +183,7 @@ def lock_holder(lock: Path) -> str | None:
         os.close(handle)
 
 
-def give_up(lock: int, left_behind: bytes = b"") -> None:
+def release_directory(lock: int, left_behind: bytes = b"") -> None:
     """Release the directory. The lock file stays, empty: the next owner knows that all is well. Unless something is left behind in it."""
     os.ftruncate(lock, 0)
     os.pwrite(lock, left_behind, 0)

@@ -28,7 +28,7 @@ _HALVES = struct.Struct("<QQ")
 _md5 = functools.partial(hashlib.md5, usedforsecurity=False)
 
 
-class KnownKeys:
+class KeyFilter:
     """`held` names every key that was added or stored, and about one in five hundred others."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, tables: Iterable[Table]) -> None:
@@ -60,7 +60,7 @@ class KnownKeys:
             _set(bits, _many_places(low, high, self._size))
             self._count += len(rows)
 
-    def held(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    def candidates(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """Those of the keys that may be there; of the others there is surely no row."""
         digests = [_digest(table, key) for key in keys]
         if len(keys) < MANY:
@@ -75,7 +75,7 @@ class KnownKeys:
         )
         return [key for key, held in zip(keys, there, strict=True) if held]
 
-    def may_hold_now(self, table: str, key: tuple[Any, ...]) -> bool:
+    def may_contain(self, table: str, key: tuple[Any, ...]) -> bool:
         """False: there is surely no such row. For other threads than the writer's: of what is committed so far."""
         held = self._bytes  # replaced when it is filled anew, never emptied
         return _holds(held, _places(_digest(table, key), 8 * len(held)))

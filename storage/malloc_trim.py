@@ -6,7 +6,7 @@ import ctypes
 import gc
 
 
-def give_back() -> None:
+def release_free_memory() -> None:
     """Return what is free to the system, where its C library can; tens of milliseconds, off the event loop."""
     gc.collect()
     try:

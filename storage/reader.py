@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StoredOutcome:
     """What a reducer decided about one request. `result` holds what its tool answers with."""
 
     request_id: str
@@ -74,7 +74,7 @@ def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
         pass  # nothing is open
 
 
-def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> Outcome | None:
+def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> StoredOutcome | None:
     """The outcome of a request, or None while none is decided."""
     row = execute(
         cursor,
@@ -84,10 +84,12 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
     if row is None:
         return None
     status, code, message, result, topic, partition, offset = row
-    return Outcome(request_id, status, code, message, orjson.loads(result or "{}"), Position(topic, partition, offset))
+    return StoredOutcome(
+        request_id, status, code, message, orjson.loads(result or "{}"), Position(topic, partition, offset)
+    )
 
 
-def count_remembered(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> int:
+def count_documents_since(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> int:
     """How many records of a namespace that lie at these offsets or beyond have made documents."""
     places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since)) or "false"
     values = [value for at, offset in since.items() for value in (*at, offset)]
@@ -99,8 +101,8 @@ def count_remembered(cursor: duckdb.DuckDBPyConnection, namespace: str, since: M
     return sum(count for (count,) in counts)
 
 
-def outcome_of(row: Mapping[str, Any]) -> Outcome:
+def outcome_of(row: Mapping[str, Any]) -> StoredOutcome:
     """The outcome in a row as a reducer's batch made it: what `find_outcome` reads from the table."""
     result = orjson.loads(orjson.dumps(row["result"] or {}))  # as it lies in the table: its own, and plain JSON
     position = Position(row["topic"], row["partition"], row["offset"])
-    return Outcome(row["request_id"], row["status"], row["code"], row["message"], result, position)
+    return StoredOutcome(row["request_id"], row["status"], row["code"], row["message"], result, position)

@@ -11,11 +11,14 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
+import orjson
 
 PROGRAM_MB = 1024
 """Address space that the interpreter, a database's code, its threads' stacks and its allocator reserve before any query."""
@@ -23,7 +26,7 @@ LARGEST_INTEGER = 2**63
 PR_SET_PDEATHSIG = 1
 
 
-def end_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when its parent dies, however that dies: nobody is left to read the answer.
 
     Linux only; elsewhere the limit of CPU time ends what a killed parent leaves behind.
@@ -44,6 +47,18 @@ def limit(memory_mb: int, cpu_s: int) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(what, (value, value))
+
+
+def answer_one(answer: Callable[[dict[str, Any]], dict[str, Any]], *, spare_mb: int = 0) -> None:
+    """The whole life of a child that answers one query: read the request, accept the limits, answer, end.
+
+    `spare_mb`: address space that its library reserves beyond the request's `memory_mb`.
+    """
+    request = orjson.loads(sys.stdin.buffer.read())
+    die_with_parent(request["parent"])
+    limit(request["memory_mb"] + spare_mb, request["cpu_s"])
+    sys.stdout.buffer.write(orjson.dumps(answer(request)))
+    sys.stdout.buffer.flush()
 
 
 def plain(value: Any) -> Any:

@@ -15,6 +15,8 @@ import orjson
 from storage.statements import marks
 from storage.vector_codec import stored_vector
 
+ORIGIN = ("namespace", "topic", "partition", "offset", "idx", "event_id")
+"""Where a row comes from: the event that decided it, and its place on the log. Few tables have an `idx`."""
 _NESTED = ("STRUCT", "MAP", "UNION", "VARIANT")
 
 
@@ -34,6 +36,23 @@ class Table:
     def uuid_columns(self) -> tuple[str, ...]:
         """Keys of events; as text they are what the rows of reducers hold."""
         return tuple(name for name, kind in self.columns.items() if kind == "UUID")
+
+    @cached_property
+    def origin_columns(self) -> tuple[str, ...]:
+        """Those of ORIGIN that the table has."""
+        return tuple(name for name in ORIGIN if name in self.columns)
+
+    def with_origin(self, values: Mapping[str, Any], origin: Mapping[str, Any]) -> dict[str, Any]:
+        """A row of these values that comes from `origin`, whatever the values say of it. Raises TypeError as `check`."""
+        row = {**values, **{name: origin[name] for name in self.origin_columns}}
+        self.check(row)
+        return row
+
+    def check(self, row: Mapping[str, Any]) -> None:
+        """Raises TypeError for a row with a column that the table does not have."""
+        if not row.keys() <= self.columns.keys():
+            unknown = ", ".join(sorted(row.keys() - self.columns.keys()))
+            raise TypeError(f"The table {self.name} has no column {unknown}; it has {', '.join(self.columns)}.")
 
     @cached_property
     def key_of(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
@@ -81,11 +100,14 @@ class Table:
         return [name for name in self.columns if name not in self.key]
 
     def parameters(self, row: Mapping[str, Any]) -> list[Any]:
-        """A row in the order of the columns; what it does not name is NULL."""
+        """A row in the order of the columns; what it does not name is NULL. Raises TypeError as `check`."""
         try:
             values = list(self._whole_row(row))
         except KeyError:
             values = list(map(row.get, self.columns))
+            self.check(row)
+        if len(row) > len(values):
+            self.check(row)
         for place in self._json_places:
             if values[place] is not None:
                 values[place] = orjson.dumps(values[place]).decode()

@@ -14,7 +14,7 @@ import duckdb
 import orjson
 
 from storage.database import Database
-from storage.key_filter import KnownKeys
+from storage.key_filter import KeyFilter
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.ids import document_label
@@ -50,7 +50,7 @@ class Writer:
         self.database = database
         self._cursor = database.cursor()
         self.tables = read_tables(self._cursor) if tables is None else tables
-        self._known = KnownKeys(self._cursor, self.tables.values())
+        self._known = KeyFilter(self._cursor, self.tables.values())
         self._places = self._read_places()
         self._statements: dict[str, duckdb.Statement] = {}
         self._prepared: set[str] = set()
@@ -70,7 +70,7 @@ class Writer:
                 unknown.append(key)
             else:
                 found[key] = row
-        if unknown and (missing := self._known.held(table, unknown)):
+        if unknown and (missing := self._known.candidates(table, unknown)):
             result = self._query(spec, missing)
             names = [column[0] for column in result.description or ()]
             for values in result.fetchall():
@@ -85,7 +85,7 @@ class Writer:
 
     def may_hold(self, table: str, key: Key) -> bool:
         """False: no row with this primary key is committed. For any thread, without asking DuckDB."""
-        return self._known.may_hold_now(table, key)
+        return self._known.may_contain(table, key)
 
     def recent(self, table: str, key: Key) -> Row | None:
         """The committed row with this primary key, if it was written lately; None says nothing. For any thread, without asking DuckDB."""

@@ -22,7 +22,7 @@ from streams.events import Event, LoggedEvent, event_types
 from streams.ids import digest
 from streams.log.base import UNREADABLE, Headers, Outgoing, Record
 from streams.positions import Position
-from streams.redaction import shown
+from streams.redaction import excerpt
 
 Item = TypeVar("Item")
 MAX_BYTES = 8 * 1024 * 1024
@@ -104,7 +104,7 @@ def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[
         raise Poison("The record has no value; a CloudEvent's data is expected.")
     if len(record.value) > MAX_BYTES:
         raise Poison(f"The value has {len(record.value)} bytes; at most {MAX_BYTES} are accepted.")
-    headers = {name.lower(): _text(value, f"the header {shown(name)}") for name, value in record.headers}
+    headers = {name.lower(): _text(value, f"the header {excerpt(name)}") for name, value in record.headers}
     body = _parse(record.value)
     if _is_structured(headers):
         if not isinstance(body, dict):
@@ -185,22 +185,22 @@ def validate(event_type: str, data: Any, topic: str | None = None) -> None:
     """Check `data` against the schema of its type (and that the type belongs on `topic`). Raises Poison."""
     known = event_types().get(event_type)
     if known is None:
-        raise Poison(f"The event type {shown(event_type)!r} is not known; docs/topics.md lists those that are.")
+        raise Poison(f"The event type {excerpt(event_type)!r} is not known; docs/topics.md lists those that are.")
     if topic is not None and known.topic != topic:
         raise Poison(f"The event type {event_type!r} belongs on {known.topic}, not on {topic}.")
     validator = _validator(event_type)
     if not validator.is_valid(data):
         error = next(iter(validator.iter_errors(data)))
         place = ".".join(map(str, error.instance_path)) or "data"
-        raise Poison(f"{event_type}: {shown(place)}: {_mistake(error)}")
+        raise Poison(f"{event_type}: {excerpt(place)}: {_mistake(error)}")
 
 
 def _mistake(error: Any) -> str:
     """What is wrong; of a choice all that could be chosen, which the library's own message cuts to two."""
     if error.kind.name != "enum":
-        return shown(error.message, 300)
+        return excerpt(error.message, 300)
     accepted = ", ".join(orjson.dumps(value).decode() for value in error.kind.options)
-    return f"{shown(orjson.dumps(error.instance).decode())} is not one of {accepted}"
+    return f"{excerpt(orjson.dumps(error.instance).decode())} is not one of {accepted}"
 
 
 @cache
@@ -247,7 +247,7 @@ def _holds_nul(value: Any) -> bool:
 
 def _envelope(attributes: Mapping[str, Any], namespace: str, timestamp_ms: int) -> Event:
     if attributes.get("specversion", "1.0") != "1.0":
-        raise Poison(f"CloudEvents specversion {shown(str(attributes['specversion']))!r} is not 1.0.")
+        raise Poison(f"CloudEvents specversion {excerpt(str(attributes['specversion']))!r} is not 1.0.")
     for name in ("id", "source", "type"):
         value = attributes.get(name)
         if not isinstance(value, str) or not value:
@@ -272,7 +272,7 @@ def _time(value: Any, timestamp_ms: int) -> datetime:
     try:
         return parse_time(value)
     except (ValueError, TypeError, OverflowError):
-        raise Poison(f"The time {shown(str(value))!r} is not RFC 3339.") from None
+        raise Poison(f"The time {excerpt(str(value))!r} is not RFC 3339.") from None
 
 
 def _subject(value: Any) -> str | None:

@@ -16,7 +16,7 @@ from streams.clock import format_time, parse_time
 from streams.ids import derived_id
 from streams.log.base import Outgoing, Record
 from streams.positions import Position
-from streams.redaction import redact_json, shown
+from streams.redaction import excerpt, redact_json
 from streams.topics import DLQ_SUFFIX
 
 PREFIX = "dlq."
@@ -59,7 +59,7 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
         "stage": letter.stage,
         "attempt": str(letter.attempt),
         "error.type": letter.error_type,
-        "error.message": shown(letter.error_message, 2000),
+        "error.message": excerpt(letter.error_message, 2000),
         "first_failed_at": format_time(letter.first_failed_at),
     }
     if letter.identity is not None:

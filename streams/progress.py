@@ -19,7 +19,7 @@ MATERIALISE = "materialise"
 """What the store itself is called beside the stages; no record says how far it has come."""
 
 
-class Progress(NamedTuple):
+class ProgressMark(NamedTuple):
     """`stage` has processed everything below each of these next offsets."""
 
     stage: str
@@ -31,14 +31,14 @@ def mark(stage: str, sources: Iterable[Position]) -> dict[str, str]:
     return {STAGE: stage, SOURCE: ",".join(map(str, sources))}
 
 
-def read_progress(record: Record) -> Progress | None:
+def read_progress(record: Record) -> ProgressMark | None:
     """The mark that a record carries, or None. Raises Poison when it is malformed."""
     headers = dict(record.headers)
     stage, sources = headers.get(f"ce_{STAGE}"), headers.get(f"ce_{SOURCE}")
     if stage is None or sources is None:
         return None
     try:
-        progress = Progress(stage.decode(), tuple(Position.parse(text) for text in sources.decode().split(",")))
+        progress = ProgressMark(stage.decode(), tuple(Position.parse(text) for text in sources.decode().split(",")))
     except ValueError:
         raise Poison("The progress mark is not of the form topic/partition/next offset.") from None
     if progress.stage == MATERIALISE:

@@ -20,7 +20,7 @@ from typing import Any
 import jsonschema_rs
 
 MARK = "[redacted:{}]"
-SHOWN = 80
+EXCERPT_CHARACTERS = 80
 """Characters of a value from outside that a sentence quotes."""
 
 _START = rb"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=[0-9;]m))"
@@ -178,7 +178,7 @@ def redact(text: str) -> str:
     return text if cleaned is raw else cleaned.decode("utf-8", "surrogatepass")
 
 
-def shown(text: str, at_most: int = SHOWN) -> str:
+def excerpt(text: str, at_most: int = EXCERPT_CHARACTERS) -> str:
     """A text from outside as a sentence, a log or a record may quote it: without secrets, then cut."""
     text = redact(text[: 4 * at_most + 1024])  # what is cut off later need not be searched
     return text if len(text) <= at_most else text[:at_most] + "…"

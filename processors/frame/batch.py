@@ -12,8 +12,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows, at, reducers
+from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows, at, origin_of, reducers
 from processors.telemetry.otlp_records import decode_otlp, is_otlp
+from storage.tables import Table
 from storage.writer import Changes, Writer
 from streams.codec import check_readable, decode, observation_alone, source_and_type
 from streams.dlq import DeadLetter, first_letter, read_letter
@@ -26,6 +27,8 @@ from streams.positions import Partition
 from streams.progress import MATERIALISE, read_progress
 from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
 
+EVENTS, DUPLICATES, OUTCOMES = "events", "duplicates", "outcomes"
+DEAD_LETTERS, MISPLACED_RECORDS = "dead_letters", "misplaced_records"
 NO_PARTITIONS: Mapping[str, int] = {}
 MIRRORED = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
@@ -82,8 +85,8 @@ class Overlay:
     def remove_all(self, table: str, column: str, value: Any) -> None:
         self._changes.removed.append((table, column, value))
 
-    def key_of(self, table: str, row: Row) -> Key:
-        return self._writer.key_of(table, row)
+    def table(self, name: str) -> Table:
+        return self._writer.tables[name]
 
 
 class EventState:
@@ -96,6 +99,9 @@ class EventState:
         self._removed: list[tuple[str, str, Any]] = []
         self.indexed = Indexed()
 
+    def table(self, name: str) -> Table:
+        return self._overlay.table(name)
+
     def get(self, table: str, key: Key) -> Row | None:
         return self._changed.get((table, key)) or self._overlay.get(table, key)
 
@@ -103,7 +109,7 @@ class EventState:
         self._inserted.append((table, row))
 
     def put(self, table: str, row: Row) -> None:
-        self._changed[table, self._overlay.key_of(table, row)] = row
+        self._changed[table, self.table(table).key_of(row)] = row
 
     def remove_all(self, table: str, column: str, value: Any) -> None:
         self._removed.append((table, column, value))
@@ -206,7 +212,7 @@ Known = dict[Any, int]
 
 
 def _known_events(writer: Writer, events: Sequence[LoggedEvent]) -> Known:
-    rows = writer.find("events", {(logged.key,): None for logged in events}) if events else {}
+    rows = writer.find(EVENTS, {(logged.key,): None for logged in events}) if events else {}
     return {key[0]: row["digest"] for key, row in rows.items()}
 
 
@@ -219,7 +225,7 @@ def _named_rows(
                 continue
             namespace = logged.event.namespace
             if logged.position.topic == MEMORY.name:
-                yield "outcomes", (namespace, _request_id(logged))
+                yield OUTCOMES, (namespace, _request_id(logged))
             reducer = reducers().get(logged.event.type)
             if reducer is None:
                 continue
@@ -246,13 +252,13 @@ def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced:
     if _partition_for(record.key or b"", partitions) == record.partition:
         return
     key = (event.namespace, event.source, record.topic)
-    row = overlay.get("misplaced_records", key) or {
+    row = overlay.get(MISPLACED_RECORDS, key) or {
         "namespace": key[0],
         "source": key[1],
         "topic": key[2],
         "records": 0,
     }
-    overlay.put("misplaced_records", key, {**row, "records": row["records"] + 1})
+    overlay.put(MISPLACED_RECORDS, key, {**row, "records": row["records"] + 1})
     reduced.misplaced.add(event.source)
 
 
@@ -266,7 +272,7 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
         return
     is_request = logged.position.topic == MEMORY.name
     request = (logged.event.namespace, _request_id(logged)) if is_request else ()
-    if is_request and overlay.get("outcomes", request) is not None:
+    if is_request and overlay.get(OUTCOMES, request) is not None:
         _count_duplicate(logged, overlay, same_body=False)  # the request id was used before: the first stands
         reduced.duplicates += 1
         return
@@ -275,9 +281,9 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
     outcome = reducer.apply(logged, Rows(state, logged, state.indexed)) if reducer else None
     state.accept(reduced.indexed)
     known[logged.key] = logged.digest
-    overlay.insert("events", _event_row(logged))
+    overlay.insert(EVENTS, _event_row(logged, overlay.table(EVENTS)))
     if is_request:
-        overlay.put("outcomes", request, _outcome_row(logged, request, outcome or Outcome()))
+        overlay.put(OUTCOMES, request, _outcome_row(logged, request, outcome or Outcome(), overlay.table(OUTCOMES)))
     if logged.event.type in MIRRORED:
         reduced.mirrored.append(logged)
     reduced.events += 1
@@ -287,23 +293,10 @@ def _request_id(logged: LoggedEvent) -> str:
     return logged.event.data.get("request_id") or logged.event.id
 
 
-def _origin(logged: LoggedEvent) -> Row:
-    position = logged.position
-    return {
-        "namespace": logged.event.namespace,
-        "topic": position.topic,
-        "partition": position.partition,
-        "offset": position.offset,
-        "idx": logged.index,
-        "event_id": logged.event.id,
-        "event_key": logged.key,
-    }
-
-
-def _event_row(logged: LoggedEvent) -> Row:
+def _event_row(logged: LoggedEvent, table: Table) -> Row:
     event = logged.event
-    return {
-        **_origin(logged),
+    row = {
+        "event_key": logged.key,
         "source": event.source,
         "event_type": event.type,
         "subject": event.subject,
@@ -311,14 +304,16 @@ def _event_row(logged: LoggedEvent) -> Row:
         "digest": logged.digest,
         "traceparent": event.extensions.get("traceparent"),
     }
+    return table.with_origin(row, origin_of(logged))
 
 
 def _count_duplicate(logged: LoggedEvent, overlay: Overlay, same_body: bool) -> None:
-    overlay.insert("duplicates", _origin(logged) | {"same_body": same_body})
+    row = {"event_key": logged.key, "same_body": same_body}
+    overlay.insert(DUPLICATES, overlay.table(DUPLICATES).with_origin(row, origin_of(logged)))
 
 
-def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome) -> Row:
-    return _origin(logged) | {
+def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome, table: Table) -> Row:
+    row = {
         "request_id": request[1],
         "status": outcome.status,
         "code": outcome.code,
@@ -326,6 +321,7 @@ def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome) -> Row:
         "result": dict(outcome.result),
         "decided_at": at(logged.event.time),
     }
+    return table.with_origin(row, origin_of(logged))
 
 
 def _keep_letter(record: Record, overlay: Overlay) -> None:
@@ -335,11 +331,11 @@ def _keep_letter(record: Record, overlay: Overlay) -> None:
     except (KeyError, ValueError):
         return
     key = (letter.id,)
-    if overlay.get("dead_letters", key) is not None:
+    if overlay.get(DEAD_LETTERS, key) is not None:
         return
     source, event_type = source_and_type(record)
     overlay.put(
-        "dead_letters",
+        DEAD_LETTERS,
         key,
         {
             "dead_letter_id": letter.id,

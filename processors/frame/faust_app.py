@@ -163,7 +163,7 @@ async def _batch(stage: Stage, waiting: asyncio.Queue[Any]) -> list[tuple[Any, R
     first = await waiting.get()
     batch = [(first, to_record(first.message))]
     if waiting.qsize() < stage.batch_size - 1:
-        await stage.gather()
+        await stage.wait_for_more()
     left = stage.batch_size - stage.may_concern(batch[0][1])
     while left > 0 and not waiting.empty():
         event = waiting.get_nowait()

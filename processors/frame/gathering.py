@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from storage.applied import AppliedPositions, Awaited
+from storage.applied import AppliedPositions, Coverage
 from streams.clock import Clock
 from streams.errors import LogUnavailable, Poison
 from streams.log.base import LogReader, Record
@@ -107,22 +107,22 @@ class Gathering:
         if not pending.records:
             return None
         now = self._clock.monotonic()
-        awaited = self._applied.awaited(pending.positions, pending.stages)
-        if awaited is Awaited.BY_NOBODY:
+        awaited = self._applied.coverage(pending.positions, pending.stages)
+        if awaited is Coverage.NONE:
             return pending.since + GATHER_S - now
-        if awaited is Awaited.BY_ALL:
+        if awaited is Coverage.ALL:
             return 0.0
         if pending.would_wake_since is None:
             pending.would_wake_since = now
         left = pending.would_wake_since + min(FOR_OTHERS * self.took_s, MOST_FOR_OTHERS_S) - now
         if left <= 0:
-            self._applied.pass_over()
+            self._applied.end_grace()
         return left
 
     async def _next(self, timeout_s: float | None) -> Sequence[Record] | None:
         """What was read; None when somebody began to wait first, or time is up: the reading goes on."""
         reading = self._read()
-        waited: set[asyncio.Future[Any]] = {reading, self._applied.asked(), self._ended}
+        waited: set[asyncio.Future[Any]] = {reading, self._applied.urgent_wait(), self._ended}
         await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if not reading.done():
             return None

@@ -14,11 +14,14 @@ from typing import Any, Literal, Protocol
 
 from processors.frame.domains import modules_of
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
+from storage.tables import Table
 from streams.events import LoggedEvent
 from streams.ids import document_label
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
+DOCUMENTS, DOCUMENT_TAGS = "documents", "document_tags"
+EMBEDDINGS, PASSAGES, SPACES = "embeddings", "passages", "spaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Outcome:
 
 class State(Protocol):
     """Where the frame's rows live: the overlay of a batch over the store."""
+
+    def table(self, name: str) -> Table: ...
 
     def get(self, table: str, key: Key) -> Row | None: ...
 
@@ -58,13 +63,7 @@ class Rows:
         self._state = state
         self._logged = logged
         self._indexed = indexed
-        self._origin = {
-            "namespace": logged.event.namespace,
-            "topic": logged.position.topic,
-            "partition": logged.position.partition,
-            "offset": logged.position.offset,
-            "idx": logged.index,
-        }
+        self._origin = origin_of(logged)
 
     def get(self, table: str, *key: Any) -> Row | None:
         """The row with this primary key (after the namespace). Quick when `reads` named it."""
@@ -79,15 +78,24 @@ class Rows:
         self._state.remove_all(table, column, value)
 
     def insert(self, table: str, row: Row) -> None:
-        """Append a row; where it comes from is filled in."""
-        self._state.insert(table, self._with_origin(row))
+        """Append a row; it comes from this event. Raises TypeError for a column that the table does not have."""
+        self._state.insert(table, self._from_here(table, row))
 
     def put(self, table: str, row: Row) -> None:
-        """Insert, or replace the row with the same primary key."""
-        self._state.put(table, self._with_origin(row))
+        """Insert, or replace the row with the same primary key. Raises TypeError as `insert`."""
+        self._state.put(table, self._from_here(table, row))
 
-    def _with_origin(self, row: Row) -> Row:
-        return {"event_id": self._logged.event.id, **row, **self._origin}
+    def change(self, table: str, row: Row, /, **values: Any) -> None:
+        """Replace these values of a row that was read; it comes from this event now. Raises TypeError as `insert`."""
+        self.put(table, row | values)
+
+    def complete(self, table: str, row: Row) -> None:
+        """Put a row that several events make up, in any order: its `event_id` names the event that began it, and its
+        place on the log is that of the event that changed it last. Raises TypeError as `insert`."""
+        self._state.put(table, self._from_here(table, row) | {"event_id": row.get("event_id") or self._logged.event.id})
+
+    def _from_here(self, table: str, row: Row) -> Row:
+        return self._state.table(table).with_origin(row, self._origin)
 
     def document(
         self,
@@ -103,51 +111,47 @@ class Rows:
     ) -> None:
         """Make a text searchable under its record id, and its tags a filter. The first text of a record stays."""
         label = document_label(self._logged.event.namespace, record_id)
-        if self._state.get("documents", (label,)) is not None:
+        if self.shared(DOCUMENTS, label) is not None:
             return
-        self._state.put(
-            "documents",
-            self._with_origin(
-                {
-                    "label": label,
-                    "record_id": record_id,
-                    "toolset": toolset,
-                    "kind": kind,
-                    "session_id": session_id,
-                    "domain": domain,
-                    "text": text,
-                    "created_at": created_at,
-                }
-            ),
+        self.put(
+            DOCUMENTS,
+            {
+                "label": label,
+                "record_id": record_id,
+                "toolset": toolset,
+                "kind": kind,
+                "session_id": session_id,
+                "domain": domain,
+                "text": text,
+                "created_at": created_at,
+            },
         )
         self._indexed.documents.append(DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at))
         for tag in dict.fromkeys(tags or ()):
-            self.put("document_tags", {"record_id": record_id, "tag": tag})
+            self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})
 
     def embed(self, row: Row) -> None:
         """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays.
 
         A space that was dropped takes none: facts that were still on their way do not bring it back.
         """
-        space = self.shared("spaces", row["space"])
-        if space is not None and space["state"] == "dropped":
-            return
-        if self._state.get("embeddings", (row["label"], row["space"])) is None:
-            self._state.put("embeddings", self._with_origin(row))
+        if not self._is_dropped(row["space"]) and self.shared(EMBEDDINGS, row["label"], row["space"]) is None:
+            self.put(EMBEDDINGS, row)
             made = row["vector"], row["space"], row["model_id"], row.get("tokens")
             self._indexed.vectors.append(VectorEntry(row["label"], *made, passages=row.get("passages")))
 
     def embed_passage(self, row: Row) -> None:
         """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays; a dropped one takes none."""
-        space = self.shared("spaces", row["space"])
-        if space is not None and space["state"] == "dropped":
-            return
-        if self._state.get("passages", (row["label"], row["space"])) is None:
-            self._state.put("passages", self._with_origin(row))
+        if not self._is_dropped(row["space"]) and self.shared(PASSAGES, row["label"], row["space"]) is None:
+            self.put(PASSAGES, row)
             place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])
             self._indexed.vectors.append(
                 VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place)
             )
+
+    def _is_dropped(self, name: str) -> bool:
+        space = self.shared(SPACES, name)
+        return space is not None and space["state"] == "dropped"
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,19 @@ def reducers() -> Mapping[str, Reducer]:
                 raise AssertionError(f"two reducers for {event_type}")
             found[event_type] = reducer
     return found
+
+
+def origin_of(logged: LoggedEvent) -> Row:
+    """Where a row that this event decides comes from: the columns ORIGIN of `storage.tables`."""
+    position = logged.position
+    return {
+        "namespace": logged.event.namespace,
+        "topic": position.topic,
+        "partition": position.partition,
+        "offset": position.offset,
+        "idx": logged.index,
+        "event_id": logged.event.id,
+    }
 
 
 def at(moment: datetime) -> datetime:

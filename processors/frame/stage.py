@@ -12,11 +12,17 @@ import asyncio
 import functools
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from functools import cache
+from graphlib import TopologicalSorter
+from typing import ClassVar, Literal, Self, TypeVar, cast
 
+from processors.embedding.model import Embedder
+from processors.frame.domains import modules_of
 from storage.applied import AppliedPositions
+from storage.reader import Reader
+from storage.search.engine import SearchIndexes
 from streams.clock import Clock
 from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
@@ -25,7 +31,7 @@ from streams.event_types.derived import PROGRESS
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import RECORD_BYTES, Log, Outgoing, Record
-from streams.positions import Partition, Position
+from streams.positions import Freshness, Partition, Position
 from streams.progress import mark, read_progress
 from streams.topics import DERIVED, DLQ_SUFFIX, Topic
 
@@ -36,40 +42,57 @@ RETRY_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
 CONSECUTIVE_FAILURES = 20
 PUBLISH_TIMEOUT_S = 30.0
+STORE_WAIT_S = 10.0
 ENVELOPE_BYTES = 4 * 1024
 """What a record and a fact have besides a fact's own items, generously."""
 
 
 Life = Literal["starting", "running", "dead"]
 
+AnyStage = TypeVar("AnyStage", bound="Stage")
+
 
 class Stage(ABC):
-    """What a stage derives."""
+    """What a stage derives: a subclass in a domain's `stages` is found and run by being there."""
 
     name: ClassVar[str]
     source: ClassVar[Topic]
     accepts: ClassVar[frozenset[str]]
     batch_size: ClassVar[int] = 16
-    gather_s: ClassVar[float] = 0.0
-    """How long a batch gathers beyond what is there while nobody waits for this stage, so that fewer progress marks are written."""
-    awaited_for: ClassVar[frozenset[str]] = frozenset()
-    """Stages that wait for this one: who waits for one of them waits for this one too."""
+    batching_s: ClassVar[float] = 0.0
+    """How long to wait for more records while no caller waits for this stage: fewer batches write fewer marks."""
     follows: ClassVar[str | None] = None
-    """A stage whose facts this one reads: its progress is then told on that stage's source."""
-    awaits: ClassVar[frozenset[str]] = frozenset()
-    """Stages whose facts this one waits for in the store: when they are behind, so is it."""
+    """The stage whose facts are this one's source: progress is then counted on that stage's source."""
+    waits_for: ClassVar[frozenset[str]] = frozenset()
+    """Stages whose facts this one needs first, in the store: when they are behind, so is it."""
     needs_store: ClassVar[bool] = False
-    """Whether it asks the store; such a stage runs in a process that has one, the others anywhere."""
+    """Whether it queries the store; such a stage runs in a process that has one, the others anywhere."""
     largest: int = RECORD_BYTES - ENVELOPE_BYTES
     """How many bytes one fact may have: what has more is several facts."""
 
     _applied: AppliedPositions | None = None
-    """Tells whether somebody waits; a stage without the store is one that somebody may wait for elsewhere."""
+    """Knows which stages callers wait for; None in a process without a store, where no caller waits."""
 
-    async def gather(self) -> None:
-        """Wait for a batch's company, as long as there is time."""
-        if self.gather_s and self._applied is not None:
-            await self._applied.calm({self.name} | self.awaited_for, self.gather_s)
+    @classmethod
+    def made(cls, parts: StageParts) -> Self:
+        """The stage of a process that has these parts; a stage that needs none of them is made without."""
+        return cls()
+
+    async def wait_for_more(self) -> None:
+        """Give more records time to come: `batching_s`, or until a caller waits for this stage or one that needs it."""
+        if self.batching_s and self._applied is not None:
+            await self._applied.linger({self.name} | dependents(self.name), self.batching_s)
+
+    async def store_has(self, token: Freshness, stages: Collection[str] = (), *, patient: bool = True) -> None:
+        """Wait until the store has all below the token, and what these stages derive from it.
+
+        A patient wait hastens no transaction unless a caller waits for this stage. Raises Unavailable after
+        STORE_WAIT_S: the runner then asks again.
+        """
+        assert self._applied is not None
+        patient = patient and not self._applied.has_urgent_waiter(self.name)
+        if not await self._applied.wait(token, timeout_s=STORE_WAIT_S, stages=stages, patient=patient):
+            raise Unavailable(f"The store has not caught up with the log; the stage {self.name} goes on once it has.")
 
     def may_concern(self, record: Record) -> bool:
         """False when every event of the record is surely of a type that is not accepted: nothing in it needs to be decoded."""
@@ -82,18 +105,87 @@ class Stage(ABC):
 
     @abstractmethod
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        """For each event what follows from it, in the order given. While it raises Unavailable it is
-        asked again; whatever else it raises is retried, then buried."""
+        """The facts about each event, in the order given.
+
+        While it raises Unavailable it is called again; any other error is retried, then the event is buried.
+        """
 
     def given_up(self, logged: LoggedEvent, reason: str) -> Sequence[Event]:
-        """What is to be known of an event that is buried, because nothing can be derived from it or the log takes none of it."""
+        """Facts about an event that is buried: nothing can be derived from it, or the log takes none of it."""
         return []
 
-    def fact(self, logged: LoggedEvent, event_type: str, data: dict[str, object]) -> Event:
-        """A fact about this event: its id and time are functions of the event."""
+    def fact(
+        self, logged: LoggedEvent, event_type: str, data: Mapping[str, object], *, about: Sequence[str] = ()
+    ) -> Event:
+        """A fact about this event: its id and time are functions of the event.
+
+        `about`: where one event has several facts of a type, the ids that this one is about; they are in its id.
+        """
         event = logged.event
         identity = derived_id(self.name, event.source, event.id, event_type)
+        if about:
+            identity = derived_id(identity, *about)
         return Event(identity, f"thalweg:stage/{self.name}", event_type, event.namespace, event.time, data)
+
+
+@dataclass(frozen=True)
+class StoreParts:
+    """What a process with a store has for its stages."""
+
+    reader: Reader
+    indexes: SearchIndexes
+    applied: AppliedPositions
+
+
+@dataclass
+class StageParts:
+    """What a process has for its stages: the model of new memories, if any, and the store, if it has one."""
+
+    embedder: Embedder | None
+    store: StoreParts | None = None
+    _stages: dict[type[Stage], Stage] = field(default_factory=dict, repr=False)
+
+    @property
+    def needed_store(self) -> StoreParts:
+        """The store. Raises RuntimeError in a process without one, where no stage that needs it may be made."""
+        if self.store is None:
+            raise RuntimeError("A stage that needs the store was made in a process without one.")
+        return self.store
+
+    def stage(self, kind: type[AnyStage]) -> AnyStage:
+        """The process's one stage of this kind, made when it is first asked for."""
+        if kind not in self._stages:
+            self._stages[kind] = kind.made(self)
+        return cast("AnyStage", self._stages[kind])
+
+    def stages(self) -> list[Stage]:
+        """Every stage that can run in this process."""
+        return [self.stage(kind) for kind in stage_types() if self.store is not None or not kind.needs_store]
+
+
+@cache
+def stage_types() -> tuple[type[Stage], ...]:
+    """Every stage, found in the `stages` of each domain; each comes after those that it needs."""
+    found = {
+        kind.name: kind
+        for module in modules_of("stages")
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, Stage) and kind.__module__ == module.__name__
+    }
+    order = TopologicalSorter({name: needed_by(kind) for name, kind in found.items()})
+    return tuple(found[name] for name in order.static_order())
+
+
+def needed_by(kind: type[Stage] | Stage) -> frozenset[str]:
+    """The stages that this one follows or waits for."""
+    return kind.waits_for | ({kind.follows} if kind.follows else frozenset())
+
+
+@cache
+def dependents(name: str) -> frozenset[str]:
+    """The stages that need this one's facts, directly or through others."""
+    direct = [kind.name for kind in stage_types() if name in needed_by(kind)]
+    return frozenset(direct).union(*map(dependents, direct))
 
 
 class StageStopped(ThalwegError):

@@ -6,6 +6,8 @@ from processors.frame.reducer import Outcome, Reducer, Rows, at
 from streams.event_types.invocations import TOOL_INVOKED
 from streams.events import LoggedEvent
 
+INVOCATIONS = "invocations"
+
 
 def _invoked(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
@@ -22,7 +24,7 @@ def _invoked(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     )
     row = {name: data.get(name) for name in names}
     rows.insert(
-        "invocations",
+        INVOCATIONS,
         row | {"invocation_id": logged.event.id, "tool_name": data["tool"], "started_at": at(logged.event.time)},
     )
     return None

@@ -50,7 +50,7 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
+class TagSource:
     """A SELECT of (namespace, record_id, tag).
 
     `is_category`: cheap enough to be asked by each search that filters by tags; the others are read by retrievals alone.
@@ -73,7 +73,7 @@ class Kind:
     names: tuple[str, ...]
     place: Place | None
     texts: Texts | None = Texts()
-    tags: Tags | None = None
+    tags: TagSource | None = None
     private: str | None = None
     ended: str | None = None
     counted: str | None = None

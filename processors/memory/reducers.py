@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
-from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
+from processors.frame.reducer import EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED
 from streams.events import LoggedEvent
 
+LIVE_SPACES, EMBEDDING_FAILURES = "live_spaces", "embedding_failures"
 KIND = "text"
 """One live space for each kind of what is embedded."""
 BUILDING, LIVE, KEPT, DROPPED = "building", "live", "kept", "dropped"
@@ -18,48 +18,43 @@ _FIELDS = (
 
 
 def _reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "spaces", (logged.event.data["space"],)
-    yield "live_spaces", (KIND,)
+    yield SPACES, (logged.event.data["space"],)
+    yield LIVE_SPACES, (KIND,)
 
 
 def _registered(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """Building, unless it answers already. A space keeps the model and revision that it was registered with first."""
     data = logged.event.data
-    known = rows.shared("spaces", data["space"])
+    known = rows.shared(SPACES, data["space"])
     if known is None:
         made = {name: data[name] for name in _FIELDS} | {"is_trained": data["trained"], "switched_at": None}
-        rows.put("spaces", made | {"state": BUILDING, "registered_at": at(logged.event.time), "dropped_at": None})
+        rows.put(SPACES, made | {"state": BUILDING, "registered_at": at(logged.event.time), "dropped_at": None})
     elif known["state"] in (KEPT, DROPPED) and known["revision"] == data["revision"]:
-        _change(logged, rows, known, state=BUILDING, registered_at=at(logged.event.time), dropped_at=None)
+        rows.change(SPACES, known, state=BUILDING, registered_at=at(logged.event.time), dropped_at=None)
     return None
 
 
 def _switched(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     space, moment = logged.event.data["space"], at(logged.event.time)
-    chosen, live = rows.shared("spaces", space), rows.shared("live_spaces", KIND)
+    chosen, live = rows.shared(SPACES, space), rows.shared(LIVE_SPACES, KIND)
     if chosen is None or chosen["state"] == DROPPED or (live is not None and live["space"] == space):
         return None
-    former = rows.shared("spaces", live["space"]) if live else None
+    former = rows.shared(SPACES, live["space"]) if live else None
     if former is not None:
-        _change(logged, rows, former, state=KEPT)
-    _change(logged, rows, chosen, state=LIVE, switched_at=moment)
-    rows.put("live_spaces", {"kind": KIND, "space": space, "switched_at": moment})
+        rows.change(SPACES, former, state=KEPT)
+    rows.change(SPACES, chosen, state=LIVE, switched_at=moment)
+    rows.put(LIVE_SPACES, {"kind": KIND, "space": space, "switched_at": moment})
     return None
 
 
 def _dropped(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """Its vectors go, and those that are still on their way are not kept (see `Rows.embed`)."""
-    space = rows.shared("spaces", logged.event.data["space"])
+    space = rows.shared(SPACES, logged.event.data["space"])
     if space is not None and space["state"] in (BUILDING, KEPT):
-        _change(logged, rows, space, state=DROPPED, dropped_at=at(logged.event.time))
-        for table in ("embeddings", "passages", "embedding_failures"):
+        rows.change(SPACES, space, state=DROPPED, dropped_at=at(logged.event.time))
+        for table in (EMBEDDINGS, PASSAGES, EMBEDDING_FAILURES):
             rows.remove_all(table, "space", space["space"])
     return None
-
-
-def _change(logged: LoggedEvent, rows: Rows, row: Row, **values: Any) -> None:
-    """The row with these values; it comes from this event now, which is what names a building."""
-    rows.put("spaces", {**row, **values, "event_id": logged.event.id})
 
 
 REDUCERS = {

@@ -16,6 +16,9 @@ from streams.clock import parse_time
 from streams.event_types.telemetry import OTEL_LOG, OTEL_METRIC, OTEL_SPAN, SESSION_EVENT, TALOS_EVENTS
 from streams.events import LoggedEvent, wire_type
 
+SESSIONS, SESSION_EVENTS, NAMES = "telemetry_sessions", "session_events", "telemetry_names"
+TOOL_CALLS, MODEL_CALLS, STATE_CHANGES = "tool_calls", "model_calls", "state_changes"
+SPANS, LOGS, METRICS = "otel_spans", "otel_logs", "otel_metrics"
 _SESSION_FIELDS = ("parent_session_id", "source", "project", "agent", "goal", "summary")
 _NEW_SESSION = dict.fromkeys((*_SESSION_FIELDS, "started_at", "ended_at", "model"))
 _TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "cost_usd", "latency_ms")
@@ -27,7 +30,7 @@ def _session_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     moment = at(event.time)
     widen_session(rows, data["session_id"], moment, data.get("session") or {}, _model_of(data))
     rows.insert(
-        "session_events",
+        SESSION_EVENTS,
         {
             "session_id": data["session_id"],
             "parent_event_id": data.get("parent_event_id"),
@@ -49,11 +52,11 @@ def _session_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 
 def _session_event_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     data = logged.event.data
-    yield "telemetry_sessions", (data["session_id"],)
+    yield SESSIONS, (data["session_id"],)
     for call in (*(data.get("tool_calls") or ()), *(data.get("tool_results") or ())):
-        yield "tool_calls", (call["tool_call_id"],)
+        yield TOOL_CALLS, (call["tool_call_id"],)
     for call in data.get("model_calls") or ():
-        yield "model_calls", (call["message_id"],)
+        yield MODEL_CALLS, (call["message_id"],)
 
 
 def _model_of(data: Mapping[str, Any]) -> str | None:
@@ -63,7 +66,7 @@ def _model_of(data: Mapping[str, Any]) -> str | None:
 
 def widen_session(rows: Rows, session_id: str, moment: datetime, known: Mapping[str, Any], model: str | None) -> None:
     """Let the session's row cover this moment; the first value of each field stays, of the model the last."""
-    row = dict(rows.get("telemetry_sessions", session_id) or _NEW_SESSION)
+    row = dict(rows.get(SESSIONS, session_id) or _NEW_SESSION)
     row["session_id"] = session_id
     row["started_at"] = _first(row["started_at"], moment)
     row["ended_at"] = moment if row["ended_at"] is None else max(row["ended_at"], moment)
@@ -71,7 +74,7 @@ def widen_session(rows: Rows, session_id: str, moment: datetime, known: Mapping[
     for name in _SESSION_FIELDS:
         if row[name] is None:
             row[name] = known.get(name)
-    rows.put("telemetry_sessions", row)
+    rows.complete(SESSIONS, row)
 
 
 _TOOL_FIELDS = ("tool_name", "duration_ms", "is_error", "error_type", "input", "output_bytes")
@@ -85,7 +88,7 @@ def _complete_tool_call(
     started_at: datetime | None = None,
     ended_at: datetime | None = None,
 ) -> None:
-    row = rows.get("tool_calls", part["tool_call_id"])
+    row = rows.get(TOOL_CALLS, part["tool_call_id"])
     if row is None:
         empty = dict.fromkeys(("started_at", "ended_at", *_TOOL_FIELDS))
         row = {"tool_call_id": part["tool_call_id"], "session_id": session_id, **empty}
@@ -96,7 +99,7 @@ def _complete_tool_call(
         row["is_error"] = False
     if row["duration_ms"] is None and row["started_at"] and row["ended_at"]:
         row["duration_ms"] = max(0.0, (row["ended_at"] - row["started_at"]).total_seconds() * 1000)
-    rows.put("tool_calls", row)
+    rows.complete(TOOL_CALLS, row)
 
 
 def _first(known: datetime | None, new: datetime | None) -> datetime | None:
@@ -105,7 +108,7 @@ def _first(known: datetime | None, new: datetime | None) -> datetime | None:
 
 def count_model_call(rows: Rows, session_id: str, call: Mapping[str, Any], moment: datetime) -> None:
     """Count a model call once per message id: of each number the greatest that any of its lines names."""
-    row = rows.get("model_calls", call["message_id"])
+    row = rows.get(MODEL_CALLS, call["message_id"])
     if row is None:
         row = {
             "message_id": call["message_id"],
@@ -119,7 +122,7 @@ def count_model_call(rows: Rows, session_id: str, call: Mapping[str, Any], momen
         value, known = call.get(name), row[name]
         if value is not None and (known is None or value > known):
             counted[name] = value
-    rows.put("model_calls", counted)
+    rows.complete(MODEL_CALLS, counted)
 
 
 # --- the agent's own telemetry (talos.md 2.4): attributes whose names start with `talos.`
@@ -138,11 +141,11 @@ def _session_of(logged: LoggedEvent) -> str | None:
 def _talos_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     session_id = _session_of(logged)
     if session_id is not None:
-        yield "telemetry_sessions", (session_id,)
-        yield "tool_calls", (_call_id(logged),)
-        yield "model_calls", (_call_id(logged),)
+        yield SESSIONS, (session_id,)
+        yield TOOL_CALLS, (_call_id(logged),)
+        yield MODEL_CALLS, (_call_id(logged),)
         if (named := _named(logged)) is not None:
-            yield "telemetry_names", named
+            yield NAMES, named
 
 
 def _named(logged: LoggedEvent) -> tuple[str, str] | None:
@@ -167,7 +170,7 @@ def _short(logged: LoggedEvent) -> str:
 def _note_name(logged: LoggedEvent, rows: Rows, moment: datetime) -> None:
     """Keep the id of a tool or state under its name: the node of the graph that the session's edges lead to."""
     named = _named(logged)
-    if named is None or rows.get("telemetry_names", *named) is not None:
+    if named is None or rows.get(NAMES, *named) is not None:
         return
     label, name = named
     identity = named_id("tool" if label == "Tool" else "state", name)
@@ -178,7 +181,7 @@ def _note_name(logged: LoggedEvent, rows: Rows, moment: datetime) -> None:
         "node_id": identity,
         "category": category if isinstance(category, str) else None,
     }
-    rows.put("telemetry_names", row | {"created_at": moment})
+    rows.put(NAMES, row | {"created_at": moment})
 
 
 def _call_id(logged: LoggedEvent) -> str:
@@ -193,7 +196,7 @@ def _talos_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         return None
     widen_session(rows, session_id, moment, {"goal": attributes.get("goal"), "source": "talos"}, None)
     rows.insert(
-        "session_events",
+        SESSION_EVENTS,
         {
             "session_id": session_id,
             "parent_event_id": None,
@@ -208,7 +211,7 @@ def _talos_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     if short == "session.tool_call":
         _talos_tool_call(logged, rows, session_id, attributes, moment)
     elif short == "session.state_change":
-        rows.insert("state_changes", _state_change(session_id, attributes, moment))
+        rows.insert(STATE_CHANGES, _state_change(session_id, attributes, moment))
     elif short == "gen_ai.response":
         count_model_call(rows, session_id, {"message_id": _call_id(logged), **_usage(attributes)}, moment)
     return None
@@ -285,14 +288,14 @@ def _span(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         "started_at": _moment(data.get("started_at")),
         "ended_at": _moment(data.get("ended_at")),
     }
-    rows.insert("otel_spans", row)
+    rows.insert(SPANS, row)
     return None
 
 
 def _log(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     names = ("trace_id", "span_id", "event_name", "severity", "body", "scope", "attributes", "resource")
-    rows.insert("otel_logs", {**{name: data.get(name) for name in names}, "occurred_at": at(logged.event.time)})
+    rows.insert(LOGS, {**{name: data.get(name) for name in names}, "occurred_at": at(logged.event.time)})
     return None
 
 
@@ -300,9 +303,7 @@ def _metric(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     names = ("name", "kind", "unit", "value", "count", "sum", "scope", "attributes", "resource", "point")
     row = {name: data.get(name) for name in names}
-    rows.insert(
-        "otel_metrics", row | {"started_at": _moment(data.get("started_at")), "occurred_at": at(logged.event.time)}
-    )
+    rows.insert(METRICS, row | {"started_at": _moment(data.get("started_at")), "occurred_at": at(logged.event.time)})
     return None
 
 

@@ -6,7 +6,6 @@ The file is opened read-only, the kernel bounds address space, processor time an
 from __future__ import annotations
 
 import re
-import sys
 import time
 from decimal import Decimal
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import ladybug
 import orjson
 
-from storage.sandbox import end_with, limit, plain
+from storage.sandbox import answer_one, plain
 
 BATCH_BYTES = 8_000_000
 MAX_DB_BYTES = 2**33
@@ -88,13 +87,5 @@ def _error(message: str) -> dict[str, Any]:
     return {"error": " ".join(text.split()), "place": position}
 
 
-def main() -> None:
-    request = orjson.loads(sys.stdin.buffer.read())
-    end_with(request["parent"])
-    limit(request["memory_mb"] + ADDRESS_SPACE_MB, request["cpu_s"])
-    sys.stdout.buffer.write(orjson.dumps(answer(request)))
-    sys.stdout.buffer.flush()
-
-
 if __name__ == "__main__":
-    main()
+    answer_one(answer, spare_mb=ADDRESS_SPACE_MB)

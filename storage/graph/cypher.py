@@ -376,7 +376,7 @@ def _violation(cypher: str, token: Token) -> Refused:
     return Refused(message, code="read_only_violation", clause=token.upper, position=place)
 
 
-def in_ladybug(cypher: str) -> tuple[str, list[tuple[int, int]]]:
+def to_ladybug(cypher: str) -> tuple[str, list[tuple[int, int]]]:
     """The query with the functions that ladybug calls otherwise, and (offset in the result, characters more) of each change."""
     tokens = tokens_of(cypher)
     parts: list[str] = []
@@ -400,7 +400,7 @@ def original_offset(offset: int, changes: Sequence[tuple[int, int]]) -> int:
     return offset - sum(more for end, more in changes if offset >= end)
 
 
-def missing_parameters(names: Sequence[str], given: dict[str, Any]) -> None:
+def check_parameters(names: Sequence[str], given: dict[str, Any]) -> None:
     """Refuse `missing_parameter` for what the query names and nobody gave."""
     missing = [name for name in names if name not in given]
     if missing:

@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from storage.sql.run import child_command
+from storage.child_process import last_line, run_child
 from streams.errors import Unavailable
 from streams.positions import Freshness, Partition
 from streams.topics import DERIVED, MEMORY, TELEMETRY
@@ -31,12 +31,12 @@ KEPT_S = 60.0
 """A replaced file stays so long: a query may still be opening it."""
 
 ReadGraph = Callable[[duckdb.DuckDBPyConnection, str, bool], dict[str, Any]]
-"""(cursor, namespace, whole): without `whole` the edges that are left out are those of `storage.graph.extent.INHERITED`."""
+"""(cursor, namespace, whole): without `whole` the edges that are left out are those of `storage.graph.edge_pruning.INHERITED`."""
 Positions = Mapping[Partition, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BuildRequest:
     """What a projection is to be built from, and the positions that it covers."""
 
     namespace: str
@@ -66,7 +66,7 @@ class Projections:
 
     def find(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True
-    ) -> Path | Wanted:
+    ) -> Path | BuildRequest:
         """The file that holds what `asked` names and is at most `MAX_AGE_S` behind; else what a new one is built from.
 
         Without `is_whole` one without inherited edges will do.
@@ -76,9 +76,9 @@ class Projections:
             known = self._built.get((namespace, kind))
             if known is not None and known.file.exists() and _serves(known, covers, asked):
                 return known.file
-        return Wanted(namespace, self._read_graph(cursor, namespace, is_whole), covers, is_whole)
+        return BuildRequest(namespace, self._read_graph(cursor, namespace, is_whole), covers, is_whole)
 
-    def build(self, wanted: Wanted) -> Path:
+    def build(self, wanted: BuildRequest) -> Path:
         """Make the file and serve it from now on. Raises Unavailable when that is not possible."""
         with self._lock:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -113,24 +113,16 @@ def _serves(known: _Built, applied: Positions, asked: Freshness) -> bool:
 
 
 def _run_build(file: Path, graph: Mapping[str, Any]) -> None:
-    command, environment = child_command("storage.graph.build")
     try:
-        done = subprocess.run(
-            [*command, str(file.resolve())],
-            input=orjson.dumps(graph),
-            env=environment,
-            cwd="/",
-            capture_output=True,
-            timeout=BUILD_TIMEOUT_S,
-            check=False,
+        done = run_child(
+            "storage.graph.build", str(file.resolve()), timeout_s=BUILD_TIMEOUT_S, given=orjson.dumps(graph)
         )
     except subprocess.TimeoutExpired:
         file.unlink(missing_ok=True)
         raise Unavailable(f"The graph was not built within {BUILD_TIMEOUT_S:g} s.") from None
     if done.returncode != 0:
         file.unlink(missing_ok=True)
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["unknown"]
-        raise Unavailable(f"The graph could not be built: {reason[0][:200]}")
+        raise Unavailable(f"The graph could not be built: {last_line(done.stderr)}")
 
 
 def _applied(cursor: duckdb.DuckDBPyConnection) -> dict[Partition, int]:

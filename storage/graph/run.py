@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import signal
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +11,14 @@ from typing import Any
 
 import orjson
 
-from storage.graph.cypher import check_cypher, in_ladybug, missing_parameters, original_offset, position_of, tokens_of
-from storage.sql.run import child_command
-from streams.errors import Refused, Unavailable
+from storage.child_process import QueryChild
+from storage.graph.cypher import check_cypher, check_parameters, original_offset, position_of, to_ladybug, tokens_of
+from streams.errors import Refused
 
 MAX_ROWS = 1000
 MEMORY_MB = 512
 MAX_PARAMETER_BYTES = 1_000_000
+_CHILD = QueryChild("storage.graph.child", subject="The graph", shorten="match less, or bound the paths")
 _NAMED = re.compile(r"(?:Table|Variable|variable|property|function|column) ['\"]?(\w+)")
 _WRONG_QUERY = ("Parser exception", "Binder exception", "Catalog exception")
 
@@ -43,7 +41,7 @@ def checked_parameters(cypher: str, parameters: Mapping[str, Any]) -> dict[str, 
     """
     names = check_cypher(cypher)
     given = dict(parameters)
-    missing_parameters(names, given)
+    check_parameters(names, given)
     used = {name: given[name] for name in names}
     if len(orjson.dumps(used)) > MAX_PARAMETER_BYTES:
         raise Refused(f"The parameters are longer than {MAX_PARAMETER_BYTES} bytes.")
@@ -58,55 +56,19 @@ def run_cypher(
     Raises Refused with `syntax_error` (and `position`), `timeout`, or `invalid_argument` for what fails on its values;
     Unavailable when the projection or the library cannot be opened.
     """
-    spoken, changes = in_ladybug(cypher)
+    spoken, changes = to_ladybug(cypher)
     request = {
         "file": str(file),
         "cypher": spoken,
         "parameters": dict(parameters),
         "explain": explain,
         "max_rows": MAX_ROWS,
-        "memory_mb": MEMORY_MB,
-        "parent": os.getpid(),
-        "cpu_s": math.ceil(timeout_s) + 1,
     }
-    answer = _ask_child(orjson.dumps(request), timeout_s)
+    answer = _CHILD.ask(request, timeout_s=timeout_s, memory_mb=MEMORY_MB, cpu_s=math.ceil(timeout_s) + 1)
     if "error" in answer:
         place = answer["place"]
         raise _refusal(cypher, answer["error"], original_offset(_offset(spoken, *place), changes) if place else None)
     return CypherAnswer(**answer)
-
-
-def _ask_child(request: bytes, timeout_s: float) -> dict[str, Any]:
-    command, environment = child_command("storage.graph.child")
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd="/"
-    ) as child:
-        try:
-            output, complaint = child.communicate(request, timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            raise _too_long(timeout_s) from None
-        except BaseException:
-            child.kill()
-            raise
-    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise _too_long(timeout_s)
-    if child.returncode != 0:
-        if b"MemoryError" in complaint or b"bad_alloc" in complaint or child.returncode < 0:
-            raise Refused(
-                f"The query broke its limit of {MEMORY_MB} MB and was ended: match less or aggregate earlier."
-            )
-        raise Unavailable(
-            f"The graph cannot be asked: {complaint.decode(errors='replace').strip().splitlines()[-1][:200]}"
-        )
-    found: dict[str, Any] = orjson.loads(output)
-    return found
-
-
-def _too_long(timeout_s: float) -> Refused:
-    return Refused(
-        f"The query took longer than {timeout_s:g} s and was ended: match less, or bound the paths.", code="timeout"
-    )
 
 
 def _refusal(cypher: str, message: str, offset: int | None) -> Refused:

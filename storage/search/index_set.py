@@ -19,7 +19,7 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from storage.malloc_trim import give_back
+from storage.malloc_trim import release_free_memory
 from storage.search.backfill import (
     catch_up_keywords,
     catch_up_vectors,
@@ -152,7 +152,7 @@ class HeldIndexes:
             catch_up_vectors(cursor, space.vectors)
             space.fill_tokens(cursor, space.missing_tokens(cursor), self._closing.is_set, self._pace.pause)
             cursor.close()
-            give_back()
+            release_free_memory()
         return len(self._spaces[key_of(model)].vectors)
 
     def switch(self, model: VectorModel) -> None:
@@ -168,7 +168,7 @@ class HeldIndexes:
         live = self._live
         self._spaces = {key_of(self.model): live} if self.model is not None and live is not None else {}
         delete_others(self._directory / "tokens", list(self._spaces.values()))
-        give_back()
+        release_free_memory()
 
     @property
     def unlinked(self) -> int:
@@ -192,7 +192,7 @@ class HeldIndexes:
             pass
         if not self._closing.is_set():
             self.save()
-            give_back()
+            release_free_memory()
 
     def _reached(self, rowid: int) -> None:
         self._unindexed = rowid

@@ -6,7 +6,6 @@ that the kernel keeps (address space, CPU time, no byte written to any file) and
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from storage.sandbox import end_with, limit, plain
+from storage.sandbox import answer_one, plain
 from storage.sql.guard import check
 from streams.errors import Refused, Unavailable
 
@@ -108,13 +107,5 @@ def _sentence(error: duckdb.Error) -> str:
     return " ".join(line.strip() for line in str(error).split("\n\nLINE ")[0].splitlines() if line.strip())
 
 
-def main() -> None:
-    request = orjson.loads(sys.stdin.buffer.read())
-    end_with(request["parent"])
-    limit(request["memory_mb"], request["cpu_s"])
-    sys.stdout.buffer.write(orjson.dumps(answer(request)))
-    sys.stdout.buffer.flush()
-
-
 if __name__ == "__main__":
-    main()
+    answer_one(answer)

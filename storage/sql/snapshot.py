@@ -6,7 +6,6 @@ and with everything in it: tables, keys, views.
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from pathlib import Path
 import duckdb
 
 from storage.atomic_file import remove_left_overs
+from storage.child_process import last_line, run_child
 from storage.database import Database
 from storage.sql.copy_file import CHANGED
-from storage.sql.run import child_command
 from streams.errors import Refused, Unavailable
 
 FILE_NAME = "analysts.duckdb"
@@ -114,16 +113,7 @@ def _checkpoint(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 
 def _copy(source: Path, target: Path) -> bool:
-    command, environment = child_command("storage.sql.copy_file")
-    done = subprocess.run(
-        [*command, str(source.resolve()), str(target)],
-        env=environment,
-        cwd="/",
-        timeout=COPY_TIMEOUT_S,
-        capture_output=True,
-        check=False,
-    )
+    done = run_child("storage.sql.copy_file", str(source.resolve()), str(target), timeout_s=COPY_TIMEOUT_S)
     if done.returncode not in (0, CHANGED):
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["unknown"]
-        raise Unavailable(f"The store could not be copied: {reason[0]}")
+        raise Unavailable(f"The store could not be copied: {last_line(done.stderr)}")
     return done.returncode == 0

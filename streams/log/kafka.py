@@ -23,8 +23,8 @@ from streams.log.base import MAX_RECORD_BYTES, UNREADABLE, Log, LogReader, Outgo
 from streams.log.kafka_limits import RETRY_AFTER_MS, judge, read_limits
 from streams.log.kafka_probe import why_refused
 from streams.log.kafka_security import KafkaSecurity
-from streams.log.kafka_writer import Writer, settle
-from streams.log.two_readers import TwoReaders
+from streams.log.kafka_writer import BoundedProducer, settle
+from streams.log.merged_reader import MergedReader
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
 from streams.topics import DLQ_SUFFIX, PREFIX, UNAWAITED, Topic
@@ -54,7 +54,7 @@ class KafkaLog(Log):
         self.security = security or KafkaSecurity()
         self._counts: dict[str, int] = {}
         self._largest: dict[str, int] = {}
-        self._writer: Writer | None = None
+        self._writer: BoundedProducer | None = None
         self._opening = asyncio.Lock()
         self._leaving: set[asyncio.Task[None]] = set()
         self._queries: tuple[AIOKafkaAdminClient, AIOKafkaConsumer] | None = None
@@ -193,15 +193,15 @@ class KafkaLog(Log):
             raise SettingsError(f"The topic {record.topic} has no partition {partition}.")
         return partition
 
-    async def _ready_writer(self) -> Writer:
+    async def _ready_writer(self) -> BoundedProducer:
         async with self._opening:
             if self._writer is None:
-                writer = Writer(self._options(), min(self._largest.values(), default=MAX_RECORD_BYTES))
+                writer = BoundedProducer(self._options(), min(self._largest.values(), default=MAX_RECORD_BYTES))
                 await writer.open()
                 self._writer = writer
             return self._writer
 
-    def _abandon(self, writer: Writer) -> None:
+    def _abandon(self, writer: BoundedProducer) -> None:
         """The next call makes a new one; the old one leaves in the background, because nobody should wait for it."""
         if self._writer is writer:
             logger.warning("The Kafka producer is replaced: it is stuck, or the broker refused one of its batches.")
@@ -224,7 +224,7 @@ class KafkaLog(Log):
             return await self._reading(from_where)
         prompt = await self._reading({at: offset for at, offset in from_where.items() if at not in seldom})
         try:
-            return TwoReaders(
+            return MergedReader(
                 prompt, await self._reading(seldom, fetch_max_wait_ms=SELDOM_WAIT_MS, fetch_min_bytes=SELDOM_BYTES)
             )
         except BaseException:

@@ -27,7 +27,7 @@ STUCK_S = 30.0
 CLOSE_S = 2.0
 
 
-class Writer:
+class BoundedProducer:
     """A producer with a bounded number of bytes in flight. Made for one event loop; `open` before use."""
 
     def __init__(self, options: Mapping[str, Any], largest: int = MAX_RECORD_BYTES) -> None:

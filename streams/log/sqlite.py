@@ -24,7 +24,7 @@ import orjson
 from streams.errors import LogUnavailable, SettingsError
 from streams.files import make_directory
 from streams.log.base import Headers, Log, LogReader, Outgoing, Record
-from streams.log.newest import Newest
+from streams.log.tail_cache import TailCache
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
 from streams.topics import Topic
@@ -64,7 +64,7 @@ class SqliteLog(Log):
         self._changed: list[asyncio.Event] = []
         self._writer: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
-        self._newest = Newest()
+        self._newest = TailCache()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:

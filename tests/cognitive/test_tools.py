@@ -1,4 +1,4 @@
-"""The eight tools through the door: the seed's printed examples, the errors, and what is accepted."""
+"""The eight tools through the door: the reference's printed examples, the errors, and what is accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def node(tmp_path: Path) -> AsyncIterator[CognitiveNode]:
         yield node
 
 
-async def test_the_seeds_example_of_raw_dialogue(node: CognitiveNode) -> None:
+async def test_the_references_example_of_raw_dialogue(node: CognitiveNode) -> None:
     said = {
         "session_id": "conversation-2025-01-15",
         "speaker": "user",
@@ -123,7 +123,7 @@ async def test_working_memory_answers_what_it_evicted(node: CognitiveNode) -> No
     assert (await node.error("update_working_memory", content="x", importance=1.1))["error"] == INVALID
 
 
-async def test_the_seeds_example_of_an_episode_and_its_search(node: CognitiveNode) -> None:
+async def test_the_references_example_of_an_episode_and_its_search(node: CognitiveNode) -> None:
     lesson = "Problem: asked twice. Lesson: read first."
     query = "How does working memory relate to consciousness?"
     answer = await node.ok("store_episode", query=query, reward=0.8, reflection=lesson)

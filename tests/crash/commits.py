@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, stage_types
 from streams.log import open_log
 from streams.log.base import Log
 from streams.positions import Partition, Position
-from streams.progress import Progress, read_progress
+from streams.progress import ProgressMark, read_progress
 from streams.topics import DERIVED
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.process.node import STAGES
 from thalweg.process.stage_apps import by_group
 
 
@@ -24,7 +23,7 @@ class Commits:
     """For each stage the next offsets that its group had committed, and every mark that lay on the log after that, with its place."""
 
     committed: Mapping[type[Stage], Mapping[Partition, int]]
-    marks: Sequence[tuple[Position, Progress]]
+    marks: Sequence[tuple[Position, ProgressMark]]
 
 
 def read_commits(node: NodeProcess) -> Commits:
@@ -37,7 +36,7 @@ async def _read(broker: str) -> Commits:
     await log.start()
     try:
         committed: dict[type[Stage], Mapping[Partition, int]] = {}
-        for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in STAGES]).items():  # type: ignore[misc]
+        for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in stage_types()]).items():  # type: ignore[misc]
             offsets = await log.committed(group, {member.stage.source.name for member in members})
             for member in members:
                 committed[member.stage] = {
@@ -48,7 +47,7 @@ async def _read(broker: str) -> Commits:
         await log.stop()
 
 
-async def _marks(log: Log) -> list[tuple[Position, Progress]]:
+async def _marks(log: Log) -> list[tuple[Position, ProgressMark]]:
     left = {at: end for at, end in (await log.end_offsets([DERIVED.name])).items() if end}
     reader = await log.reader(dict.fromkeys(left, 0))
     marks = []

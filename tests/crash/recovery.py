@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from processors.frame.stage import stage_types
 from streams.log import open_log
 from streams.positions import Freshness
 from streams.topics import OTLP_TOPICS, TOPICS
 from tests.node_process import NodeProcess
 from tests.patience import PATIENCE_S
-from thalweg.process.node import STAGES
 
 RECOVERED_S = 15.0
 """After a kill, for a node that is started again at once."""
@@ -25,7 +25,7 @@ def recovery_s(node: NodeProcess, fault: Callable[[], object], mend: Callable[[]
     began = time.monotonic()
     lying = asyncio.run(_ends(node))
     mend()
-    node.wait_for(lying.to_json(), *(stage.name for stage in STAGES), timeout_s=2 * PATIENCE_S)
+    node.wait_for(lying.to_json(), *(stage.name for stage in stage_types()), timeout_s=2 * PATIENCE_S)
     return time.monotonic() - began
 
 

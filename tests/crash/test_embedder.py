@@ -73,7 +73,7 @@ async def node(
 
 
 async def call(node: Node, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await node.door.call(Visitor(node.door.local), Request(tool, arguments))
+    answer = await node.running.door.call(Visitor(node.running.door.local), Request(tool, arguments))
     assert answer.body["success"], answer.body
     return answer.body
 
@@ -86,7 +86,7 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
         written = await call(
             node, "journal_write", content=f"I realized that the gearbox of case {number} whines.", category="insight"
         )
-        assert await node.applied.wait(
+        assert await node.running.store.applied.wait(
             Freshness.from_json(written["freshness"]), timeout_s=BESIDE_S, stages=("extract",)
         )
         assert time.monotonic() - began < BESIDE_S
@@ -97,8 +97,10 @@ async def test_writes_are_applied_and_search_answers_from_keywords_until_the_emb
         assert len(found["results"]) >= 5
         assert time.monotonic() - began < BESIDE_S
     node.frail.mended.set()
-    assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S, stages=("embed",))
-    assert (await node.health.report())["dead_letters"] == {}
+    assert await node.running.store.applied.wait(
+        Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S, stages=("embed",)
+    )
+    assert (await node.control.status()).to_json()["dead_letters"] == {}
     async with asyncio.timeout(PATIENCE_S):  # a model that is well may be late, too, where the limit is so short
         while "degraded" in await call(node, "journal_query", query="gearbox whines"):
             await asyncio.sleep(0.05)
@@ -114,17 +116,19 @@ async def test_a_model_that_fails_on_every_text_ends_no_node_and_buries_nothing(
             node, "journal_write", content=f"I realized that valve {number} leaks.", category="insight"
         )
     token = Freshness.from_json(written["freshness"])
-    assert await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))
-    await node.health.observe()  # from here on the stage is seen to be behind
-    assert not await node.applied.wait(token, timeout_s=1.0, stages=("embed",))
+    assert await node.running.store.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))
+    await node.running.lag.observe()  # from here on the stage is seen to be behind
+    assert not await node.running.store.applied.wait(token, timeout_s=1.0, stages=("embed",))
     async with asyncio.timeout(PATIENCE_S):  # the stage may just be about to ask the model for the first time
-        while not is_said((report := await node.health.report())["problems"]):
+        while not is_said((report := (await node.control.status()).to_json())["problems"]):
             await asyncio.sleep(0.05)
     assert (report["dead_letters"], report["stages"]["embed"]["failure"]) == ({}, None)
     assert all(not task.done() for task in node._critical)
     node.frail.mended.set()
-    assert await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("embed",))
-    [vectors] = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM embeddings").fetchone())
+    assert await node.running.store.applied.wait(token, timeout_s=PATIENCE_S, stages=("embed",))
+    [vectors] = await node.running.store.reader.run(
+        lambda cursor: cursor.execute("SELECT count(*) FROM embeddings").fetchone()
+    )
     assert vectors >= 2 * CONSECUTIVE_FAILURES
 
 
@@ -134,10 +138,10 @@ def is_said(problems: Sequence[str]) -> bool:
 
 @pytest.mark.parametrize("node", ["hangs"], indirect=True)
 async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: FrailNode) -> None:
-    node.use(node.frail)
+    node.running.use(node.frail)
     began = time.monotonic()
     assert (await call(node, "journal_query", query="gearbox"))["degraded"]
-    assert (await search_node(node, {"query": "gearbox"}))["degraded"]
+    assert (await search_node(node.running, {"query": "gearbox"}))["degraded"]
     assert time.monotonic() - began < BESIDE_S
 
 
@@ -145,13 +149,13 @@ async def test_a_model_that_is_switched_to_is_given_its_limit_of_time_too(node: 
 async def test_a_search_that_waits_for_vectors_which_do_not_come_says_that_it_is_older(
     node: FrailNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("thalweg.process.node.FRESHNESS_WAIT_S", 0.3)
+    monkeypatch.setattr("thalweg.process.running.FRESHNESS_WAIT_S", 0.3)
     await call(node, "journal_write", content="The valve leaks.", category="insight")
-    assert (await search_node(node, {"query": "valve", "freshness": "now"}))["stale"] is True
-    assert "stale" not in await search_node(node, {"query": "valve"})
+    assert (await search_node(node.running, {"query": "valve", "freshness": "now"}))["stale"] is True
+    assert "stale" not in await search_node(node.running, {"query": "valve"})
     node.frail.mended.set()
-    monkeypatch.setattr("thalweg.process.node.FRESHNESS_WAIT_S", PATIENCE_S)
-    assert "stale" not in await search_node(node, {"query": "valve", "freshness": "now"})
+    monkeypatch.setattr("thalweg.process.running.FRESHNESS_WAIT_S", PATIENCE_S)
+    assert "stale" not in await search_node(node.running, {"query": "valve", "freshness": "now"})
 
 
 class Picky(HashingEmbedder):

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,49 +22,16 @@ from storage.search.engine import SearchIndexes
 from storage.search.vectors import vector_index as vector_module
 from storage.vector_codec import stored_vector
 from streams.positions import Partition, Position
-from streams.progress import Progress
+from streams.progress import ProgressMark
 from streams.topics import DERIVED, MEMORY
 from tests.crash import invariants
 from tests.crash.commits import Commits, committed_is_published
 from tests.crash.invariants import KEYS, MOST, Ledger, Usage
+from tests.crash.raw_store import Store
 from tests.crash.writes import WRITES
-from tests.schema import NOW, copy_into, migrated_home
+from tests.schema import migrated_home
 
 SPACE = HashingEmbedder().info.space
-EMPTY = {
-    "VARCHAR": "",
-    "JSON": "{}",
-    "BOOLEAN": True,
-    "TIMESTAMP": NOW,
-    "DATE": NOW.date(),
-    "BLOB": b"",
-    "UUID": UUID(int=0),
-}
-"""What stands in a column that may not be null and of which the test says nothing; 0 in one of numbers."""
-
-
-class Store:
-    """The program's schema in memory, filled row by row past every reducer."""
-
-    def __init__(self) -> None:
-        self.connection = duckdb.connect()
-        copy_into(self.connection)
-        self._offsets = count()
-
-    def put(self, table: str, **values: Any) -> None:
-        """A row with these values; what may not be null besides is empty."""
-        known = self.connection.execute(
-            "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ? AND NOT is_nullable", [table]
-        ).fetchall()
-        row = {name: [] if kind.endswith("[]") else EMPTY.get(kind, 0) for name, kind in known} | values
-        names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
-        self.connection.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(row.values()))
-
-    def event(self, event_id: str, topic: str = MEMORY.name, offset: int | None = None) -> None:
-        """One that was applied."""
-        number = next(self._offsets)
-        place = number if offset is None else offset
-        self.put("events", event_key=UUID(int=number + 1), event_id=event_id, topic=topic, offset=place)
 
 
 @pytest.fixture
@@ -232,8 +198,8 @@ def test_a_line_that_is_broken_fails(store: Store, said: str) -> None:
 ASKED, TOLD = Partition(MEMORY.name, 3), Partition(DERIVED.name, 3)
 
 
-def mark(stage: str, offset: int, reached: int) -> tuple[Position, Progress]:
-    return Position(*TOLD, offset), Progress(stage, (Position(*ASKED, reached),))
+def mark(stage: str, offset: int, reached: int) -> tuple[Position, ProgressMark]:
+    return Position(*TOLD, offset), ProgressMark(stage, (Position(*ASKED, reached),))
 
 
 def test_a_stage_that_commits_before_it_publishes_fails() -> None:

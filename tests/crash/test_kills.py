@@ -1,6 +1,6 @@
 """R1 and R2: kill -9 at random under load, and at each failpoint; then every invariant holds, and a rebuild gives the same.
 
-The seed and the schedule are printed. THALWEG_KILLS sets how many random kills, THALWEG_SEED which.
+The random seed and the schedule are printed. THALWEG_KILLS sets how many random kills, THALWEG_SEED which.
 """
 
 from __future__ import annotations

@@ -85,36 +85,36 @@ async def start(tmp_path: Path) -> AsyncIterator[StartNode]:
 async def write(node: Node, request_id: str, visitor: Visitor | None = None) -> dict[str, Any]:
     arguments = {"content": f"I realized that {request_id} is so.", "category": "insight"}
     request = Request("journal_write", arguments, {REQUEST_ID_META: request_id})
-    return (await node.door.call(visitor or Visitor(node.door.local), request)).body
+    return (await node.running.door.call(visitor or Visitor(node.running.door.local), request)).body
 
 
 async def read(node: Node, query: str) -> list[Any]:
-    return await node.reader.run(lambda cursor: cursor.execute(query).fetchall())
+    return await node.running.store.reader.run(lambda cursor: cursor.execute(query).fetchall())
 
 
 async def settled(node: Node) -> None:
     """Everything on the log is applied and processed."""
     async with asyncio.timeout(PATIENCE_S):
-        while any(part["lag"] for part in (await node.health.report())["topics"].values()):
+        while any(part["lag"] for part in (await node.control.status()).to_json()["topics"].values()):
             await asyncio.sleep(0.02)
     ends = Freshness(await node.log.end_offsets(["thalweg.memory.v1"]))
-    assert await node.applied.wait(ends, timeout_s=PATIENCE_S, stages=("extract", "embed"))
+    assert await node.running.store.applied.wait(ends, timeout_s=PATIENCE_S, stages=("extract", "embed"))
 
 
 async def test_at_rest_a_write_is_found_within_a_second(
     broker_url: str | None, start: StartNode
 ) -> None:  # the node stops before its broker
     node = await start(embedder="hashing", broker=broker_url or "")
-    visitor = Visitor(node.door.local)
+    visitor = Visitor(node.running.door.local)
     times = []
     for number in range(10):
         began = time.monotonic()
         written = await write(node, f"r{number}", visitor)
-        assert await node.applied.wait(
+        assert await node.running.store.applied.wait(
             Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S, stages=("embed",)
         )
         asked = Request("journal_query", {"query": f"I realized that r{number} is so.", "limit": 1}, {})
-        [found] = (await node.door.call(visitor, asked)).body["results"]
+        [found] = (await node.running.door.call(visitor, asked)).body["results"]
         assert f"r{number} " in found["content"]
         times.append(time.monotonic() - began)
     print(f"written, embedded, found: {', '.join(f'{seconds * 1000:.0f}' for seconds in times)} ms")
@@ -144,7 +144,7 @@ async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_agai
 ) -> None:
     node = await start()
     clock = OfferedClock()
-    node.door.limits = RateLimits(clock, RATE)
+    node.running.door.limits = RateLimits(clock, RATE)
     accepted: dict[str, str] = {}
     refusals: list[dict[str, Any]] = []
     memory_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -171,7 +171,7 @@ async def test_at_ten_times_the_rate_the_excess_is_refused_with_when_to_try_agai
     assert all(answer["retry_after_ms"] > 0 for answer in refusals)
     await settled(node)
     assert {row[0] for row in await read(node, "SELECT entry_id FROM talos_journal")} == set(accepted.values())
-    assert node.door.status()["records_dropped"] == 0
+    assert node.running.door.status()["records_dropped"] == 0
     grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory_kb) / 1024
     print(f"{grown_mb:.0f} MB more for {calls} calls")
     assert grown_mb < 100, f"{grown_mb:.0f} MB more for {calls} calls"
@@ -195,13 +195,13 @@ async def test_the_writer_waits_for_no_reader_and_a_reader_sees_none_of_what_is_
         cursor.execute("COMMIT")
         return first, last
 
-    readers = [asyncio.ensure_future(node.reader.run(linger)) for _ in range(2)]
+    readers = [asyncio.ensure_future(node.running.store.reader.run(linger)) for _ in range(2)]
     try:
         for _ in readers:
             assert await asyncio.to_thread(inside.acquire, timeout=PATIENCE_S)
         for number in range(50):  # would wait for ever for readers that end only after the last of them
             answer = await write(node, f"beside-{number}")
-            assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=PATIENCE_S)
+            assert await node.running.store.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=PATIENCE_S)
     finally:
         may_end.set()
     assert await asyncio.gather(*readers) == [(1, 1), (1, 1)]
@@ -223,7 +223,7 @@ async def test_slow_readers_do_not_slow_the_writer(start: StartNode) -> None:
     async def slow() -> int:
         count = 0
         while not stop:
-            count += await node.reader.run(linger)
+            count += await node.running.store.reader.run(linger)
         return count
 
     async def worst(prefix: str) -> float:
@@ -232,7 +232,7 @@ async def test_slow_readers_do_not_slow_the_writer(start: StartNode) -> None:
         for number in range(100):
             began = time.monotonic()
             answer = await write(node, f"{prefix}-{number}")
-            assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=PATIENCE_S)
+            assert await node.running.store.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=PATIENCE_S)
             times.append(time.monotonic() - began)
         return sorted(times)[98]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from processors.memory.stages.embed import Embed
 from processors.talos.stages.extract import Extract
 from streams.codec import encode
 from streams.events import Event, LoggedEvent
@@ -18,6 +19,7 @@ from streams.topics import MEMORY
 from tests.patience import PATIENCE_S
 from tests.processors.harness import event
 from thalweg.process.node import Node
+from thalweg.process.running import Store
 from thalweg.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)
@@ -64,9 +66,9 @@ class GatedNode(Node):
 
     gate: Gate
 
-    def _stages(self) -> list[Any]:
+    def _stages(self, store: Store, embed: Embed) -> list[Any]:
         self.gate = Gate()
-        return [self.gate, *(stage for stage in super()._stages() if stage.name != "extract")]
+        return [self.gate, *(stage for stage in super()._stages(store, embed) if stage.name != "extract")]
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ async def node(tmp_path: Path) -> AsyncIterator[GatedNode]:
 async def until(node: Node, holds: Callable[[dict[str, Any]], bool], timeout_s: float = PATIENCE_S) -> dict[str, Any]:
     """The first report of which that holds."""
     async with asyncio.timeout(timeout_s):
-        while not holds(report := await node.health.report()):
+        while not holds(report := (await node.control.status()).to_json()):
             await asyncio.sleep(0.02)
     return report
 
@@ -111,7 +113,7 @@ async def test_a_stage_that_hangs_is_stuck_and_red_while_writes_are_applied_and_
     assert report["stages"]["extract"]["state"] == "working"
     await until(node, lambda seen: seen["stages"]["embed"]["lag"] == seen["stages"]["tensions"]["lag"] == 0)
     wait_until_late(node)
-    report = await node.health.report()
+    report = (await node.control.status()).to_json()
     assert (report["status"], report["stages"]["extract"]["state"]) == ("red", "stuck")
     [problem] = report["problems"]
     assert (
@@ -141,7 +143,7 @@ async def test_a_stage_that_is_dead_is_never_green_and_takes_the_node_with_it(
     node: GatedNode, death: BaseException, work: str
 ) -> None:
     ended = asyncio.ensure_future(node.wait())
-    setattr(node.runners[0], work, dying(death))
+    setattr(node.running.runners[0], work, dying(death))
     await write(node, 1)
     report = await until(node, lambda seen: seen["stages"]["extract"]["state"] == "dead")
     assert report["status"] == "red"

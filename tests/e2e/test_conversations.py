@@ -1,4 +1,4 @@
-"""The seed's examples of Valence's conversations, request by request: the real MCP client, the real node, the real log."""
+"""The reference's examples of Valence's conversations, request by request: the real MCP client, the real node, the real log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ ROOM = "!room:example.com"
 TRANSCRIPT = "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905"
 
 
-async def test_a_room_from_its_first_session_to_its_insight_and_what_the_seed_prints_of_it(thalweg: Program) -> None:
+async def test_a_room_from_its_first_session_to_its_insight_and_what_the_reference_prints_of_it(
+    thalweg: Program,
+) -> None:
     async with over_stdio(thalweg) as client:
         started = await call(
             client, "session_start", platform="matrix", external_room_id=ROOM, project_context="deployment"
@@ -55,7 +57,7 @@ async def _fifty_at_once(client: Client, session_id: str) -> list[dict[str, Any]
 
 
 async def _capture_on_insight(client: Client, session_id: str) -> None:
-    """The seed's pattern: recognise, extract, confirm; then the belief answers a question in plain words."""
+    """The reference's pattern: recognise, extract, confirm; then the belief answers a question in plain words."""
     insight = await call(
         client,
         "insight_extract",

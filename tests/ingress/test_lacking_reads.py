@@ -69,7 +69,9 @@ async def node(tmp_path: Path) -> AsyncIterator[SlowNode]:
 
 async def call(node: Node, tool: str, visitor: Visitor | None = None, **arguments: Any) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
-        return (await node.door.call(visitor or Visitor(node.door.local), Request(tool, arguments))).body
+        return (
+            await node.running.door.call(visitor or Visitor(node.running.door.local), Request(tool, arguments))
+        ).body
 
 
 async def write(node: Node, number: int, visitor: Visitor) -> Freshness:
@@ -80,17 +82,18 @@ async def write(node: Node, number: int, visitor: Visitor) -> Freshness:
 
 
 async def is_embedded(node: Node, token: Freshness) -> bool:
-    return await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract", "embed"))
+    return await node.running.store.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract", "embed"))
 
 
 async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are_not_found_by_meaning_yet(
     node: SlowNode,
 ) -> None:
-    visitor, limits = Visitor(node.door.local), node.gateway.limits
+    visitor, limits = Visitor(node.running.door.local), node.running.gateway.limits
     assert limits.vector_wait_s == Settings().vector_wait_s == 0.15
     assert await is_embedded(node, await write(node, 0, visitor))
     node.slow.goes_on.clear()
-    node.gateway.limits = replace(limits, read_wait_s=FOREVER_S)  # whoever waited so for vectors would never answer
+    # a search that waited this long for vectors would never answer
+    node.running.gateway.limits = replace(limits, read_wait_s=FOREVER_S)
     for number in range(1, 4):
         token = await write(node, number, visitor)
     found = await call(node, "journal_query", visitor, query="gearbox whines", entity_types=["JournalEntry"])
@@ -99,7 +102,7 @@ async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are
     assert {result["content"] for result in found["results"]} == {
         f"I realized that gearbox {number} whines." for number in range(4)
     }
-    searched = await search_node(node, {"query": "gearbox whines", "kinds": ["JournalEntry"]})
+    searched = await search_node(node.running, {"query": "gearbox whines", "kinds": ["JournalEntry"]})
     assert searched["embedding_behind"] == 3
     assert sum("vector" in hit["sides"] for hit in searched["hits"]) == 1, "what is embedded is found by meaning too"
     for tool, arguments in SEARCHES.items():
@@ -108,18 +111,21 @@ async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are
         assert "embedding_behind" not in await call(node, tool, elsewhere, **arguments), (
             "these are writes of another namespace"
         )
-    answer = await node.door.read(Visitor(node.door.local), "memory://l2-insights?query=gearbox", {})
+    answer = await node.running.door.read(Visitor(node.running.door.local), "memory://l2-insights?query=gearbox", {})
     assert answer.body["embedding_behind"] == 3
-    assert "embedding_behind" not in (await node.door.read(Visitor(node.door.local), "memory://l2-insights", {})).body
+    assert (
+        "embedding_behind"
+        not in (await node.running.door.read(Visitor(node.running.door.local), "memory://l2-insights", {})).body
+    )
     node.slow.goes_on.set()
     assert await is_embedded(node, token)
     assert "embedding_behind" not in await call(node, "journal_query", visitor, query="gearbox whines")
-    assert "embedding_behind" not in await search_node(node, {"query": "gearbox whines"})
+    assert "embedding_behind" not in await search_node(node.running, {"query": "gearbox whines"})
 
 
 async def test_vectors_that_come_within_the_moment_are_waited_for(node: SlowNode) -> None:
-    visitor = Visitor(node.door.local)
-    node.gateway.limits = Limits(vector_wait_s=FOREVER_S)
+    visitor = Visitor(node.running.door.local)
+    node.running.gateway.limits = Limits(vector_wait_s=FOREVER_S)
     node.slow.goes_on.clear()
     await write(node, 1, visitor)
     asyncio.get_running_loop().call_later(0.3, node.slow.goes_on.set)
@@ -130,12 +136,12 @@ async def test_vectors_that_come_within_the_moment_are_waited_for(node: SlowNode
 async def test_what_searches_by_vectors_alone_waits_as_long_as_for_any_write_and_says_it_where_its_contract_has_notes(
     node: SlowNode,
 ) -> None:
-    visitor = Visitor(node.door.local)
-    node.gateway.inner_voice = replace(node.gateway.inner_voice, is_enabled=True)
-    node.gateway.limits = Limits(read_wait_s=0.2)
+    visitor = Visitor(node.running.door.local)
+    node.running.gateway.inner_voice = replace(node.running.gateway.inner_voice, is_enabled=True)
+    node.running.gateway.limits = Limits(read_wait_s=0.2)
     node.slow.goes_on.clear()
     token = await write(node, 1, visitor)
-    assert await node.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))
+    assert await node.running.store.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))
     found = await call(node, "inner_voice.retrieve", visitor, query="gearbox")
     assert set(found) == {"snippets", "diagnostics"}
     assert (found["diagnostics"]["embedding_behind"], found["diagnostics"]["stale"]) == (1, True)
@@ -145,15 +151,15 @@ async def test_a_node_that_is_behind_says_what_it_lacks_to_every_reader_and_stop
     node: SlowNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.backlog.LATE_S", 0.0)
-    may_apply, apply = asyncio.Event(), node.materialiser.apply
+    may_apply, apply = asyncio.Event(), node.running.store.materialiser.apply
 
     async def held(records: Sequence[Record]) -> Any:
         await may_apply.wait()
         return await apply(records)
 
-    monkeypatch.setattr(node.materialiser, "apply", held)
-    token = await write(node, 1, Visitor(node.door.local))
-    await node.health.observe()
+    monkeypatch.setattr(node.running.store.materialiser, "apply", held)
+    token = await write(node, 1, Visitor(node.running.door.local))
+    await node.running.lag.observe()
     reader = Visitor(Principal("reader", "elsewhere"))  # has written nothing, has no token
     for tool, arguments in (
         *SEARCHES.items(),
@@ -162,20 +168,20 @@ async def test_a_node_that_is_behind_says_what_it_lacks_to_every_reader_and_stop
     ):
         behind = (await call(node, tool, reader, **arguments))["behind"]
         assert behind["records"] >= 1 and behind["seconds"] >= 0
-    assert (await node.door.read(reader, "memory://working-memory", {})).body["behind"]["records"] >= 1
+    assert (await node.running.door.read(reader, "memory://working-memory", {})).body["behind"]["records"] >= 1
     assert "behind" not in await call(node, "journal_write", reader, content="Not a read.", category="insight")
-    assert (await search_node(node, {"query": "gearbox"}))["behind"]["records"] >= 1
-    assert (await why_node(node, {"query": "gearbox", "record_id": "x"}))["behind"]["records"] >= 1
-    _, lacks = await node.snapshot(0.0)
+    assert (await search_node(node.running, {"query": "gearbox"}))["behind"]["records"] >= 1
+    assert (await why_node(node.running, {"query": "gearbox", "record_id": "x"}))["behind"]["records"] >= 1
+    _, lacks = await node.control.snapshots.get(0.0)
     assert lacks["behind"]["records"] >= 1
     may_apply.set()
     assert await is_embedded(node, token)
-    assert (await node.snapshot(1000.0))[1] == lacks, "the same copy lacks the same"
+    assert (await node.control.snapshots.get(1000.0))[1] == lacks, "the same copy lacks the same"
     async with asyncio.timeout(PATIENCE_S):
         while "behind" in (found := await call(node, "journal_query", reader, query="gearbox")):
             await asyncio.sleep(0.05)
     assert found["success"]
-    assert "behind" not in (await node.snapshot(0.0))[1]
+    assert "behind" not in (await node.control.snapshots.get(0.0))[1]
 
 
 @pytest.mark.parametrize(
@@ -189,5 +195,7 @@ def test_what_is_on_its_way_is_not_said(backlog: tuple[int, float], is_said: boo
 
 async def test_only_partitions_on_which_the_stage_has_not_come_as_far_as_the_store_are_lagging(node: SlowNode) -> None:
     first, second, other = Partition(MEMORY.name, 0), Partition(MEMORY.name, 1), Partition("other", 0)
-    node.applied.advance({first: 900, second: 900, other: 900}, {("embed", first): 900, ("embed", second): 899})
-    assert node.applied.lagging("embed", MEMORY.name) == {second: 899}
+    node.running.store.applied.advance(
+        {first: 900, second: 900, other: 900}, {("embed", first): 900, ("embed", second): 899}
+    )
+    assert node.running.store.applied.lagging("embed", MEMORY.name) == {second: 899}

@@ -48,9 +48,9 @@ async def started(home: Path, clock: WallClock) -> Node:
     """A node that is never in a hurry: what it answers does not depend on how fast this machine is."""
     node = Node(Settings(home=home, embedder="none", partitions=2), clock)
     await node.start()
-    node.gateway.limits = Limits(SOON_S, SOON_S, SOON_S)
-    tools = {name: replace(tool, timeout_s=2 * SOON_S) for name, tool in node.door.inventory.tools.items()}
-    node.door.inventory = replace(node.door.inventory, tools=tools)
+    node.running.gateway.limits = Limits(SOON_S, SOON_S, SOON_S)
+    tools = {name: replace(tool, timeout_s=2 * SOON_S) for name, tool in node.running.door.inventory.tools.items()}
+    node.running.door.inventory = replace(node.running.door.inventory, tools=tools)
     return node
 
 
@@ -62,7 +62,9 @@ async def node(tmp_path: Path, clock: WallClock) -> AsyncIterator[Node]:
 
 
 async def call(node: Node, tool: str, arguments: dict[str, Any], request_id: str) -> dict[str, Any]:
-    answer = await node.door.call(Visitor(node.door.local), Request(tool, arguments, {REQUEST_ID_META: request_id}))
+    answer = await node.running.door.call(
+        Visitor(node.running.door.local), Request(tool, arguments, {REQUEST_ID_META: request_id})
+    )
     assert answer.body["success"], answer.body
     return answer.body
 
@@ -73,9 +75,11 @@ def named(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 async def entries(node: Node, answer: dict[str, Any]) -> set[str]:
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S, stages=("extract",))
+    assert await node.running.store.applied.wait(
+        Freshness.from_json(answer["freshness"]), timeout_s=SOON_S, stages=("extract",)
+    )
     query = "SELECT entry_id FROM talos_journal UNION SELECT entity_id FROM entities"
-    return {row[0] for row in await node.reader.run(lambda cursor: cursor.execute(query).fetchall())}
+    return {row[0] for row in await node.running.store.reader.run(lambda cursor: cursor.execute(query).fetchall())}
 
 
 async def test_a_resend_after_midnight_gives_the_answer_of_the_first(node: Node, clock: WallClock) -> None:
@@ -99,10 +103,10 @@ async def test_after_a_restart_the_resend_names_the_row_that_the_log_holds(tmp_p
         assert again["entry_id"] == first["entry_id"]
         assert again["entry_id"].startswith("journal-2026-01-05-")
         assert again["entry_id"] in await entries(after, again)
-        assert await after.reader.run(
+        assert await after.running.store.reader.run(
             lambda cursor: cursor.execute("SELECT count(*) FROM talos_journal").fetchall()
         ) == [(1,)]
-        assert await after.reader.run(
+        assert await after.running.store.reader.run(
             lambda cursor: cursor.execute("SELECT DISTINCT same_body FROM duplicates").fetchall()
         ) == [(True,)]
     finally:

@@ -19,8 +19,8 @@ from streams.topics import MEMORY
 from tests.ingress.parts import events_on
 from tests.ingress.test_spool import record
 from tests.schema import migrated_home
-from thalweg.control.requests import handle
 from thalweg.process.node import Node
+from thalweg.process.running import Running
 from thalweg.process.store_access import snapshot_of
 from thalweg.settings import Settings
 
@@ -55,7 +55,7 @@ def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
 async def node(tmp_path: Path, outage: Outage, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     """What follows from its spool does so because somebody asked, not by and by."""
 
-    async def wait(self: Node) -> None:
+    async def wait(self: Node, running: Running) -> None:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(Node, "_drain_spool", wait)
@@ -69,21 +69,23 @@ async def node(tmp_path: Path, outage: Outage, monkeypatch: pytest.MonkeyPatch) 
 async def spool(node: Node, content: str) -> dict[str, Any]:
     """A write while the log is away."""
     arguments = {"content": content, "category": "insight"}
-    answer = (await node.door.call(Visitor(node.door.local), Request("journal_write", arguments))).body
+    answer = (await node.running.door.call(Visitor(node.running.door.local), Request("journal_write", arguments))).body
     assert answer["spooled"]
     return answer
 
 
 async def journal(node: Node) -> list[str]:
     """The entries in the store."""
-    found = await node.reader.run(lambda cursor: cursor.execute("SELECT content FROM talos_journal").fetchall())
+    found = await node.running.store.reader.run(
+        lambda cursor: cursor.execute("SELECT content FROM talos_journal").fetchall()
+    )
     return [content for (content,) in found]
 
 
 async def asked(node: Node, command: str, freshness: Any) -> bool:
     """Whether the answer of a command is stale."""
     more = {"record_id": "r"} if command == "why" else {}
-    answer = await handle(node, {"command": command, "query": "caches", "freshness": freshness, **more})
+    answer = await node.control.handle({"command": command, "query": "caches", "freshness": freshness, **more})
     assert answer["ok"], answer
     return bool(answer.get("stale"))
 
@@ -96,7 +98,7 @@ async def test_sql_search_and_why_say_stale_until_the_log_takes_what_was_spooled
         assert await asked(node, command, "now")
         outage.is_on = False
         assert not await asked(node, command, "now")
-        assert node.gateway.spool.is_empty
+        assert node.running.gateway.spool.is_empty
         assert f"Caches lie to {command}." in await journal(node), "it was waited for"
 
 
@@ -113,10 +115,10 @@ async def test_an_operators_request_does_not_overtake_what_was_spooled(node: Nod
     request |= {"data": {"content": "From the command line.", "category": "insight"}}
     outage.is_on = True
     await spool(node, "Caches lie.")
-    refused = await handle(node, request)
+    refused = await node.control.handle(request)
     assert (refused["ok"], refused["code"]) == (False, "log_unavailable")
     outage.is_on = False
-    await handle(node, request)
+    await node.control.handle(request)
     assert [event.data["content"] for event in await events_on(node.log, MEMORY.name)] == [
         "Caches lie.",
         "From the command line.",

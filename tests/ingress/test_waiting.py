@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-import thalweg.process.node
+import thalweg.process.running
 from mcp_ingress.calls import Request, Visitor
 from mcp_ingress.gateway import Limits
 from streams.log import Outgoing
@@ -38,43 +38,45 @@ async def test_records_of_calls_that_are_not_on_the_log_in_time_are_lacking_and_
         return await publish(records, timeout_s=timeout_s)
 
     monkeypatch.setattr(node.log, "publish", held)
-    monkeypatch.setattr(thalweg.process.node, "RECORDS_WAIT_S", 0.01)
-    await node.door.call(Visitor(node.door.local), Request("ping", {}))
-    assert node.door.publisher.waiting == 1
-    assert not await node.has_reached(NOW)
-    monkeypatch.setattr(thalweg.process.node, "RECORDS_WAIT_S", 30.0)
+    monkeypatch.setattr(thalweg.process.running, "RECORDS_WAIT_S", 0.01)
+    await node.running.door.call(Visitor(node.running.door.local), Request("ping", {}))
+    assert node.running.door.publisher.waiting == 1
+    assert not await node.running.has_reached(NOW)
+    monkeypatch.setattr(thalweg.process.running, "RECORDS_WAIT_S", 30.0)
     may_publish.set()
-    assert await node.has_reached(NOW)
-    counted = await node.reader.run(lambda cursor: cursor.execute("SELECT count(*) FROM invocations").fetchall())
+    assert await node.running.has_reached(NOW)
+    counted = await node.running.store.reader.run(
+        lambda cursor: cursor.execute("SELECT count(*) FROM invocations").fetchall()
+    )
     assert counted == [(1,)]
 
 
 async def test_records_of_calls_that_come_later_are_not_waited_for(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    publisher, publish = node.door.publisher, node.log.publish
-    visitor = Visitor(node.door.local)
+    publisher, publish = node.running.door.publisher, node.log.publish
+    visitor = Visitor(node.running.door.local)
 
     async def always_another(records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         positions = await publish(records, timeout_s=timeout_s)
-        await node.door.call(visitor, Request("ping", {}))
+        await node.running.door.call(visitor, Request("ping", {}))
         return positions
 
     monkeypatch.setattr(node.log, "publish", always_another)
-    await node.door.call(visitor, Request("ping", {}))
+    await node.running.door.call(visitor, Request("ping", {}))
     assert await publisher.flushed(30.0) and publisher.waiting
 
 
 async def test_what_is_not_found_while_the_callers_writes_are_under_way_is_refused_as_stale(node: Node) -> None:
-    visitor = Visitor(node.door.local)
-    await node.door.call(visitor, Request("journal_write", {"content": "It turned.", "category": "insight"}))
+    visitor = Visitor(node.running.door.local)
+    await node.running.door.call(visitor, Request("journal_write", {"content": "It turned.", "category": "insight"}))
     unknown = Request(
         "tension_resolve", {"tension_id": str(UUID(int=4, version=4)), "resolution": "none", "action": "keep_both"}
     )
-    limits, node.gateway.limits = node.gateway.limits, Limits(read_wait_s=0.0)
+    limits, node.running.gateway.limits = node.running.gateway.limits, Limits(read_wait_s=0.0)
     visitor.connection.last_writes = Freshness({Partition(MEMORY.name, 0): 1_000_000})  # as if more were under way
-    refused = await node.door.call(visitor, unknown)
+    refused = await node.running.door.call(visitor, unknown)
     assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", True)
-    visitor.connection.last_writes, node.gateway.limits = Freshness(), limits
-    refused = await node.door.call(visitor, unknown)
+    visitor.connection.last_writes, node.running.gateway.limits = Freshness(), limits
+    refused = await node.running.door.call(visitor, unknown)
     assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", None)
 
 

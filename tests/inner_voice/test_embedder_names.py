@@ -1,4 +1,4 @@
-"""The seed's names of the embedder choose it as the product's own setting does, and may not contradict it."""
+"""The reference's names of the embedder choose it as the product's own setting does, and may not contradict it."""
 
 from __future__ import annotations
 

@@ -30,25 +30,25 @@ async def test_a_node_behind_its_kafka_says_how_many_records_and_seconds_it_lack
     )
     await node.start()
     try:
-        may_apply, apply = asyncio.Event(), node.materialiser.apply
+        may_apply, apply = asyncio.Event(), node.running.store.materialiser.apply
 
         async def held(records: Sequence[Record]) -> Any:
             await may_apply.wait()
             return await apply(records)
 
-        monkeypatch.setattr(node.materialiser, "apply", held)
-        local, reader = Visitor(node.door.local), Visitor(Principal("reader", "elsewhere"))
+        monkeypatch.setattr(node.running.store.materialiser, "apply", held)
+        local, reader = Visitor(node.running.door.local), Visitor(Principal("reader", "elsewhere"))
         for number in range(3):
             said = {"content": f"Gauge {number} drifts.", "category": "insight"}
-            written = (await node.door.call(local, Request("journal_write", said))).body
+            written = (await node.running.door.call(local, Request("journal_write", said))).body
         async with asyncio.timeout(PATIENCE_S + LATE_S):
             while (behind := (await query(node, reader)).get("behind")) is None or behind["records"] < 3:
                 await asyncio.sleep(0.1)
         assert behind["seconds"] >= LATE_S
-        assert (await node.snapshot(0.0))[1]["behind"]["records"] >= 3
+        assert (await node.control.snapshots.get(0.0))[1]["behind"]["records"] >= 3
         may_apply.set()
-        assert await node.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S)
-        assert (await search_node(node, {"query": "gauge drifts"}))["embedding_behind"] == 3, "no worker runs"
+        assert await node.running.store.applied.wait(Freshness.from_json(written["freshness"]), timeout_s=PATIENCE_S)
+        assert (await search_node(node.running, {"query": "gauge drifts"}))["embedding_behind"] == 3, "no worker runs"
         async with asyncio.timeout(PATIENCE_S):
             while "behind" in (found := await query(node, local)):
                 await asyncio.sleep(0.1)
@@ -58,4 +58,4 @@ async def test_a_node_behind_its_kafka_says_how_many_records_and_seconds_it_lack
 
 
 async def query(node: Node, visitor: Visitor) -> dict[str, Any]:
-    return (await node.door.call(visitor, Request("journal_query", {"query": "gauge drifts"}))).body
+    return (await node.running.door.call(visitor, Request("journal_query", {"query": "gauge drifts"}))).body

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from processors.frame.gathering import ENOUGH_BYTES, Gathering
-from storage.applied import AppliedPositions, Awaited
+from storage.applied import AppliedPositions, Coverage
 from streams.clock import SystemClock
 from streams.errors import LogUnavailable
 from streams.log.base import Record
@@ -148,13 +148,13 @@ async def test_what_was_read_is_a_batch_when_the_log_goes_away_and_the_next_one_
 
 async def test_a_patient_caller_hastens_no_stage_and_no_transaction():
     applied = AppliedPositions()
-    gathering = asyncio.create_task(applied.calm({"embed"}, AGES_S))
-    asked = applied.asked()
+    gathering = asyncio.create_task(applied.linger({"embed"}, AGES_S))
+    asked = applied.urgent_wait()
     await asyncio.sleep(0)
     waiting = asyncio.create_task(applied.wait(Freshness({AT: 1}), timeout_s=AGES_S, stages=["embed"], patient=True))
     await asyncio.sleep(0.02)
-    assert not gathering.done() and not asked.done() and not applied.is_awaited("embed")
-    assert applied.awaited({AT: 1}, {("embed", AT): 1}) is Awaited.BY_NOBODY
+    assert not gathering.done() and not asked.done() and not applied.has_urgent_waiter("embed")
+    assert applied.coverage({AT: 1}, {("embed", AT): 1}) is Coverage.NONE
     applied.advance({AT: 1}, {("embed", AT): 1})
     assert await asyncio.wait_for(waiting, SOON_S)
     gathering.cancel()
@@ -170,7 +170,7 @@ def test_a_position_never_falls():
 async def test_who_begins_to_wait_for_a_stage_ends_the_gathering_of_that_stage_and_of_what_it_needs():
     applied = AppliedPositions()
     stages = {"extract": {"extract", "dedup"}, "dedup": {"dedup"}, "tensions": {"tensions"}}
-    gathering = {name: asyncio.create_task(applied.calm(awaited, AGES_S)) for name, awaited in stages.items()}
+    gathering = {name: asyncio.create_task(applied.linger(awaited, AGES_S)) for name, awaited in stages.items()}
     await asyncio.sleep(0)
     await waits(applied, 0, ["embed"])
     await asyncio.sleep(0.02)
@@ -178,5 +178,5 @@ async def test_who_begins_to_wait_for_a_stage_ends_the_gathering_of_that_stage_a
     await waits(applied, 0, ["dedup"])
     await asyncio.wait_for(asyncio.gather(gathering["extract"], gathering["dedup"]), SOON_S)
     assert {name for name, task in gathering.items() if task.done()} == {"extract", "dedup"}
-    await asyncio.wait_for(applied.calm({"dedup"}, AGES_S), SOON_S)  # somebody waits already
+    await asyncio.wait_for(applied.linger({"dedup"}, AGES_S), SOON_S)  # somebody waits already
     gathering["tensions"].cancel()

@@ -18,7 +18,6 @@ from streams.topics import MEMORY, TELEMETRY
 from tests.patience import SOON_S
 from tests.processors.harness import batch_of, event, opened
 from tests.schema import migrated_home
-from thalweg.control.requests import handle
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
@@ -38,25 +37,27 @@ def written(number: int) -> Any:
 
 
 async def publish(node: Node, *records: Outgoing) -> None:
-    assert await node.applied.wait(
+    assert await node.running.store.applied.wait(
         Freshness.after(await node.log.publish(records)), timeout_s=SOON_S, stages=("extract",)
     )
 
 
 async def replay(node: Node, *ids: str) -> dict[str, Any]:
-    answer = await handle(node, {"command": "dlq_replay", "ids": list(ids)})
+    answer = await node.control.handle({"command": "dlq_replay", "ids": list(ids)})
     assert answer["ok"], answer
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S, stages=("extract",))
+    assert await node.running.store.applied.wait(
+        Freshness.from_json(answer["freshness"]), timeout_s=SOON_S, stages=("extract",)
+    )
     return answer
 
 
 async def rows(node: Node, query: str) -> list[Any]:
-    return await node.reader.run(lambda cursor: cursor.execute(query).fetchall())
+    return await node.running.store.reader.run(lambda cursor: cursor.execute(query).fetchall())
 
 
 async def letters(node: Node, count: int) -> list[dict[str, Any]]:
     async with asyncio.timeout(SOON_S):
-        while len((answer := await handle(node, {"command": "dlq_list"}))["dead_letters"]) < count:
+        while len((answer := await node.control.handle({"command": "dlq_list"}))["dead_letters"]) < count:
             await asyncio.sleep(0.01)
     found: list[dict[str, Any]] = answer["dead_letters"]
     return found
@@ -94,7 +95,7 @@ async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its
 
 async def states(node: Node, **filters: Any) -> list[tuple[str, str]]:
     """(id, state) of the letters that fit."""
-    answer = await handle(node, {"command": "dlq_list", **filters})
+    answer = await node.control.handle({"command": "dlq_list", **filters})
     assert answer["total"] == len(answer["dead_letters"])
     return [(letter["dead_letter_id"], letter["state"]) for letter in answer["dead_letters"]]
 
@@ -127,7 +128,7 @@ async def test_replaying_all_again_publishes_nothing(node: Node) -> None:
     assert [(await replay(node))["replayed"] for _ in range(3)] == [1, 0, 0]
     assert [state for _, state in await states(node)] == ["solved"]
     assert await rows(node, f"SELECT count(*) FROM duplicates WHERE topic = '{MEMORY.name}'") == [(0,)]
-    assert (await node.health.report())["dead_letters"] == {"solved": 1}
+    assert (await node.control.status()).to_json()["dead_letters"] == {"solved": 1}
 
 
 async def test_a_dropped_letter_counts_no_more_and_keeps_its_reason(node: Node) -> None:
@@ -135,17 +136,17 @@ async def test_a_dropped_letter_counts_no_more_and_keeps_its_reason(node: Node) 
     for namespace in (b"default", b"other"):
         await publish(node, Outgoing(MEMORY.name, namespace, b"{", headers))
     await letters(node, 2)
-    without = await handle(node, {"command": "dlq_drop", "ids": [], "because": "  "})
+    without = await node.control.handle({"command": "dlq_drop", "ids": [], "because": "  "})
     assert not without["ok"] and "--because" in without["error"]
-    answer = await handle(node, {"command": "dlq_drop", "namespace": "other", "because": "a load test"})
+    answer = await node.control.handle({"command": "dlq_drop", "namespace": "other", "because": "a load test"})
     assert answer["ok"] and answer["dropped"] == 1
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
+    assert await node.running.store.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
     assert len(await states(node, states=["new"])) == 1
     [(dropped, _)] = await states(node, states=["dropped"])
     assert await rows(node, "SELECT drop_reason FROM dead_letter_states WHERE state = 'dropped'") == [("a load test",)]
-    assert (await node.health.report())["dead_letters"] == {"new": 1, "dropped": 1}
+    assert (await node.control.status()).to_json()["dead_letters"] == {"new": 1, "dropped": 1}
     for command in ("dlq_replay", "dlq_drop"):
-        refused = await handle(node, {"command": command, "ids": [dropped], "because": "again"})
+        refused = await node.control.handle({"command": command, "ids": [dropped], "because": "again"})
         assert not refused["ok"] and dropped in refused["error"]
 
 
@@ -169,7 +170,7 @@ async def test_letters_are_chosen_by_time_namespace_source_type_and_reason(node:
             filters
         )
     assert await states(node, until="2020-01-01") == []
-    wrong = await handle(node, {"command": "dlq_list", "since": "yesterday"})
+    wrong = await node.control.handle({"command": "dlq_list", "since": "yesterday"})
     assert not wrong["ok"] and "--since" in wrong["error"] and "2026-01-05" in wrong["error"]
 
 
@@ -189,7 +190,7 @@ async def test_one_bad_observation_is_buried_alone_and_the_others_are_applied(no
         and "session_id" in letter["error_message"]
     )
     assert await rows(node, "SELECT event_id FROM session_events ORDER BY ALL") == [("o0",), ("o2",)]
-    shown = await handle(node, {"command": "dlq_show", "id": letter["dead_letter_id"]})
+    shown = await node.control.handle({"command": "dlq_show", "id": letter["dead_letter_id"]})
     assert orjson.loads(shown["value"]) == [items[1]]
 
 
@@ -212,9 +213,9 @@ async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(
         return await reader(start)
 
     monkeypatch.setattr(node.log, "reader", counted)
-    answer = await handle(node, {"command": "dlq_replay", "ids": []})
+    answer = await node.control.handle({"command": "dlq_replay", "ids": []})
     assert answer["ok"] and answer["replayed"] == 12, answer
-    assert await node.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
+    assert await node.running.store.applied.wait(Freshness.from_json(answer["freshness"]), timeout_s=SOON_S)
     assert await rows(node, 'SELECT event_id FROM talos_journal ORDER BY "offset"') == [
         (f"e{number}",) for number in range(10)
     ]
@@ -246,7 +247,7 @@ async def test_of_a_record_of_many_observations_only_the_one_that_failed_lands_w
 async def test_after_a_stage_is_mended_the_letter_that_it_buried_gives_its_facts_once(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [extract] = [runner.stage for runner in node.runners if runner.stage.name == "extract"]
+    [extract] = [runner.stage for runner in node.running.runners if runner.stage.name == "extract"]
     real = extract.facts
 
     async def fail(events: Any) -> Any:

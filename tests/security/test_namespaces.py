@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,10 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.tool import Tool
 from storage.sql.run import run_sql
 from streams.event_types.cognitive import WM_ARCHIVED
-from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Question, Side, fill, settle, strings
+from tests.security.stored_rows import Stored, read_rows, tokens_of, values
+from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Side, fill, settle
 from thalweg.cli import cli
-from thalweg.control.requests import HANDLERS
+from thalweg.control import control
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
@@ -169,7 +169,7 @@ async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_pat
     await settle(node)
     stored = Stored(
         {
-            side.namespace: await node.reader.run(lambda cursor, side=side: read_rows(cursor, side))
+            side.namespace: await node.running.store.reader.run(lambda cursor, side=side: read_rows(cursor, side))
             for side in (north, south)
         }
     )
@@ -180,75 +180,15 @@ async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_pat
     await _an_empty_namespace_stays_empty(empty, north)
     await _the_owners_sql_shows_both(node)
     for side, other in ((south, north), (north, south)):
-        before = await node.reader.run(lambda cursor, other=other: read_rows(cursor, other))
+        before = await node.running.store.reader.run(lambda cursor, other=other: read_rows(cursor, other))
         await _ids_of_the_other_are_unknown(side, other)
         await settle(node)
-        after = await node.reader.run(lambda cursor, other=other: read_rows(cursor, other))
+        after = await node.running.store.reader.run(lambda cursor, other=other: read_rows(cursor, other))
         changed = [table for table in before if before[table] != after[table]]
         assert not changed, f"calls in {side.namespace} changed {changed} of {other.namespace}"
         for question in side.questions:
             leaked = stored.leak(question, other)
             assert not leaked, f"{question.name} {question.given} tells {side.namespace} of {leaked[:5]}"
-
-
-class Stored:
-    """What is in the store of each namespace, and the values in which they differ."""
-
-    def __init__(self, tables: dict[str, dict[str, list[tuple[Any, ...]]]]) -> None:
-        self.tables = tables
-        self._values = {
-            name: {value for rows in found.values() for value in values(rows)} for name, found in tables.items()
-        }
-
-    def only_in(self, namespace: str) -> set[Any]:
-        """Ids and texts of no other namespace."""
-        return self._values[namespace].difference(
-            *(values for name, values in self._values.items() if name != namespace)
-        )
-
-    def leak(self, question: Question, other: Side) -> list[Any]:
-        """What an answer holds of the other, but for what it was asked with."""
-        given = tokens_of(question.given)
-        text = orjson.dumps(question.answer).decode().lower()
-        for value in sorted(map(str, given), key=len, reverse=True):
-            text = text.replace(value.lower(), "")
-        marked = {other.mark} if other.mark in text else set()
-        return sorted((tokens_of(question.answer) & self.only_in(other.namespace)) - given | marked, key=str)
-
-
-def read_rows(cursor: Any, side: Side) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of a namespace in every table and view that has one, sorted."""
-    names = cursor.execute(
-        "SELECT DISTINCT table_name FROM duckdb_columns() WHERE column_name = 'namespace' AND schema_name = 'main' ORDER BY 1"
-    ).fetchall()
-    return {
-        name: sorted(cursor.execute(f"SELECT * FROM {name} WHERE namespace = ?", [side.namespace]).fetchall(), key=repr)
-        for (name,) in names
-    }
-
-
-_WORD = re.compile(r"[\w.-]+")
-
-
-def values(rows: Any) -> Iterator[Any]:
-    """What in rows can be recognised: texts, what is in JSON, and numbers so large that they are ids."""
-    for row in rows:
-        for value in row:
-            if isinstance(value, str) and value[:1] in ("{", "["):
-                yield from tokens_of(orjson.loads(value))
-            elif len(value) > 3 if isinstance(value, str) else isinstance(value, int) and value > 2**31:
-                yield value
-
-
-def tokens_of(answer: Any) -> set[Any]:
-    """Every text and number in an answer, and every word of its texts."""
-    found: set[Any] = set()
-    for value in strings(answer):
-        if isinstance(value, str) and len(value) > 3:
-            found |= {value, *(word for word in _WORD.findall(value) if len(word) > 3)}
-        elif isinstance(value, int) and value > 2**31:
-            found.add(value)
-    return found
 
 
 def _every_table_is_told_apart(stored: Stored, north: Side, south: Side) -> None:
@@ -271,7 +211,7 @@ def _every_table_is_told_apart(stored: Stored, north: Side, south: Side) -> None
 
 async def _the_owners_sql_shows_both(node: Node) -> None:
     """A snapshot is the whole store's; what of it is of no namespace has no texts, so that a condition on the namespace is enough."""
-    snapshot, _ = await node.snapshot(0.0)
+    snapshot, _ = await node.control.snapshots.get(0.0)
     answer = await asyncio.to_thread(run_sql, snapshot.path, "SELECT DISTINCT namespace FROM journal ORDER BY 1")
     assert answer.rows == [["north"], ["south"]]
 
@@ -281,7 +221,7 @@ async def _the_owners_sql_shows_both(node: Node) -> None:
         ).fetchall()
         return {name: str(cursor.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names}
 
-    for table, rows in (await node.reader.run(shared_rows)).items():
+    for table, rows in (await node.running.store.reader.run(shared_rows)).items():
         assert "boreal" not in rows and "austral" not in rows, f"{table} has texts of no namespace"
 
 
@@ -294,12 +234,12 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
         for question in side.questions
         if (tokens_of(question.answer) - tokens_of(question.given)) & own
     }
-    by_namespace = set(HANDLERS) - OWNERS
+    by_namespace = control.COMMANDS - OWNERS
     assert {*find_tools().tools, *find_resources().resources, *by_namespace} == with_data | set(WITHOUT_DATA)
     empty = {place for place, is_full in list_contents(side).items() if not is_full}
     assert empty == ALWAYS_EMPTY, "lists of answers in which nothing ever was: extend two_namespaces"
     commands = {name for name, command in walk(cli) if any(option.name == "namespace" for option in command.params)}
-    assert commands == set(COMMANDS) and set(COMMANDS.values()) <= set(HANDLERS) | {"import", "door"}
+    assert commands == set(COMMANDS) and set(COMMANDS.values()) <= control.COMMANDS | {"import", "door"}
 
 
 def lists(value: Any, path: str = "") -> Iterator[tuple[str, bool]]:

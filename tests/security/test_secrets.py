@@ -23,7 +23,7 @@ from streams.dlq import DeadLetter, bury, exhume
 from streams.log.base import Outgoing, Record
 from streams.log.sqlite import SqliteLog
 from streams.positions import Partition, Position
-from streams.redaction import redact, redact_json, shown
+from streams.redaction import excerpt, redact, redact_json
 from streams.topics import MEMORY, TELEMETRY
 from tests.examples import examples
 from tests.patience import SOON_S
@@ -138,8 +138,8 @@ def test_what_two_rules_find_is_replaced_once() -> None:
 
 
 def test_what_is_quoted_is_freed_of_secrets_before_it_is_cut() -> None:
-    assert shown("x" * 100) == "x" * 80 + "…" and shown("x" * 80) == "x" * 80
-    assert shown("x" * 60 + " " + FORMS["github"]).startswith("x" * 60 + " [redacted:git-token")
+    assert excerpt("x" * 100) == "x" * 80 + "…" and excerpt("x" * 80) == "x" * 80
+    assert excerpt("x" * 60 + " " + FORMS["github"]).startswith("x" * 60 + " [redacted:git-token")
 
 
 def test_a_line_of_the_log_quotes_no_secret_also_in_its_traceback() -> None:
@@ -182,8 +182,8 @@ async def rows(node: Node) -> str:
         tables = [name for (name,) in cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
         return "\n".join(str(cursor.execute(f'FROM "{table}"').fetchall()) for table in tables)
 
-    assert await node.has_reached("now")
-    return await node.reader.run(query)
+    assert await node.running.has_reached("now")
+    return await node.running.store.reader.run(query)
 
 
 def files(home: Path) -> Iterator[tuple[Path, bytes]]:
@@ -194,14 +194,14 @@ def files(home: Path) -> Iterator[tuple[Path, bytes]]:
 
 async def answer(node: Node, visitor: Visitor, tool: str, arguments: Any, meta: dict[str, Any] | None = None) -> str:
     try:
-        return (await node.door.call(visitor, Request(tool, arguments, meta or {}))).text
+        return (await node.running.door.call(visitor, Request(tool, arguments, meta or {}))).text
     except (UnknownTool, MCPError) as error:
         return str(error)
 
 
 async def ask_everywhere(node: Node, secret: str) -> list[str]:
     """The secret in every place of a call; what was answered."""
-    visitor = Visitor(node.door.local, Connection(client=f"client {secret}"))
+    visitor = Visitor(node.running.door.local, Connection(client=f"client {secret}"))
     entry = {"content": f"Use {secret} for it.", "category": "observation"}
     given: list[tuple[str, Any]] = [
         ("journal_write", entry),
@@ -233,7 +233,7 @@ async def ask_everywhere(node: Node, secret: str) -> list[str]:
             f"memory://l0-raw?{text}=1",
         ):
             try:
-                answers.append((await node.door.read(visitor, uri, {})).text)
+                answers.append((await node.running.door.read(visitor, uri, {})).text)
             except UnknownTool as error:
                 answers.append(str(error))
     return answers + resend
@@ -308,7 +308,7 @@ async def test_no_line_that_is_imported_leaves_a_secret_plain_escaped_cut_or_of_
     transcript.write_bytes(b"\n".join(lines) + b"\n")
     report = await import_files(node.log, "claude-code", [transcript], namespace="default", clock=SystemClock())
     assert report.events >= 5 * len(FORMS) and report.unreadable >= 5 * len(FORMS)
-    assert await node.applied.wait(report.freshness, timeout_s=SOON_S)
+    assert await node.running.store.applied.wait(report.freshness, timeout_s=SOON_S)
     kept = await rows(node)
     assert "[redacted:" in kept and not is_told(kept)
     log = node.log

@@ -53,12 +53,12 @@ def texts_for(schema: Mapping[str, Any], name: str = "") -> Any:
 
 
 async def call(node: Node, visitor: Visitor, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    return (await node.door.call(visitor, Request(tool, arguments))).body
+    return (await node.running.door.call(visitor, Request(tool, arguments))).body
 
 
 async def one_session(node: Node, name: str) -> None:
     """Every tool once, with a word of its own in all its texts, within a session of Talos."""
-    session_id, visitor = f"2026-01-05-{name}", Visitor(node.door.local)
+    session_id, visitor = f"2026-01-05-{name}", Visitor(node.running.door.local)
     for tool in sorted(find_tools(), key=lambda tool: (tool.name == "session_close", tool.name != "session_open")):
         arguments = texts_for(tool.input_schema)
         if tool.toolset == "talos" and "session_id" in arguments:
@@ -70,7 +70,7 @@ async def one_session(node: Node, name: str) -> None:
 
 async def telemetry_of(node: Node) -> tuple[set[str], str]:
     """The types of the events on the topic, and all that the topic holds as text: keys, headers and values."""
-    await node.door.publisher.flush(SOON_S)
+    await node.running.door.publisher.flush(SOON_S)
     log = node.log
     assert isinstance(log, SqliteLog)
     records = log.fetch(Partition(TELEMETRY.name, 0), 0, 10_000)
@@ -101,10 +101,15 @@ async def test_no_text_of_an_agent_is_on_the_telemetry_topic_or_in_its_mirror(no
 
 async def test_the_goal_is_shown_with_the_session_though_telemetry_names_it_by_id(node: Node) -> None:
     await call(
-        node, Visitor(node.door.local), "session_open", {"session_id": "2026-01-05-a", "goal": f"Find the {WORD}"}
+        node,
+        Visitor(node.running.door.local),
+        "session_open",
+        {"session_id": "2026-01-05-a", "goal": f"Find the {WORD}"},
     )
-    assert await node.has_reached("now")
-    rows = await node.reader.run(lambda cursor: cursor.execute("SELECT goal FROM sessions").fetchall())
+    assert await node.running.has_reached("now")
+    rows = await node.running.store.reader.run(lambda cursor: cursor.execute("SELECT goal FROM sessions").fetchall())
     assert rows == [(f"Find the {WORD}",)]
-    kept = await node.reader.run(lambda cursor: cursor.execute("SELECT goal FROM telemetry_sessions").fetchall())
+    kept = await node.running.store.reader.run(
+        lambda cursor: cursor.execute("SELECT goal FROM telemetry_sessions").fetchall()
+    )
     assert kept == [(None,)]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts, stage_types
 from processors.valence.timers.age_patterns import tell_steps
 from streams.clock import SystemClock
 from streams.codec import encode
@@ -23,10 +23,9 @@ from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPO
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
-from thalweg.control.requests import handle
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
-from thalweg.process.node import STAGES, Node
+from thalweg.process.node import Node
 
 WORDS = "gearbox whines in winter"
 ROOM = "!workshop:example.org"
@@ -64,7 +63,7 @@ class Side:
         """What the tool answers; an error is an answer too. The request ids are the same on every side."""
         self._calls += 1
         request = Request(tool, arguments, {REQUEST_ID_META: f"request-{self._calls}"})
-        return self._keep(tool, arguments, (await self.node.door.call(self.visitor, request)).body)
+        return self._keep(tool, arguments, (await self.node.running.door.call(self.visitor, request)).body)
 
     async def ok(self, tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await self.call(tool, **arguments)
@@ -73,12 +72,12 @@ class Side:
 
     async def read(self, uri: str) -> dict[str, Any]:
         """What a resource holds."""
-        return self._keep(uri, uri, (await self.node.door.read(self.visitor, uri, {})).body)
+        return self._keep(uri, uri, (await self.node.running.door.read(self.visitor, uri, {})).body)
 
     async def control(self, command: str, **request: Any) -> dict[str, Any]:
         """What the node answers the command line about this namespace."""
         control = {"command": command, "namespace": self.namespace, **request}
-        return self._keep(command, request, await handle(self.node, control))
+        return self._keep(command, request, await self.node.control.handle(control))
 
     def _keep(self, name: str, given: Any, answer: dict[str, Any]) -> dict[str, Any]:
         self.questions.append(Question(name, given, answer))
@@ -101,10 +100,10 @@ class Side:
 class EagerNode(Node):
     """The real node, whose stages do not wait for company: what they gather changes no fact."""
 
-    def _stages(self) -> list[Stage]:
-        stages = super()._stages()
+    def _stages(self, parts: StageParts) -> list[Stage]:
+        stages = super()._stages(parts)
         for stage in stages:
-            stage.gather_s = 0.02
+            stage.batching_s = 0.02
         return stages
 
 
@@ -117,19 +116,21 @@ async def fill(side: Side, folder: Path) -> None:
     await _beliefs(side)
     await _cognitive(side)
     await settle(side.node)
-    await tell_steps(side.node.reader, side.node.log, side.node.clock.now())
+    await tell_steps(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
     await settle(side.node)
 
 
 async def settle(node: Node) -> None:
     """Wait until everything that was published is applied, records of answered calls included, with all that every stage makes of it."""
-    stages = [stage.name for stage in STAGES]
+    stages = [stage.name for stage in stage_types()]
     while True:
-        assert await node.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
-        ends = Freshness(await node.log.end_offsets(node.followed))
-        assert await node.applied.wait(ends, timeout_s=PATIENCE_S, stages=stages), "the stages do not come to rest"
-        if Freshness(await node.log.end_offsets(node.followed)) == ends:
+        assert await node.running.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
+        ends = Freshness(await node.log.end_offsets(node.running.store.followed))
+        assert await node.running.store.applied.wait(ends, timeout_s=PATIENCE_S, stages=stages), (
+            "the stages do not come to rest"
+        )
+        if Freshness(await node.log.end_offsets(node.running.store.followed)) == ends:
             return
 
 
@@ -378,7 +379,7 @@ async def _again(side: Side) -> None:
             found[kind] = [value for (value,) in cursor.execute(f"{select} ORDER BY 1", [side.namespace]).fetchall()]
         return found
 
-    for kind, values in (await side.node.reader.run(query)).items():
+    for kind, values in (await side.node.running.store.reader.run(query)).items():
         side.ids[kind] = sorted({*side.ids.get(kind, ()), *values})
 
 

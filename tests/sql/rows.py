@@ -28,6 +28,8 @@ def insert_story(cursor: duckdb.DuckDBPyConnection) -> None:
     _sessions(cursor)
     _calls(cursor)
     _memories(cursor)
+    _entities(cursor)
+    _vectors(cursor)
     _cognitive(cursor)
     _patterns(cursor)
     _log(cursor)
@@ -152,6 +154,9 @@ def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
         duration_ms=4.0,
         topic="thalweg.invocations.v1",
     )
+
+
+def _entities(cursor: duckdb.DuckDBPyConnection) -> None:
     for entity_id, session_id, moment in (("f1", "s1", MONDAY), ("f2", "s2", TUESDAY + timedelta(seconds=5))):
         insert(
             cursor,
@@ -181,6 +186,9 @@ def _memories(cursor: duckdb.DuckDBPyConnection) -> None:
     insert(
         cursor, "clusters", canonical_id="f1", label="Friction", record_count=2, last_merged_at=TUESDAY, topic=DERIVED
     )
+
+
+def _vectors(cursor: duckdb.DuckDBPyConnection) -> None:
     model = {"space": "text/hashing-2", "model_id": "hashing-2", "dim": 2, "dtype": "float32", "is_trained": False}
     insert(cursor, "embeddings", label=1, record_id="j1", vector=stored_vector([1.0, 0.0]), topic=DERIVED, **model)
     insert(

@@ -7,9 +7,11 @@ from typing import Any
 
 from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows
 from processors.talos.reducers.requests import REDUCERS
+from storage.tables import Table
 from streams.events import Event, LoggedEvent, wire_type
 from streams.positions import Position
 from streams.topics import MEMORY
+from tests.schema import tables
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SEED_ENTRY = (
@@ -56,6 +58,9 @@ class DictState:
 
     def insert(self, table: str, row: Row) -> None:
         self.inserted.append((table, row))
+
+    def table(self, name: str) -> Table:
+        return tables()[name]
 
     def put(self, table: str, row: Row) -> None:
         self.keyed[table, tuple(row[name] for name in self.keys[table])] = row

@@ -33,7 +33,7 @@ def only(extraction: Extraction, label: str) -> Entity:
     return found
 
 
-def test_the_seeds_example_yields_an_insight_a_belief_and_led_to() -> None:
+def test_the_references_example_yields_an_insight_a_belief_and_led_to() -> None:
     found = extract(entry(SEED_ENTRY, session_id=SESSION, domain="meta-cognitive", confidence=0.85))
     main, belief = found.entities[0], only(found, "Belief")
     assert (main.label, main.text, main.confidence) == ("Insight", SEED_ENTRY, 0.85)

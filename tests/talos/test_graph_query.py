@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from processors.talos.read.graph_source import read_graph
-from storage.graph.extent import may_meet
+from storage.graph.edge_pruning import may_match
 from storage.graph.projection import Projections
 from storage.graph.run import run_cypher
 from streams.errors import Refused, Unavailable
@@ -112,7 +112,7 @@ async def test_the_inherited_count_of_an_open_is_the_number_of_its_edges(node: S
     ],
 )
 def test_a_query_that_cannot_meet_what_sessions_inherited_is_known(cypher: str, may: bool) -> None:
-    assert may_meet(cypher, "INHERITED") is may
+    assert may_match(cypher, "INHERITED") is may
 
 
 async def test_what_a_session_inherited_is_projected_for_the_queries_that_can_meet_it(node: SmallNode) -> None:

@@ -106,7 +106,7 @@ async def test_a_bad_session_id_comes_with_format_guidance(node: SmallNode, tool
 # --- session_close
 
 
-async def test_a_close_answers_the_sessions_statistics_and_the_seeds_prompt(node: SmallNode) -> None:
+async def test_a_close_answers_the_sessions_statistics_and_the_references_prompt(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal=GOAL)
     for succeeded in (True, True, False):
         node.observe("session.tool_call", session__id=SESSION, tool__name="read", tool__success=succeeded)
@@ -117,7 +117,7 @@ async def test_a_close_answers_the_sessions_statistics_and_the_seeds_prompt(node
     assert (answer["requires_reflection"], answer["reflection_prompt"]) == (True, REFLECTION_PROMPT)
 
 
-def test_the_prompt_is_the_seeds_to_the_space() -> None:
+def test_the_prompt_is_the_references_to_the_space() -> None:
     lines = REFLECTION_PROMPT.split("\n")
     assert lines[0] == "Session closing. Mandatory reflection:"
     assert lines[3] == "2. What insights emerged? (will create Insight entities)  "

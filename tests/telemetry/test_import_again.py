@@ -12,7 +12,6 @@ import pytest
 from streams.clock import SystemClock
 from tests.patience import SOON_S
 from tests.schema import migrated_home
-from thalweg.control.requests import handle
 from thalweg.importing.importer import ImportReport, import_files
 from thalweg.importing.stored import Stored
 from thalweg.process.node import Node
@@ -29,13 +28,13 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 async def imported(node: Node, path: Path, namespace: str = "ana") -> ImportReport:
     async def find(keys: Sequence[str], letters: Sequence[str]) -> Stored:
-        answer = await handle(node, {"command": "stored", "keys": list(keys), "letters": list(letters)})
+        answer = await node.control.handle({"command": "stored", "keys": list(keys), "letters": list(letters)})
         return Stored(answer["events"], set(answer["letters"]))
 
     report = await import_files(
         node.log, "claude-code", [path], namespace=namespace, clock=SystemClock(), find_stored=find
     )
-    assert await node.applied.wait(report.freshness, timeout_s=SOON_S)
+    assert await node.running.store.applied.wait(report.freshness, timeout_s=SOON_S)
     return report
 
 
@@ -62,7 +61,7 @@ async def log_size(node: Node) -> int:
 
 
 async def rows(node: Node, query: str) -> list[Any]:
-    return await node.reader.run(lambda cursor: cursor.execute(query).fetchall())
+    return await node.running.store.reader.run(lambda cursor: cursor.execute(query).fetchall())
 
 
 async def test_what_the_store_holds_is_not_put_on_the_log_again(

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 
+from processors.frame.stage import Stage
 from processors.memory.stages.embed import Embed
 from processors.talos.stages.dedup import Dedup
 from processors.talos.stages.extract import Extract
 from processors.talos.stages.patterns import Patterns
 from storage.applied import AppliedPositions
 from streams.backlog import Backlog
+from streams.clock import SystemClock
 from streams.log import Log, Outgoing, open_log
 from streams.positions import Partition
 from streams.topics import MEMORY, Topic
 from tests.kafka.rig.shared import require_rig, shared_broker
-from thalweg.status.health import Health, Watch
+from thalweg.status.lag import Lag, Watch
 
 BEHIND_S = 10.0
 
@@ -37,38 +38,34 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
     await log.stop()
 
 
-class Seen:
-    """Health over a real log, with a clock and applied positions of the test."""
+class SetClock(SystemClock):
+    """A clock that the test moves."""
 
-    def __init__(self, log: Log, *topics: Topic, stages: tuple[Any, ...] = ()) -> None:
-        self.log, self.now, self.applied = log, 0.0, AppliedPositions()
-        clock = SimpleNamespace(monotonic=lambda: self.now)
-        node: Any = SimpleNamespace(
-            log=log,
-            followed=[topic.name for topic in topics],
-            applied=self.applied,
-            runners=[],
-            elsewhere=list(stages),
-            clock=clock,
-        )
-        self.health = Health(node)
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class Seen:
+    """The lag seen on a real log, with a clock and applied positions of the test."""
+
+    def __init__(self, log: Log, *topics: Topic, stages: tuple[type[Stage], ...] = ()) -> None:
+        self.clock, self.applied = SetClock(), AppliedPositions()
+        self.lag = Lag(log, self.applied, self.clock, [topic.name for topic in topics], elsewhere=stages)
 
     async def after(self, seconds: float) -> dict[str, str]:
         """The state of each topic and stage that long afterwards."""
-        self.now += seconds
-        await self.health.observe()
+        self.clock.seconds += seconds
+        await self.lag.observe()
         return {name: report["state"] for name, report in self.reports().items()}
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        watches = {**self.health._topics, **self.health._stages}
-        return {name: watch.report(self.now, BEHIND_S) for name, watch in watches.items()}
+        return self.lag.topics(BEHIND_S) | self.lag.stages(BEHIND_S)
 
     def causes(self) -> list[str]:
-        found = [
-            {name: watch.report(self.now, BEHIND_S) for name, watch in of.items()}
-            for of in (self.health._topics, self.health._stages)
-        ]
-        return [*self.health._causes(*found).values()]
+        return [*self.lag.causes(self.lag.topics(BEHIND_S), self.lag.stages(BEHIND_S)).values()]
 
 
 async def a_topic(log: Log, like: Topic = MEMORY) -> Topic:
@@ -106,8 +103,8 @@ async def test_a_log_that_never_rests_is_not_behind_while_no_record_waits_long(l
 
 async def test_of_what_waits_for_one_stage_only_that_stage_is_named(log: Log) -> None:
     topic = await a_topic(log)
-    stages = [type(stage.__name__, (stage,), {"source": topic}) for stage in (Extract, Embed, Dedup, Patterns)]
-    stages[2].follows = None  # type: ignore[attr-defined]  # its source is the topic here, and not the memories
+    of_topic = {"source": topic, "follows": None}  # each reads the topic here, and not the memories
+    stages = [type(stage.__name__, (stage,), of_topic) for stage in (Extract, Embed, Dedup, Patterns)]
     seen = Seen(log, topic, stages=tuple(stages))
     await write(log, topic, 7)
     seen.applied.advance({Partition(topic.name, 0): 7}, {("extract", Partition(topic.name, 0)): 7})

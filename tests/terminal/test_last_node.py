@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from storage.database import LOCK_NAME, own_directory
+from storage.database import LOCK_NAME, lock_directory
 from streams.errors import LogUnavailable
 from thalweg.cli import cli
 from thalweg.process.serve import keep_failure
@@ -51,7 +51,7 @@ def test_an_error_names_the_log_that_was_remembered(home: Path) -> None:
 
 
 def test_the_last_sentence_of_a_node_that_failed_is_kept_until_the_next_one_runs(home: Path) -> None:
-    handle, _ = own_directory(home)
+    handle, _ = lock_directory(home)
     keep_failure(LogUnavailable("Kafka is gone.", retry_after_ms=0), Settings(home=home))
     os.close(handle)  # the process ends with its number left in the lock
     report = last_known(home, KAFKA)

@@ -40,7 +40,7 @@ async def write(node: Node, source: str, *places: int) -> None:
         encode(MEMORY.name, event, partition=(right + place) % 4) for event, place in zip(events, places, strict=True)
     ]
     token = Freshness.after(await node.log.publish(records))
-    assert await node.applied.wait(token, timeout_s=SOON_S)
+    assert await node.running.store.applied.wait(token, timeout_s=SOON_S)
 
 
 async def test_a_producer_with_another_partitioner_is_named_with_the_remedy_and_its_records_are_applied(
@@ -49,10 +49,10 @@ async def test_a_producer_with_another_partitioner_is_named_with_the_remedy_and_
     node = await started(migrated_home(tmp_path / "home"))
     try:
         await write(node, "/right", 0, 0)
-        assert (await node.health.report())["misplaced"] == []
+        assert (await node.control.status()).to_json()["misplaced"] == []
         assert await asyncio.to_thread(_producers, node.settings.home) == "every record lies where its key belongs"
         await write(node, "/wrong", 1, 0, 2)
-        report = await node.health.report()
+        report = (await node.control.status()).to_json()
         assert report["misplaced"] == [{"source": "/wrong", "records": 2, "is_recent": True}]
         [problem] = report["problems"]
         assert (
@@ -61,12 +61,12 @@ async def test_a_producer_with_another_partitioner_is_named_with_the_remedy_and_
         )
         with pytest.raises(Unsound, match=r"the producer /wrong .* docs/producers\.md"):
             await asyncio.to_thread(_producers, node.settings.home)
-        [(entries,)] = await node.reader.run(
+        [(entries,)] = await node.running.store.reader.run(
             lambda cursor: cursor.execute("SELECT count(*) FROM talos_journal").fetchall()
         )
         assert entries == 5
         monkeypatch.setattr(health, "RECENT_S", 0.0)  # an hour later
-        assert (await node.health.report())["status"] == "green"
+        assert (await node.control.status()).to_json()["status"] == "green"
     finally:
         await node.stop()
 
@@ -77,7 +77,7 @@ async def test_the_count_outlives_a_restart_and_the_status_is_green_again(tmp_pa
     await node.stop()
     node = await started(tmp_path / "home")
     try:
-        report = await node.health.report()
+        report = (await node.control.status()).to_json()
         assert (report["status"], report["misplaced"]) == (
             "green",
             [{"source": "/wrong", "records": 2, "is_recent": False}],
@@ -93,7 +93,7 @@ async def test_of_many_such_producers_the_last_are_known(tmp_path: Path, monkeyp
     node = await started(migrated_home(tmp_path / "home"))
     try:
         for source in "abac":
-            node.materialiser._count([], Reduced(misplaced={source}))
-        assert [*node.materialiser.misplaced_at] == ["a", "c"]
+            node.running.store.materialiser._count([], Reduced(misplaced={source}))
+        assert [*node.running.store.materialiser.misplaced_at] == ["a", "c"]
     finally:
         await node.stop()

@@ -1,4 +1,4 @@
-"""The belief tools as an agent uses them: the seed's shapes, the accept lines of each tool, its errors."""
+"""The belief tools as an agent uses them: the reference's shapes, the accept lines of each tool, its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation tools as a client meets them: the seed's shapes, the accept sentences, the traps pinned as absent."""
+"""The conversation tools as a client meets them: the reference's shapes, the accept sentences, the traps pinned as absent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from mcp_ingress.toolsets.valence.kb_answers import MAX_EXCHANGES, checked_limit
+from mcp_ingress.toolsets.valence.common import checked_limit
+from mcp_ingress.toolsets.valence.kb_answers import MAX_EXCHANGES
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 
@@ -262,7 +263,7 @@ async def test_a_value_that_cannot_be_is_refused_by_name(agent: Agent, tool: str
     assert agent.node.published == []
 
 
-async def test_a_refusal_says_code_and_sentence_under_the_names_of_the_seed(agent: Agent) -> None:
+async def test_a_refusal_says_code_and_sentence_under_the_names_of_the_reference(agent: Agent) -> None:
     for arguments, parameter in (({}, "platform"), ({"platform": 1}, "platform"), ({"platform": "irc"}, "platform")):
         answer = await refused(agent, "INVALID_PARAMS", "session_start", **arguments)
         assert answer["error_message"] == answer["error"] and "`platform`" in answer["error_message"]

@@ -25,7 +25,7 @@ from thalweg.bench.search_tool import fill
 
 WARM_UP = 20
 FILLED = 9
-"""The seed of the texts of a filled store: none of them is written again."""
+"""Seed of the texts of a filled store: none of them is written again."""
 ALONE_P95 = Target(20.0)
 EIGHT_P99 = Target(60.0)
 MODEL_TEXTS = 50

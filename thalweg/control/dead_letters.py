@@ -21,7 +21,7 @@ from streams.topics import DERIVED, TELEMETRY
 from thalweg.importing.importer import reread
 
 if TYPE_CHECKING:
-    from thalweg.process.node import Node
+    from thalweg.process.running import Running
 
 OPERATOR = "thalweg:operator"
 STATES = ("new", "replayed", "solved", "dropped")
@@ -43,8 +43,8 @@ _COMPARED = {
 }
 
 
-async def _dlq_list(node: Node, request: dict[str, Any]) -> dict[str, Any]:
-    return await node.reader.run(lambda cursor: list_letters(cursor, request))
+async def _dlq_list(running: Running, request: dict[str, Any]) -> dict[str, Any]:
+    return await running.store.reader.run(lambda cursor: list_letters(cursor, request))
 
 
 def list_letters(cursor: Any, request: dict[str, Any]) -> dict[str, Any]:
@@ -94,16 +94,16 @@ def _select(cursor: Any, tail: str, parameters: list[Any]) -> list[Letter]:
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-async def _letters(node: Node, tail: str, parameters: list[Any]) -> list[Letter]:
-    return await node.reader.run(lambda cursor: _select(cursor, tail, parameters))
+async def _letters(running: Running, tail: str, parameters: list[Any]) -> list[Letter]:
+    return await running.store.reader.run(lambda cursor: _select(cursor, tail, parameters))
 
 
-async def _named(node: Node, ids: Sequence[str]) -> list[Letter]:
+async def _named(running: Running, ids: Sequence[str]) -> list[Letter]:
     """The letters of these ids, each once; a letter also has the ids under which its record failed before. Raises Refused."""
     found: dict[str, Letter] = {}
     for letter_id in ids:
         letters = await _letters(
-            node,
+            running,
             "WHERE first_id = (SELECT coalesce(replay_of, dead_letter_id) FROM dead_letters WHERE dead_letter_id = ?)",
             [letter_id],
         )
@@ -113,17 +113,17 @@ async def _named(node: Node, ids: Sequence[str]) -> list[Letter]:
     return list(found.values())
 
 
-async def _chosen(node: Node, request: dict[str, Any], states: Sequence[str]) -> list[Letter]:
+async def _chosen(running: Running, request: dict[str, Any], states: Sequence[str]) -> list[Letter]:
     """The letters that the request names by `ids`, else those of these states that fit its filters."""
     if request.get("ids"):
-        return await _named(node, [str(letter_id) for letter_id in request["ids"]])
+        return await _named(running, [str(letter_id) for letter_id in request["ids"]])
     where, parameters = _conditions({"states": states, **request})
-    return await _letters(node, f"WHERE {where}", parameters)
+    return await _letters(running, f"WHERE {where}", parameters)
 
 
-async def _dlq_show(node: Node, request: dict[str, Any]) -> dict[str, Any]:
-    [letter] = await _named(node, [str(request["id"])])
-    [record] = await _read_letters(node.log, [letter])
+async def _dlq_show(running: Running, request: dict[str, Any]) -> dict[str, Any]:
+    [letter] = await _named(running, [str(request["id"])])
+    [record] = await _read_letters(running.log, [letter])
     return {
         "dead_letter": letter,
         "key": (record.key or b"").decode("utf-8", "backslashreplace"),
@@ -153,12 +153,12 @@ async def _read_letters(log: Log, letters: Sequence[Letter]) -> list[Record]:
     return [found[place] for place in places]
 
 
-async def _dlq_replay(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+async def _dlq_replay(running: Running, request: dict[str, Any]) -> dict[str, Any]:
     """Publish original records again, to their original topics, each partition's in the order in which they lay there.
 
     By default the new letters, so that a second call repeats nothing. What has since been mended is applied once.
     """
-    letters = await _chosen(node, request, ("new",))
+    letters = await _chosen(running, request, ("new",))
     dropped = [letter for letter in letters if letter["state"] == "dropped"]
     if dropped:
         raise Refused(f"The letter {dropped[0]['dead_letter_id']} was dropped: {dropped[0]['drop_reason']}")
@@ -166,29 +166,29 @@ async def _dlq_replay(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     left: list[str] = []
     token = Freshness()
     for start in range(0, len(letters), LETTERS):
-        replayable = await _replayable(node.log, letters[start : start + LETTERS], left)
+        replayable = await _replayable(running.log, letters[start : start + LETTERS], left)
         if replayable:
-            token = token.merged(await _replay(node, replayable))
+            token = token.merged(await _replay(running, replayable))
     answer = {"replayed": len(letters) - len(left), "left": len(left), "freshness": token.to_json()}
     return {**answer, "reasons": list(dict.fromkeys(left))[:REASONS]}
 
 
-async def _replay(node: Node, replayable: Sequence[tuple[Letter, list[Outgoing]]]) -> Freshness:
+async def _replay(running: Running, replayable: Sequence[tuple[Letter, list[Outgoing]]]) -> Freshness:
     """Publish these records, and then on the log that it was done."""
     outgoing = [record for _, records in replayable for record in records]
-    positions = await node.log.publish(outgoing, timeout_s=PUBLISH_S)
+    positions = await running.log.publish(outgoing, timeout_s=PUBLISH_S)
     left = iter(positions)
     letters = []
     for letter, records in replayable:
         places = [next(left) for _ in records]
         letters.append({"dead_letter_id": letter["first_id"], "positions": [place._asdict() for place in places]})
-    marked = await _publish_mark(node, LETTERS_REPLAYED, {"letters": letters})
+    marked = await _publish_mark(running, LETTERS_REPLAYED, {"letters": letters})
     return Freshness.after([*positions, *marked])
 
 
-async def _publish_mark(node: Node, event_type: str, data: dict[str, Any]) -> list[Position]:
-    event = Event(str(uuid7()), OPERATOR, event_type, SYSTEM, node.clock.now(), data)
-    return list(await node.log.publish([encode(DERIVED.name, event)], timeout_s=PUBLISH_S))
+async def _publish_mark(running: Running, event_type: str, data: dict[str, Any]) -> list[Position]:
+    event = Event(str(uuid7()), OPERATOR, event_type, SYSTEM, running.clock.now(), data)
+    return list(await running.log.publish([encode(DERIVED.name, event)], timeout_s=PUBLISH_S))
 
 
 async def _replayable(log: Log, letters: Sequence[Letter], left: list[str]) -> list[tuple[Letter, list[Outgoing]]]:
@@ -223,12 +223,12 @@ def _original(letter: Record) -> list[Outgoing]:
     return [exhume(letter)]
 
 
-async def _dlq_drop(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+async def _dlq_drop(running: Running, request: dict[str, Any]) -> dict[str, Any]:
     """Give letters up, with a reason; by default, of those that fit, the new ones and those that were replayed in vain."""
     reason = str(request.get("because") or "").strip()
     if not reason:
         raise Refused("Say why with --because: the reason stays with the letters.")
-    letters = await _chosen(node, request, OPEN)
+    letters = await _chosen(running, request, OPEN)
     ended = next((letter for letter in letters if letter["state"] not in OPEN), None)
     if ended is not None:
         raise Refused(
@@ -237,12 +237,12 @@ async def _dlq_drop(node: Node, request: dict[str, Any]) -> dict[str, Any]:
     token = Freshness()
     for start in range(0, len(letters), LETTERS):
         ids = [letter["first_id"] for letter in letters[start : start + LETTERS]]
-        marked = await _publish_mark(node, LETTERS_DROPPED, {"dead_letter_ids": ids, "reason": reason})
+        marked = await _publish_mark(running, LETTERS_DROPPED, {"dead_letter_ids": ids, "reason": reason})
         token = token.merged(Freshness.after(marked))
     return {"dropped": len(letters), "freshness": token.to_json()}
 
 
-HANDLERS: dict[str, Callable[[Node, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
+HANDLERS: dict[str, Callable[[Running, dict[str, Any]], Awaitable[dict[str, Any]]]] = {
     "dlq_list": _dlq_list,
     "dlq_show": _dlq_show,
     "dlq_replay": _dlq_replay,

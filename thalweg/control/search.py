@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import duckdb
     import numpy as np
 
-    from thalweg.process.node import Node
+    from thalweg.process.running import Running
 
 LISTS = ("kinds", "toolsets", "session_ids", "domains", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
@@ -37,33 +37,34 @@ SHOWN_OF_SESSION = 3
 """So many of a session's best records are shown; `records` says how many were looked at."""
 
 
-async def search_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
     what is known of it and its best records. Raises Refused for what cannot be asked."""
-    text, filter, limit = _asked(node, request)
-    lacks = await _lacks(node, request, filter.namespace)
-    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
+    text, filter, limit = _asked(running, request)
+    lacks = await _lacks(running, request, filter.namespace)
+    vector, tokens, space = await encoded_query(running.gateway.embedder, text)
     if request.get("sessions"):
-        sessions = await node.reader.run(
-            lambda cursor: _sessions(cursor, node, text, vector, filter, limit, tokens=tokens, space=space)
+        sessions = await running.store.reader.run(
+            lambda cursor: _sessions(cursor, running, text, vector, filter, limit, tokens=tokens, space=space)
         )
         return sessions | lacks
-    search = search_of(node, tokens=tokens, space=space)
-    found = await node.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
+    search = search_of(running, tokens=tokens, space=space)
+    found = await running.store.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
 
 
-async def _lacks(node: Node, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
     """Wait for what the answer is to hold, vectors included, if that is asked for; then what it lacks: `stale` when that was not in
     time, `embedding_behind` (records that have no vectors yet), `behind` (what the store lacks of the log)."""
     freshness = request.get("freshness")
-    is_fresh = freshness is None or await node.has_reached(freshness, (EMBED,) if node.embedder is not None else ())
-    unembedded = await node.gateway.embedding_behind(namespace)
+    stages = (EMBED,) if running.embedder is not None else ()
+    is_fresh = freshness is None or await running.has_reached(freshness, stages)
+    unembedded = await running.gateway.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}
-    return stale | ({"embedding_behind": unembedded} if unembedded else {}) | node.health.backlog().flag()
+    return stale | ({"embedding_behind": unembedded} if unembedded else {}) | running.lag.backlog().flag()
 
 
-def search_of(node: Node, **model: Any) -> Search:
+def search_of(running: Running, **model: Any) -> Search:
     """The engine's search without what does not hold any more. A filter with a moment says itself what held then."""
 
     def search(
@@ -77,8 +78,8 @@ def search_of(node: Node, **model: Any) -> Search:
     ) -> SearchResult:
         size = pool or max(3 * limit, MIN_POOL)
         if filter.valid_at is not None:
-            return node.indexes.search(cursor, text, vector, filter, limit, pool=size, **model)
-        found = node.indexes.search(cursor, text, vector, filter, EVERY_HIT, pool=size, **model)
+            return running.store.indexes.search(cursor, text, vector, filter, limit, pool=size, **model)
+        found = running.store.indexes.search(cursor, text, vector, filter, EVERY_HIT, pool=size, **model)
         gone = _gone(cursor, filter.namespace, [hit.record_id for hit in found.hits])
         hits = [hit for hit in found.hits if hit.record_id not in gone]
         return replace(found, hits=hits[:limit], total=found.total - len(gone))
@@ -97,9 +98,15 @@ def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[st
 
 
 def _sessions(
-    cursor: duckdb.DuckDBPyConnection, node: Node, text: str, vector: Any, filter: Filter, limit: int, **model: Any
+    cursor: duckdb.DuckDBPyConnection,
+    running: Running,
+    text: str,
+    vector: Any,
+    filter: Filter,
+    limit: int,
+    **model: Any,
 ) -> dict[str, Any]:
-    found = search_sessions(node.indexes, cursor, text, vector, filter, limit, **model)
+    found = search_sessions(running.store.indexes, cursor, text, vector, filter, limit, **model)
     names = [hit.session_id for hit in found.sessions]
     rows = cursor.execute(
         "SELECT session_id, source, project, agent, goal, summary, started_at, ended_at FROM sessions "
@@ -127,26 +134,26 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def why_node(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
+async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
-    text, filter, limit = _asked(node, request)
-    lacks = await _lacks(node, request, filter.namespace)
-    vector, tokens, space = await encoded_query(node.gateway.embedder, text)
-    search = search_of(node, tokens=tokens, space=space)
+    text, filter, limit = _asked(running, request)
+    lacks = await _lacks(running, request, filter.namespace)
+    vector, tokens, space = await encoded_query(running.gateway.embedder, text)
+    search = search_of(running, tokens=tokens, space=space)
     identity = str(request["record_id"])
 
     def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
         if is_session(cursor, filter.namespace, identity):
             return explain_session(
-                cursor, node.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space
+                cursor, running.store.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space
             )
-        return explain(cursor, node.indexes, text, vector, filter, limit, identity, search)
+        return explain(cursor, running.store.indexes, text, vector, filter, limit, identity, search)
 
-    found = await node.reader.run(explained)
+    found = await running.store.reader.run(explained)
     return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
 
 
-def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
+def _asked(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     text = str(request.get("query", "")).strip()
     if not text:
         raise Refused("The query is blank; say what to look for.")
@@ -159,7 +166,7 @@ def _asked(node: Node, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
     if "known_at" in chosen:  # what was known then is what held then, as far as was known
         chosen.setdefault("valid_at", chosen["known_at"])
-    filter = Filter(str(request.get("namespace") or node.settings.namespace), **chosen)
+    filter = Filter(str(request.get("namespace") or running.settings.namespace), **chosen)
     return text, filter, limit
 
 

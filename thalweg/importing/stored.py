@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thalweg.process.node import Node
+    from thalweg.process.running import Running
 
 _DIGESTS = "SELECT event_key, digest FROM events WHERE event_key IN (SELECT unnest(?::UUID[]))"
 _LETTERS = "SELECT dead_letter_id FROM dead_letters WHERE dead_letter_id IN (SELECT unnest(?::VARCHAR[]))"
@@ -30,14 +30,16 @@ async def nothing_stored(keys: Sequence[str], letters: Sequence[str]) -> Stored:
     return Stored({}, set())
 
 
-async def find_stored(node: Node, request: dict[str, Any]) -> dict[str, Any]:
+async def find_stored(running: Running, request: dict[str, Any]) -> dict[str, Any]:
     """{`events`: key -> digest, `letters`: ids}. What is surely not there is not looked for."""
-    keys = [key for key in map(str, request["keys"]) if node.writer.may_hold("events", (key,))]
-    letters = [letter for letter in map(str, request["letters"]) if node.writer.may_hold("dead_letters", (letter,))]
+    keys = [key for key in map(str, request["keys"]) if running.store.writer.may_hold("events", (key,))]
+    letters = [
+        letter for letter in map(str, request["letters"]) if running.store.writer.may_hold("dead_letters", (letter,))
+    ]
 
     def find(cursor: Any) -> dict[str, Any]:
         digests = cursor.execute(_DIGESTS, [keys]).fetchall() if keys else []
         known = cursor.execute(_LETTERS, [letters]).fetchall() if letters else []
         return {"events": {str(key): digest for key, digest in digests}, "letters": [letter for (letter,) in known]}
 
-    return await node.reader.run(find)
+    return await running.store.reader.run(find)

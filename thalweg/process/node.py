@@ -9,8 +9,6 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
@@ -22,21 +20,15 @@ from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from processors.embedding.cache import with_cache
-from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
 from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
-from processors.frame.stage import Stage, StageRunner
-from processors.inner_voice.config import read_config
+from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
+from processors.inner_voice.config import InnerVoiceConfig, read_config
 from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
-from processors.talos.stages.consolidate import Consolidate
-from processors.talos.stages.dedup import Dedup
-from processors.talos.stages.extract import Extract
-from processors.talos.stages.patterns import Patterns
 from processors.telemetry.mirror import TelemetryMirror
-from processors.valence.stages.tensions import Tensions
 from processors.valence.timers.age_patterns import age_patterns
 from storage.applied import AppliedPositions
 from storage.database import Database
@@ -44,39 +36,34 @@ from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
-from storage.sql.snapshot import Snapshot, Snapshots
 from storage.writer import Writer
-from streams.backlog import Backlog
 from streams.clock import Clock, SystemClock
-from streams.codec import encode
 from streams.errors import EmbedderUnavailable, LogUnavailable
-from streams.events import Event
 from streams.log import open_log
-from streams.positions import NOW, Freshness
+from streams.positions import Freshness, Partition
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.cognitive.judges import configured
-from thalweg.control.requests import handle
+from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
 from thalweg.paths import control_path, make_home, socket_path
+from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
 from thalweg.process.housekeeping import clear, narrow
-from thalweg.process.http_door import describe, http_token
+from thalweg.process.http_door import HttpToken, describe, http_token
+from thalweg.process.model import load_model
 from thalweg.process.parts import Parts
+from thalweg.process.running import Running, Store
 from thalweg.process.stage_apps import run_stages
 from thalweg.settings import Settings
 from thalweg.spaces.spaces import Spaces, live_space
-from thalweg.status.health import Health
+from thalweg.status.lag import Lag
 from thalweg.terminal.topics import missing_otlp_topics
 
 logger = logging.getLogger("thalweg")
 
-STAGES: tuple[type[Stage], ...] = (Extract, Embed, Dedup, Patterns, Consolidate, Tensions)
 MAINTAIN_S = 1.0
 LOOK_S = 5.0
-FRESHNESS_WAIT_S = 30.0
-RECORDS_WAIT_S = 10.0
-"""How long the records of the calls that were answered may take to the log for one who asks for all that was accepted."""
 
 
 class Node(Parts):
@@ -87,279 +74,273 @@ class Node(Parts):
     def __init__(self, settings: Settings, clock: Clock | None = None, *, stages: bool = True) -> None:
         super().__init__()
         self.settings = settings
-        self.with_stages = stages and settings.role != "ingress"
         self.clock = clock or SystemClock()
+        self.started_at, self._up_since = self.clock.now(), self.clock.monotonic()
         self.log = open_log(settings.broker_url)
         self.topics = with_partitions(settings.partitions)
-        self.followed = [topic.name for topic in self.topics]
-        self.applied = AppliedPositions()
-        self.runners: list[StageRunner] = []
-        self._snapshot_lacks = Backlog()
-        self.elsewhere: list[type[Stage]] = list(STAGES) if settings.role == "ingress" else []
-        self.http: dict[str, str | None] | None = None
+        self._with_stages = stages and settings.role != "ingress"
+        self._control: Control | None = None
+
+    @property
+    def control(self) -> Control:
+        """What answers the command line. Raises RuntimeError before `start` is over."""
+        if self._control is None:
+            raise RuntimeError("The node has not started.")
+        return self._control
+
+    @property
+    def running(self) -> Running:
+        """The parts. Raises RuntimeError before `start` is over."""
+        return self.control.running
 
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        self.inner_voice = read_config(os.environ, logger.warning)
+        inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
-        self.started_at = self.clock.now()
-        loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
-        try:
-            await self._open_store()
-            await self._open_log()
-        finally:
-            self.embedder = await loading
-        clear(settings.home)
-        await self._take_live_embedder()
-        check_dimension(os.environ, self.embedder.info.dim if self.embedder else None)
-        await self._open_indexes()
-        self.followed = await self._materialised_topics()
-        mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
-        self.materialiser = Materialiser(
-            self.log, self.followed, self.writer, self.indexes, self.applied, self.clock, settings.namespace, mirror
+        store, embedder, inherited = await self._open_store()
+        parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
+        embed = parts.stage(Embed)
+        stages = self._stages(parts) if self._with_stages else []
+        lag = self._lag(store, stages)
+        gateway = self._gateway(store, embedder, inner_voice)
+        gateway.backlog, gateway.requests.inherited = lag.backlog, inherited
+        door = self._open_door(gateway)
+        server = build_server(door, __version__)
+        token = http_token(settings, settings.http_address[0]) if settings.http else None
+        running = Running(
+            settings=settings,
+            clock=self.clock,
+            started_at=self.started_at,
+            up_since=self._up_since,
+            log=self.log,
+            store=store,
+            embed=embed,
+            runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
+            lag=lag,
+            gateway=gateway,
+            door=door,
+            socket=SocketServer(socket_path(settings.home), server, self.clock, door.limits),
+            http=describe(settings, token) if token else None,
         )
-        self._guard("materialiser", self.materialiser.run())
-        self._closers.append(self._close_materialiser)
-        self.embed = Embed(self.embedder)
-        if self.with_stages:
-            self.runners = [StageRunner(stage, self.log, self.clock) for stage in self._stages()]
-        await self._open_door()
-        self._start_stages()  # after the door: a client that started this node waits for its first answer
-        self._guard("maintenance", self._maintain())
-        self._guard("topics", self._look_for_topics())
-        self._guard("spool", self._drain_spool())
-        self._guard("spaces", self.spaces.run())
+        spaces, snapshots = Spaces(running), AnalystSnapshots(running)
+        if token:
+            await self._open_http(running, snapshots, token)
+        self._control = Control(running, spaces, snapshots, self.ask_to_stop)
+        await self._open_sockets(running, self._control)
+        self._start_stages(running)  # after the door: a client that started this node waits for its first answer
+        self._guard("maintenance", self._maintain(running))
+        self._guard("topics", self._look_for_topics(store))
+        self._guard("spool", self._drain_spool(running))
+        self._guard("spaces", spaces.run())
 
-    async def _open_store(self) -> None:
+    async def _open_store(self) -> tuple[Store, Embedder | None, Freshness]:
+        """The store, with the materialiser at work; the model; and how far the memory topic reached at this start."""
         settings = self.settings
-        self.database = Database(settings.home)
-        self._closers.append(self._close_database)
-        migrate(self.database.cursor(), self.clock.now())
-        self.writer = Writer(self.database)
-        self.reader = Reader(self.database)
-        self._closers.append(self._close_store)
-        self.snapshots = Snapshots(self.database)
+        loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
+        applied = AppliedPositions()
+        try:
+            database = Database(settings.home)
+            self._closers.append(functools.partial(_close_database, database))
+            migrate(database.cursor(), self.clock.now())
+            writer, reader = Writer(database), Reader(database)
+            self._closers.append(functools.partial(_close_store, reader, writer))
+            inherited = await self._open_log(applied)
+        finally:
+            embedder = await loading
+        clear(settings.home)
+        embedder = await self._live_embedder(database, embedder)
+        check_dimension(os.environ, embedder.info.dim if embedder else None)
+        indexes = await self._open_indexes(database, writer, embedder)
+        followed = [topic.name for topic in self.topics] + await self._otlp_topics(applied)
+        mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
+        materialiser = Materialiser(
+            self.log, followed, writer, indexes, applied, self.clock, settings.namespace, mirror
+        )
+        self._guard("materialiser", materialiser.run())
+        self._closers.append(functools.partial(self._close_materialiser, materialiser))
+        store = Store(
+            database=database,
+            writer=writer,
+            reader=reader,
+            indexes=indexes,
+            materialiser=materialiser,
+            applied=applied,
+            followed=followed,
+        )
+        return store, embedder, inherited
 
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
-        settings = self.settings
-        path = Path(settings.model_path) if settings.model_path else None
-        models = settings.home / "models"
-        return with_cache(
-            load_embedder(name or settings.embedder, cache_dir=models, model_path=path, threads=settings.embed_threads)
-        )
+        return with_cache(load_model(self.settings, name))
 
-    async def _take_live_embedder(self) -> None:
-        """The store's live space says which model answers; the setting is for a store that has none yet, or says `none`.
+    async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
+        """The model of the store's live space; the setting's for a store that has no space yet, or when it says `none`.
 
-        When that model does not load, the setting's embeds what is new, `spaces` says what is wrong, and re-embedding mends it.
+        When that model does not load, the setting's embeds what is new, `spaces` says what is wrong, and re-embedding
+        mends it.
         """
-        live = live_space(self.database.cursor())
-        if live is None or self.embedder is None or self.embedder.info.space == live["space"]:
-            return
+        live = live_space(database.cursor())
+        if live is None or embedder is None or embedder.info.space == live["space"]:
+            return embedder
         try:
             chosen = await asyncio.to_thread(self._load_embedder, live["embedder"])
         except EmbedderUnavailable as error:
             logger.warning("the model of the live space %s does not load: %s", live["space"], error.message)
-            return
-        if chosen is not None and chosen.info.space == live["space"]:
-            self.embedder = chosen
+            return embedder
+        return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
-    def use(self, embedder: Embedder) -> None:
-        """The model of queries and of new memories from now on."""
-        self.embedder = self.embed.embedder = with_cache(embedder)
-        self.gateway.embedder = with_time_limit(self.embedder)
+    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
+        indexes = SearchIndexes(
+            self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
+        )
+        indexes.save_s = self.settings.index_save_s
+        self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
+        covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}
+        await asyncio.to_thread(indexes.open, covered)
+        return indexes
 
-    async def _open_indexes(self) -> None:
-        info = self.embedder.info if self.embedder else None
-        self.indexes = SearchIndexes(self.settings.home / "indexes", self.database.cursor, info, COUNTED)
-        self.indexes.save_s = self.settings.index_save_s
-        self._closers.append(self._close_indexes)
-        await asyncio.to_thread(self.indexes.open, self._covered())
-
-    def _covered(self) -> dict[str, int]:
-        return {f"{at.topic}/{at.partition}": offset for at, offset in self.writer.positions().items()}
-
-    async def _open_log(self) -> None:
+    async def _open_log(self, applied: AppliedPositions) -> Freshness:
+        """Reach the broker; how far the memory topic reaches."""
         await self.log.start()
         self._closers.append(self.log.stop)
         await self.log.create_topics(self.topics)
-        self.applied.partitions = {topic.name: topic.partitions for topic in self.topics}
-        self.inherited = Freshness(await self.log.end_offsets([MEMORY.name]))
+        applied.partitions = {topic.name: topic.partitions for topic in self.topics}
+        return Freshness(await self.log.end_offsets([MEMORY.name]))
 
-    async def _materialised_topics(self) -> list[str]:
-        return [topic.name for topic in self.topics] + await self._otlp_topics()
-
-    async def _otlp_topics(self) -> list[str]:
+    async def _otlp_topics(self, applied: AppliedPositions) -> list[str]:
         """Those of the Collector's topics that exist: its exporter makes them with its first record."""
         if not self.settings.otlp_topics:
             return []
         existing = Counter(at.topic for at in await self.log.end_offsets(OTLP_TOPICS))
-        self.applied.partitions.update(existing)
+        applied.partitions.update(existing)
         if absent := missing_otlp_topics(existing):
             logger.warning("%s.", absent)
         return [name for name in OTLP_TOPICS if name in existing]
 
-    async def _look_for_topics(self) -> None:
+    async def _look_for_topics(self, store: Store) -> None:
         """The Collector may begin after the node: look until all its topics are followed."""
-        while self.settings.otlp_topics and not set(OTLP_TOPICS) <= set(self.followed):
+        while self.settings.otlp_topics and not set(OTLP_TOPICS) <= set(store.followed):
             await asyncio.sleep(LOOK_S)
             try:
                 ends = await self.log.end_offsets(OTLP_TOPICS)
             except LogUnavailable:
                 continue
-            self.applied.partitions.update(Counter(at.topic for at in ends))
-            self.materialiser.follow(ends)
-            self.followed += sorted({at.topic for at in ends} - set(self.followed))
+            store.applied.partitions.update(Counter(at.topic for at in ends))
+            store.materialiser.follow(ends)
+            store.followed.extend(sorted({at.topic for at in ends} - set(store.followed)))
         await asyncio.Event().wait()  # a guarded part that ends would end the node
 
-    def _stages(self) -> list[Stage]:
-        return [
-            Extract(self.applied),
-            self.embed,
-            Dedup(self.reader, self.indexes, self.applied),
-            Patterns(self.reader, self.applied, self.embed),
-            Consolidate(self.reader, self.applied, self.embed),
-            Tensions(self.reader, self.indexes, self.applied),
-        ]
+    def _stages(self, parts: StageParts) -> list[Stage]:
+        return parts.stages()
 
-    def _start_stages(self) -> None:
+    def _start_stages(self, running: Running) -> None:
         """Start the Faust app."""
-        if self.with_stages:
-            self._guard("stages", run_stages(self.settings, self.log, self.runners, self._closers))
-            self._guard("ageing", age_patterns(self.reader, self.log, self.clock))
+        if self._with_stages:
+            self._guard("stages", run_stages(self.settings, self.log, running.runners, self._closers))
+            self._guard("ageing", age_patterns(running.store.reader, self.log, self.clock))
 
-    async def _open_door(self) -> None:
+    def _lag(self, store: Store, stages: Sequence[Stage]) -> Lag:
+        def age_at_start(at: Partition) -> float | None:
+            """The oldest record that is lacking is about as old as the last one that was applied."""
+            written_ms = store.materialiser.written_ms.get(at, 0)
+            return None if written_ms <= 0 else self.clock.now().timestamp() - written_ms / 1000
+
+        elsewhere = stage_types() if self.settings.role == "ingress" else ()
+        return Lag(
+            self.log,
+            store.applied,
+            self.clock,
+            store.followed,
+            here=stages,
+            elsewhere=elsewhere,
+            age_at_start=age_at_start,
+        )
+
+    def _gateway(self, store: Store, embedder: Embedder | None, inner_voice: InnerVoiceConfig) -> Gateway:
         settings = self.settings
-        self.gateway = Gateway(
+        gateway = Gateway(
             log=self.log,
-            applied=self.applied,
-            reader=self.reader,
-            indexes=self.indexes,
-            embedder=with_time_limit(self.embedder),
+            applied=store.applied,
+            reader=store.reader,
+            indexes=store.indexes,
+            embedder=with_time_limit(embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            cognitive=configured(settings, self.embedder, os.environ),
-            inner_voice=self.inner_voice,
+            cognitive=configured(settings, embedder, os.environ),
+            inner_voice=inner_voice,
             auto_capture=settings.valence_auto_capture,
+            may_hold=store.writer.may_hold,
+            recent=store.writer.recent,
         )
+        gateway.requests.may_be_decided = lambda request: store.writer.may_hold("outcomes", request)
+        return gateway
+
+    def _open_door(self, gateway: Gateway) -> Door:
+        settings = self.settings
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.toolsets)
-        self.door = Door(
-            self.gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit
-        )
-        self.gateway.requests.inherited = self.inherited
-        self.gateway.may_hold, self.gateway.recent = self.writer.may_hold, self.writer.recent
-        self.gateway.requests.may_be_decided = lambda request: self.writer.may_hold("outcomes", request)
-        self.door.start()
-        self._closers.append(self.door.stop)
-        self.health = Health(self)
-        self.gateway.backlog = self.health.backlog
-        self.spaces = Spaces(self)
-        server = build_server(self.door, __version__)
-        self.socket = SocketServer(socket_path(settings.home), server, self.clock, self.door.limits)
-        self.control = ControlServer(control_path(settings.home), functools.partial(handle, self))
-        if settings.http:
-            await self._open_http()
-        for door in (self.control, self.socket):  # last: who connects finds everything ready, the other door too
+        door = Door(gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        door.start()
+        self._closers.append(door.stop)
+        return door
+
+    async def _open_sockets(self, running: Running, control: Control) -> None:
+        """The last doors: what connects finds everything ready, the other door too."""
+        server = ControlServer(control_path(self.settings.home), control.handle)
+        for door in (server, running.socket):
             self._closers.append(door.stop)
             door.listen()
-        await self.control.start()
-        await self.socket.start()
+        await server.start()
+        await running.socket.start()
 
-    async def _open_http(self) -> None:
-        settings = self.settings
+    async def _open_http(self, running: Running, snapshots: AnalystSnapshots, token: HttpToken) -> None:
+        settings, door = self.settings, running.door
         host, port = settings.http_address
-        token = http_token(settings, host)
         http = HttpServer(
-            build_server(self.door, __version__),
-            replace(self.door.local, name="http"),
-            self.door.limits,
+            build_server(door, __version__),
+            replace(door.local, name="http"),
+            door.limits,
             host=host,
             port=port,
             token=token.value,
             token_place=token.place,
             allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
-            analysts=SqlEndpoint(self.snapshot, self.door.limits) if settings.http_sql else None,
+            analysts=SqlEndpoint(snapshots.get, door.limits) if settings.http_sql else None,
         )
         await http.start()
         self._closers.append(http.stop)
-        self.http = describe(settings, token)
 
-    async def snapshot(self, max_age_s: float, freshness: Any = None) -> tuple[Snapshot, dict[str, Any]]:
-        """For analysts' SQL: a snapshot that is at most so old, or made once `freshness` is applied: a write's token, or `now` for
-        whatever was accepted so far. With it what it lacks: `stale` when that was not in time, `behind` (what the store lacked of the
-        log when the snapshot was made). Raises Refused for what is no token.
-        """
-        is_stale = freshness is not None and not await self.has_reached(freshness)
-        lacking = self.health.backlog()
-        found = await asyncio.to_thread(self.snapshots.get, max_age_s if freshness is None else 0.0)
-        if found.age_s == 0.0:  # made just now
-            self._snapshot_lacks = lacking
-        return found, ({"stale": True} if is_stale else {}) | self._snapshot_lacks.flag()
-
-    async def has_reached(self, freshness: Any, stages: Sequence[str] = ()) -> bool:
-        """Wait until a token is applied, or for `now` what was accepted so far, and processed by these stages; whether it was in time.
-        What the log does not take from the spool is not in time, whatever the token: a spooled write has none. Raises Refused for
-        what is no token."""
-        token = Freshness() if freshness == NOW else self.applied.token(freshness)
-        has_all = await self._follow_spool()
-        if freshness == NOW and has_all:  # else the log is away, and cannot be asked how far it reaches
-            # of the calls that were answered: they are accepted too
-            has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)
-            token = Freshness(await self.log.end_offsets(self.followed))
-        wanted = token.merged(self.gateway.spool.followed)
-        return await self.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all
-
-    async def publish(self, event: Event, topic: str) -> Freshness:
-        """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
-        await self.gateway.spool.drain(self.log)  # else it would overtake it
-        return Freshness.after(await self.log.publish([encode(topic, event)]))
-
-    def indexes_ready(self) -> bool:
-        """Whether every index answers by itself, not by exact search over the tables."""
-        return self.indexes.wait_ready(0)
-
-    async def _maintain(self) -> None:
-        """Every second, off every waited path: keyword commits, index saves, and a look at how far behind each part is."""
+    async def _maintain(self, running: Running) -> None:
+        """Every second, off every waited path: keyword commits, index saves, and how far behind each part is."""
         while True:
             await asyncio.sleep(MAINTAIN_S)
-            await asyncio.to_thread(self.indexes.maintain)
-            await self.health.observe()
-            idle_since, limit = self.socket.idle_since, self.settings.idle_exit_s
+            await asyncio.to_thread(running.store.indexes.maintain)
+            await running.lag.observe()
+            idle_since, limit = running.socket.idle_since, self.settings.idle_exit_s
             if limit and idle_since is not None and self.clock.monotonic() - idle_since > limit:
                 self.ask_to_stop()
 
-    async def _drain_spool(self) -> None:
+    async def _drain_spool(self, running: Running) -> None:
         """What was spooled while the log was down follows in order as soon as it is back."""
         while True:
-            await self._follow_spool()
+            await running.drain_spool()
             await asyncio.sleep(0.5)
 
-    async def _follow_spool(self) -> bool:
-        """Put what was spooled on the log, in order; whether nothing is left. While the log is down the records stay in the spool."""
-        try:
-            await self.gateway.spool.drain(self.log)
-        except LogUnavailable:
-            return False
-        return True
-
-    async def _close_materialiser(self) -> None:
+    async def _close_materialiser(self, materialiser: Materialiser) -> None:
         for task in self._critical:
             task.cancel()
         await asyncio.gather(*self._critical, return_exceptions=True)
-        await asyncio.to_thread(self.materialiser.thread.shutdown)
+        await asyncio.to_thread(materialiser.thread.shutdown)
 
-    async def _close_indexes(self) -> None:
-        await asyncio.to_thread(self.indexes.close)
 
-    async def _close_store(self) -> None:
-        self.reader.close()
-        self.writer.close()
+async def _close_store(reader: Reader, writer: Writer) -> None:
+    reader.close()
+    writer.close()
 
-    async def _close_database(self) -> None:
-        self.database.close()
+
+async def _close_database(database: Database) -> None:
+    database.close()

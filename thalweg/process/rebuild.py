@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from storage.database import FILE_NAME, give_up, own_directory
+from storage.database import FILE_NAME, lock_directory, release_directory
 from streams.errors import StoreError
 from streams.log import open_log
 from streams.positions import Partition
@@ -38,24 +38,25 @@ def rebuild_store(settings: Settings, *, from_log: bool) -> dict[str, Any]:
 async def _rebuild(settings: Settings, from_log: bool) -> dict[str, Any]:
     started = time.monotonic()
     make_home(settings.home)
-    lock, former = own_directory(settings.home)  # a node that is just starting answers nothing yet
+    lock, former = lock_directory(settings.home)  # a node that is just starting answers nothing yet
     try:
         if from_log:
             await _check_log(settings)
         _delete(settings.home, from_log)
     finally:
-        give_up(lock, former)
+        release_directory(lock, former)
     node = Node(settings, stages=False)
     try:
         await node.start()
+        store = node.running.store
         ends = await node.log.end_offsets([topic.name for topic in node.topics])
         dying = asyncio.ensure_future(node.wait())
-        while any(node.applied.next_offset(at) < offset for at, offset in ends.items()) or not node.indexes_ready():
+        while any(store.applied.next_offset(at) < offset for at, offset in ends.items()) or not store.indexes_ready():
             await asyncio.wait([dying], timeout=POLL_S)
             if dying.done():
                 dying.result()
         dying.cancel()
-        counters = vars(node.materialiser.counters)
+        counters = vars(store.materialiser.counters)
     finally:
         await node.stop()
     return {

@@ -75,10 +75,10 @@ async def _serve(settings: Settings) -> int:
     settle()
     last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
-    if isinstance(node, Node) and node.http:
-        place = node.http["token_file"] or "the setting `token`"
+    if isinstance(node, Node) and (http := node.running.http):
+        place = http["token_file"] or "the setting `token`"
         print(
-            f"thalweg: HTTP on {node.http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
+            f"thalweg: HTTP on {http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
             file=sys.stderr,
             flush=True,
         )
@@ -86,7 +86,7 @@ async def _serve(settings: Settings) -> int:
         await node.wait()
     except BaseException as error:
         if isinstance(node, Node) and isinstance(error, duckdb.Error) and is_damage(error):
-            node.database.condemn()  # the next start moves the file aside and replays the log
+            node.running.store.database.condemn()  # the next start moves the file aside and replays the log
         die(error, settings)
     loop.call_later(STOP_S, os._exit, 1)  # a part that cannot stop does not keep the process
     await node.stop()

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from pathlib import Path
 from typing import Any
 
-from processors.embedding.loader import load_embedder
-from processors.embedding.model import Embedder
-from processors.frame.stage import Stage, StageRunner
+from processors.frame.stage import StageParts, StageRunner
 from processors.memory.stages.embed import Embed
-from processors.talos.stages.extract import Extract
-from storage.database import give_up, own_directory
+from storage.database import lock_directory, release_directory
 from streams.backlog import LogEnds
-from streams.clock import Clock, SystemClock, format_time
+from streams.clock import Clock, SystemClock
 from streams.errors import Refused, Unavailable
 from streams.log import open_log
 from streams.positions import Partition
@@ -26,10 +22,12 @@ from streams.topics import MEMORY, with_partitions
 from thalweg.control.server import ControlServer
 from thalweg.paths import control_path, make_home
 from thalweg.process.housekeeping import clear, narrow
+from thalweg.process.model import load_model
 from thalweg.process.parts import Parts
 from thalweg.process.stage_apps import GROUP, run_stages
 from thalweg.settings import Settings
-from thalweg.status.health import RED, START_S, Watch, sentence
+from thalweg.status.lag import RED, Watch, sentence
+from thalweg.status.status import Status, stages_status
 
 LOOK_S = 1.0
 
@@ -42,34 +40,25 @@ class Worker(Parts):
         self.settings = settings
         self.clock = clock or SystemClock()
         self.log = open_log(settings.broker_url)
-        self.embedder: Embedder | None = None
-        self.runners: list[StageRunner] = []
+        parts = StageParts(None)
+        self._embed = parts.stage(Embed)
+        self._runners = [StageRunner(stage, self.log, self.clock) for stage in parts.stages()]
+        self.started_at, self._since = self.clock.now(), self.clock.monotonic()
+        self._log_ends, self._watch = LogEnds(), Watch(self._since)
 
     async def start(self) -> None:
         """Load the model, reach the broker, join the group. Raises a ThalwegError with one sentence."""
         settings = self.settings
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
-        lock, _ = own_directory(settings.home)
-        self._closers.append(functools.partial(asyncio.to_thread, give_up, lock))
+        lock, _ = lock_directory(settings.home)
+        self._closers.append(functools.partial(asyncio.to_thread, release_directory, lock))
         clear(settings.home)
-        self.started_at = self.clock.now()
-        self._since = self.clock.monotonic()
-        self._log_ends, self._watch = LogEnds(), Watch(self._since)
-        model = Path(settings.model_path) if settings.model_path else None
-        self.embedder = await asyncio.to_thread(
-            load_embedder,
-            settings.embedder,
-            cache_dir=settings.home / "models",
-            model_path=model,
-            threads=settings.embed_threads,
-        )
+        self._embed.embedder = await asyncio.to_thread(load_model, settings)
         await self.log.start()
         self._closers.append(self.log.stop)
         await self.log.create_topics(with_partitions(settings.partitions))
-        stages: list[Stage] = [Extract(), Embed(self.embedder)]
-        self.runners = [StageRunner(stage, self.log, self.clock) for stage in stages]
-        self._guard("stages", run_stages(settings, self.log, self.runners, self._closers))
+        self._guard("stages", run_stages(settings, self.log, self._runners, self._closers))
         self._guard("observation", self._observe())
         control = ControlServer(control_path(settings.home), self._control)
         await control.start()
@@ -95,7 +84,7 @@ class Worker(Parts):
     async def _control(self, request: dict[str, Any]) -> dict[str, Any]:
         """`status` and `stop`; everything else is a node's."""
         if request.get("command") == "status":
-            return {"ok": True, **await self.report()}
+            return {"ok": True, **(await self.status()).to_json()}
         if request.get("command") == "stop":
             asyncio.get_running_loop().call_later(0.05, self.ask_to_stop)  # after the answer is out
             return {"ok": True}
@@ -105,36 +94,21 @@ class Worker(Parts):
             "error": "A worker has no store: ask a node of the role all or ingress.",
         }
 
-    async def report(self) -> dict[str, Any]:
-        """What `thalweg status` shows of a worker. The lag is the whole group's: who has which partition is Kafka's."""
+    async def status(self) -> Status:
+        """Look at the log now. The lag is the whole group's: which member has which partition is Kafka's."""
         problem, now = await self._look(), self.clock.monotonic()
-        problems = [problem] if problem else []
         seen = self._watch.report(now, self.settings.behind_s)
-        if seen["state"] in RED:
-            problems.append(sentence(f"the group {GROUP}", seen))
-        stages = {}
-        for runner in self.runners:
-            life = runner.life
-            if runner.failure or life == "dead" or (life == "starting" and now - self._since > START_S):
-                life = "dead"
-                problems.append(f"stage {runner.stage.name} is dead: {runner.failure or 'nothing runs it'}")
-            counted = {
-                "processed": runner.processed,
-                "buried": runner.buried,
-                "busy_s": round(runner.busy_s, 3),
-                "failure": runner.failure,
-            }
-            stages[runner.stage.name] = {**seen, **({} if life == "running" else {"state": life}), **counted}
-        assert self.embedder is not None
-        info = self.embedder.info
-        return {
-            "status": "red" if problems else "green",
-            "problems": problems,
-            "broker": self.settings.broker_url,
-            "role": self.settings.role,
-            "home": str(self.settings.home),
-            "started_at": format_time(self.started_at),
-            "embedder": {"model_id": info.model_id, "dim": info.dim, "trained": info.trained},
-            "topics": {},
-            "stages": stages,
-        }
+        names = [runner.stage.name for runner in self._runners]
+        is_late = seen["state"] in RED
+        stages, problems = stages_status(
+            self._runners, dict.fromkeys(names, seen), names if is_late else (), now - self._since
+        )
+        late = [sentence(f"the group {GROUP}", seen)] if is_late else []
+        embedder = self._embed.embedder
+        return Status(
+            settings=self.settings,
+            started_at=self.started_at,
+            embedder=embedder.info if embedder else None,
+            problems=[*([problem] if problem else []), *late, *problems],
+            stages=stages,
+        )

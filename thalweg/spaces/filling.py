@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
@@ -37,9 +37,7 @@ from streams.failpoints import hit
 from streams.log.base import RECORD_BYTES
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
-
-if TYPE_CHECKING:
-    from thalweg.process.node import Node
+from thalweg.process.running import Running
 
 SLICE_PASSAGES = 32
 """About half a second of one core."""
@@ -66,8 +64,8 @@ class Progress:
 class Filling:
     """One for each node. `publish` puts records on the log and returns when they are applied."""
 
-    def __init__(self, node: Node, publish: Callable[[Sequence[Any]], Awaitable[None]]) -> None:
-        self._node = node
+    def __init__(self, running: Running, publish: Callable[[Sequence[Any]], Awaitable[None]]) -> None:
+        self._running = running
         self._publish = publish
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reembed")
         self._long: tuple[int, Missing, list[Passage]] | None = None
@@ -133,8 +131,8 @@ class Filling:
 
     async def _give_way(self) -> None:
         """Let what was written be embedded first."""
-        token = Freshness(await self._node.log.end_offsets([MEMORY.name]))
-        await self._node.applied.wait(token, timeout_s=GIVE_WAY_S, stages=["embed"], patient=True)
+        token = Freshness(await self._running.log.end_offsets([MEMORY.name]))
+        await self._running.store.applied.wait(token, timeout_s=GIVE_WAY_S, stages=["embed"], patient=True)
 
     async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing]) -> None:
         """Embed the texts; one of them that model or log refuses is given up, the others are not."""
@@ -180,7 +178,7 @@ class Filling:
 
     @property
     def _largest(self) -> int:
-        return min(RECORD_BYTES, self._node.log.largest(DERIVED.name)) - ENVELOPE_BYTES
+        return min(RECORD_BYTES, self._running.log.largest(DERIVED.name)) - ENVELOPE_BYTES
 
     async def _publish_groups(self, groups: Sequence[Sequence[Event]]) -> None:
         """Facts, those of one namespace together."""
@@ -198,4 +196,4 @@ class Filling:
         return await self._read(lambda cursor: read_texts(cursor, labels))
 
     async def _read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
-        return await self._node.reader.run(query)
+        return await self._running.store.reader.run(query)

@@ -12,12 +12,10 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 
-from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, ModelInfo
 from processors.memory.reembedding import failed_labels
 from streams.codec import encode
@@ -28,10 +26,9 @@ from streams.ids import derived_id
 from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
+from thalweg.process.model import load_model
+from thalweg.process.running import Running
 from thalweg.spaces.filling import Filling
-
-if TYPE_CHECKING:
-    from thalweg.process.node import Node
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +44,9 @@ Row = dict[str, Any]
 class Spaces:
     """One for each node. `run` until cancelled; `register` and `drop` are what the operator asks for."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._filling = Filling(node, self._publish_records)
+    def __init__(self, running: Running) -> None:
+        self._running = running
+        self._filling = Filling(running, self._publish_records)
         self._wake = asyncio.Event()
         self._loaded: dict[str, Embedder] = {}
         self._repaired: tuple[str, int] | None = None
@@ -63,7 +60,7 @@ class Spaces:
             self._wake.clear()
             try:
                 if not is_caught_up:
-                    await self._applied(Freshness(await self._node.log.end_offsets([DERIVED.name])))
+                    await self._applied(Freshness(await self._running.log.end_offsets([DERIVED.name])))
                     is_caught_up = True
                 await self._follow()
                 self.problem = None
@@ -81,15 +78,19 @@ class Spaces:
     async def status(self) -> dict[str, Any]:
         """The space that answers, how far a building is, and what stands in its way; how many long texts lack passages still, and how
         many texts get no vectors, because model or log refused them (`embedding_failures` says why)."""
-        live = await self._node.reader.run(live_space)
-        failed = len(await self._node.reader.run(lambda cursor: failed_labels(cursor, live["space"]))) if live else 0
+        live = await self._running.store.reader.run(live_space)
+        failed = (
+            len(await self._running.store.reader.run(lambda cursor: failed_labels(cursor, live["space"])))
+            if live
+            else 0
+        )
         building = asdict(self._filling.progress) if self._filling.progress else None
         counts = {"partial": self._filling.partial, "failed": failed}
         return {"live": live["space"] if live else None, "building": building, "problem": self.problem, **counts}
 
     async def report(self) -> dict[str, Any]:
         """The status, and every space with what it holds."""
-        rows = await self._node.reader.run(
+        rows = await self._running.store.reader.run(
             lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space")
         )
         return {**await self.status(), "spaces": rows}
@@ -97,7 +98,7 @@ class Spaces:
     async def register(self, model: str) -> str:
         """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable when the model does not load."""
         rows = await self._registry()
-        if self._node.embedder is None or not self._node.with_stages:
+        if self._running.embedder is None or not self._running.runners:
             raise Refused("This node does not embed; start it with an embedder and the role `all`.")
         building = next((row for row in rows if row["state"] == "building"), None)
         embedder = await self._load(model)
@@ -118,44 +119,47 @@ class Spaces:
         """Give up one space, or all that are kept; the names of those dropped. Raises Refused."""
         rows = {row["space"]: row["state"] for row in await self._registry()}
         if space is not None and rows.get(space) not in ("building", "kept"):
+            is_live = rows.get(space) == "live"
             raise Refused(
-                f"{space} {'answers: switch to another first' if rows.get(space) == 'live' else 'is no space that is held'}."
+                f"{space} answers: switch to another first." if is_live else f"There is no space {space} to drop."
             )
         chosen = [space] if space is not None else [name for name, state in rows.items() if state == "kept"]
         await self._publish([self._event(SPACE_DROPPED, {"space": name}) for name in chosen])
         return chosen
 
     async def _registry(self) -> list[Row]:
-        return await self._node.reader.run(lambda cursor: _rows(cursor, "FROM spaces ORDER BY registered_at, space"))
+        return await self._running.store.reader.run(
+            lambda cursor: _rows(cursor, "FROM spaces ORDER BY registered_at, space")
+        )
 
     async def _follow(self) -> None:
-        node = self._node
-        if node.embedder is None:
+        running = self._running
+        if running.embedder is None:
             return
         rows = await self._registry()
         live = next((row for row in rows if row["state"] == "live"), None)
         if live is None:
-            if node.with_stages:
-                name, info = node.settings.embedder, node.embedder.info
+            if running.runners:
+                name, info = running.settings.embedder, running.embedder.info
                 await self._publish(
                     [self._registration(name, info), self._event(SPACE_SWITCHED, {"space": info.space})]
                 )
             return
         unable: ThalwegError | None = None
-        if live["space"] != node.embedder.info.space:
+        if live["space"] != running.embedder.info.space:
             try:
                 await self._answer_from(await self._load_registered(live))
             except ThalwegError as error:  # another space can be built nevertheless, which is the way out
                 unable = error
         building = next((row for row in rows if row["state"] == "building"), None)
-        if building is not None and node.with_stages:
+        if building is not None and running.runners:
             await self._build(building)
             return  # another answers now
         if unable is not None:
             raise unable
-        if self._repaired != (live["space"], node.indexes.foreign) and node.with_stages:
+        if self._repaired != (live["space"], running.store.indexes.foreign) and running.runners:
             await self._repair(live)
-        if self._completed != (live["space"], node.indexes.partial) and node.with_stages:
+        if self._completed != (live["space"], running.store.indexes.partial) and running.runners:
             await self._complete(live)
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
@@ -165,7 +169,7 @@ class Spaces:
             await self._filling.fill(row, embedder, lambda: self._is_in(row["space"], "building"), enough=FEW)
             if not await self._is_in(row["space"], "building"):
                 return
-            await asyncio.to_thread(self._node.indexes.prepare, embedder.info)
+            await asyncio.to_thread(self._running.store.indexes.prepare, embedder.info)
             await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
         finally:
             self._filling.progress = None
@@ -174,24 +178,24 @@ class Spaces:
 
     async def _repair(self, row: Row) -> None:
         """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
-        node = self._node
-        foreign = node.indexes.foreign
-        await self._applied(Freshness(await node.log.end_offsets([MEMORY.name])), ["embed"])
+        running = self._running
+        foreign = running.store.indexes.foreign
+        await self._applied(Freshness(await running.log.end_offsets([MEMORY.name])), ["embed"])
         # a store that is replayed seems to lack what comes later
-        await self._applied(Freshness(await node.log.end_offsets([DERIVED.name])))
-        assert node.embedder is not None
+        await self._applied(Freshness(await running.log.end_offsets([DERIVED.name])))
+        assert running.embedder is not None
         try:
-            await self._filling.fill(row, node.embedder, lambda: self._is_in(row["space"], "live"), enough=0)
+            await self._filling.fill(row, running.embedder, lambda: self._is_in(row["space"], "live"), enough=0)
         finally:
             self._filling.progress = None
         self._repaired = row["space"], foreign
 
     async def _complete(self, row: Row) -> None:
         """The passages of long texts that did not come with them follow."""
-        node = self._node
-        partial = node.indexes.partial
-        assert node.embedder is not None
-        if await self._filling.complete(row, node.embedder, lambda: self._is_wanted(row["space"])):
+        running = self._running
+        partial = running.store.indexes.partial
+        assert running.embedder is not None
+        if await self._filling.complete(row, running.embedder, lambda: self._is_wanted(row["space"])):
             self._completed = row["space"], partial
 
     async def _is_wanted(self, space: str) -> bool:
@@ -204,21 +208,17 @@ class Spaces:
 
     async def _answer_from(self, embedder: Embedder) -> None:
         """Searches and new memories use this model from now on; its space is live in the store already."""
-        node = self._node
-        await asyncio.to_thread(node.indexes.switch, embedder.info)
-        node.use(embedder)
+        running = self._running
+        await asyncio.to_thread(running.store.indexes.switch, embedder.info)
+        running.use(embedder)
         await asyncio.sleep(LOOK_S)  # whoever has encoded a query with the former finds what it is for
-        await asyncio.to_thread(node.indexes.forget)
+        await asyncio.to_thread(running.store.indexes.forget)
 
     async def _load(self, name: str) -> Embedder:
         if name not in self._loaded:
-            settings = self._node.settings
-            path = Path(settings.model_path) if settings.model_path else None
-            loaded = await asyncio.to_thread(
-                load_embedder, name, cache_dir=settings.home / "models", model_path=path, threads=settings.embed_threads
-            )
+            loaded = await asyncio.to_thread(load_model, self._running.settings, name)
             if loaded is None:
-                raise Refused("`none` is no model.")
+                raise Refused("`none` is not a model; name one.")
             self._loaded[name] = loaded
         return self._loaded[name]
 
@@ -235,7 +235,7 @@ class Spaces:
 
     def _event(self, event_type: str, data: dict[str, Any]) -> Event:
         """What is asked for a second time is another request: its time is part of its id."""
-        now = self._node.clock.now()
+        now = self._running.clock.now()
         return Event(
             derived_id(SOURCE, event_type, data["space"], now.isoformat()), SOURCE, event_type, SYSTEM, now, data
         )
@@ -246,10 +246,10 @@ class Spaces:
     async def _publish_records(self, records: Sequence[Outgoing]) -> None:
         """On the log, and applied."""
         if records:
-            await self._applied(Freshness.after(await self._node.log.publish(records, timeout_s=WAIT_S)))
+            await self._applied(Freshness.after(await self._running.log.publish(records, timeout_s=WAIT_S)))
 
     async def _applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
-        while not await self._node.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
+        while not await self._running.store.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
             logger.info("embedding spaces: the store is behind")
 
 

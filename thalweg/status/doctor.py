@@ -225,8 +225,8 @@ def _transport() -> str:
 
 def _model(settings: Settings) -> str:
     """Files, checksums, the graph and one text: everything is made anew, so that no cache hides a damage."""
-    from processors.embedding.loader import load_embedder
     from processors.embedding.model_files import find_model
+    from thalweg.process.model import load_model
 
     path = Path(settings.model_path) if settings.model_path else None
     with tempfile.TemporaryDirectory() as cache:
@@ -235,9 +235,7 @@ def _model(settings: Settings) -> str:
             if settings.embedder.startswith("minilm")
             else ""
         )
-        embedder = load_embedder(
-            settings.embedder, cache_dir=Path(cache), model_path=path, threads=settings.embed_threads
-        )
+        embedder = load_model(settings, folder=Path(cache))
         if embedder is None:
             return "none is configured: search by keywords and relations only"
         [row] = embedder.encode(["The parser loses its place."])

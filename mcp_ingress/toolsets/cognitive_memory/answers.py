@@ -1,4 +1,4 @@
-"""What the Cognitive Memory tools share: the form of their errors, requests, decisions and the shapes of their answers."""
+"""What the Cognitive Memory tools share: the form of their errors and of their answers, and the model's vectors."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.spool import SPOOLED
-from mcp_ingress.toolsets.talos.answers import caught_up
 from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
-from storage.reader import Outcome
-from streams.errors import EmbedderUnavailable, Refused
+from streams.errors import EmbedderUnavailable
 from streams.events import Event
-from streams.topics import MEMORY
 
 TOOLSET = "cognitive_memory"
 INVALID, STORE, KEY, FAILED = (
@@ -61,54 +59,22 @@ def error_shape(tool: str, code: str, message: str, extra: Mapping[str, Any]) ->
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     """An answer's schema: the tool's own fields, those of a pending or stale answer, and those of an error."""
-    shared = {
-        "status": {"type": "string", "enum": ["success", "ok"]},
-        "freshness": {"type": "object", "description": "Pass it back as _meta thalweg/freshness to read this write."},
-        "pending": {
-            "type": "boolean",
-            "description": "Accepted, not applied yet: what depends on stored state is null.",
-        },
-        "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
-        "spooled": {"type": "boolean"},
-        "message": {"type": "string"},
-        "warnings": {"type": "array", "items": {"type": "string"}},
-        "error": {"type": "string"},
-        "details": {"type": "string"},
-    }
+    status = {"type": "string", "enum": ["success", "ok"]}
+    error = {"error": {"type": "string"}, "details": {"type": "string"}}
+    shared = {"status": status, **writes.FRESHNESS_FIELDS, **writes.NOTE_FIELDS, **error}
     return {"type": "object", "properties": {**shared, **properties}}
 
 
 def checked_texts(arguments: Mapping[str, Any], *names: str) -> None:
     """Refused when one of these texts is blank."""
     for name in names:
-        if not arguments[name].strip():
-            raise Refused(f"The argument `{name}` is blank; it needs some text.")
-
-
-def request(call: Call, short_type: str, fields: Mapping[str, Any]) -> Event:
-    """The memory event of this call, with the request id under which it is decided."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    return call.event(short_type, {**given, "request_id": call.request_id})
-
-
-async def decided(call: Call, published: Published, event: Event) -> Mapping[str, Any] | None:
-    """What the reducer answered; None while that is not known. Raises Refused with its code when it refused."""
-    outcome = await call.outcome(published)
-    if outcome is None:
-        return None
-    _check(outcome)
-    return outcome.result
-
-
-def _check(outcome: Outcome) -> None:
-    if outcome.status == "refused":
-        raise Refused(outcome.message or "The request was refused.", code=outcome.code, **outcome.result)
+        writes.checked_text(arguments, name, most=None)
 
 
 async def write(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] | None]:
     """Publish, and wait for the decision."""
-    published = await call.publish((MEMORY.name, event))
-    return published, await decided(call, published, event)
+    published = await writes.publish(call, event)
+    return published, await writes.decided(call, published)
 
 
 async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Published, Mapping[str, Any] | None, str]:
@@ -118,8 +84,10 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
     """
     if (missing := call.gateway.cognitive.missing_key) is not None:
         raise KeyMissing(missing)
-    published = await call.publish((MEMORY.name, event))
-    result, is_embedded = await asyncio.gather(decided(call, published, event), caught_up(call, published, "embed"))
+    published = await writes.publish(call, event)
+    result, is_embedded = await asyncio.gather(
+        writes.decided(call, published), writes.caught_up(call, published, "embed")
+    )
     embedder = call.gateway.embedder
     if embedder is None:
         return published, result, "failed"

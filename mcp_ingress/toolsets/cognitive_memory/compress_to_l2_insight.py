@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
@@ -21,7 +22,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     answers.checked_texts(arguments, "content")
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
     fields = {"content": arguments["content"], "source_ids": arguments["source_ids"], **coverage}
-    event = answers.request(
+    event = writes.request(
         call, "cm.l2.stored", fields | {"fidelity_threshold": call.gateway.cognitive.fidelity_threshold}
     )
     published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
@@ -34,7 +35,7 @@ async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     models = {"judge1_model": one.model, "judge2_model": other.model}
     costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
     published, result = await answers.write(
-        call, answers.request(call, "cm.judge.scored", {**fields, **models, **costs})
+        call, writes.request(call, "cm.judge.scored", {**fields, **models, **costs})
     )
     return answers.written(published, result or {"query_id": query_id}, pending=result is None)
 

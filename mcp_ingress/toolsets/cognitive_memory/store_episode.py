@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
@@ -15,7 +16,7 @@ from streams.clock import format_time
 async def store(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, and wait for the row and the vector of its query."""
     answers.checked_texts(arguments, "query", "reflection")
-    event = answers.request(
+    event = writes.request(
         call, "cm.episode.stored", {name: arguments[name] for name in ("query", "reward", "reflection")}
     )
     published, result, status = await answers.write_embedded(call, event, record_id(EPISODE, event_number(event)))

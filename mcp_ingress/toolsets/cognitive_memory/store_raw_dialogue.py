@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from processors.cognitive.rules.identifiers import event_number
 from streams.clock import format_time
-from streams.topics import MEMORY
 
 _FIELDS = ("session_id", "speaker", "content")
 
@@ -17,8 +17,8 @@ _FIELDS = ("session_id", "speaker", "content")
 async def store_dialogue(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish and answer at once: the same line twice is two lines."""
     answers.checked_texts(arguments, *_FIELDS)
-    event = answers.request(call, "cm.l0.stored", {name: arguments.get(name) for name in (*_FIELDS, "metadata")})
-    published = await call.publish((MEMORY.name, event))
+    event = writes.request(call, "cm.l0.stored", {name: arguments.get(name) for name in (*_FIELDS, "metadata")})
+    published = await writes.publish(call, event)
     said = {"id": event_number(event), "timestamp": format_time(event.time), "session_id": arguments["session_id"]}
     return answers.written(published, said)
 

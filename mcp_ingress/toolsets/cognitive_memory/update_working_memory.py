@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
@@ -14,7 +15,7 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, and answer what was evicted and where it was archived."""
     answers.checked_texts(arguments, "content")
     fields = {"content": arguments["content"], "importance": float(arguments["importance"])}
-    published, result = await answers.write(call, answers.request(call, "cm.wm.updated", fields))
+    published, result = await answers.write(call, writes.request(call, "cm.wm.updated", fields))
     unknown = {
         "added_id": item_number(call.namespace, arguments["content"]),
         "evicted_id": None,

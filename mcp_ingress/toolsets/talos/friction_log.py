@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from mcp_ingress.gateway import Call
+from mcp_ingress import writes
+from mcp_ingress.gateway import Call, Published
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence
@@ -14,40 +15,34 @@ from streams.errors import Unavailable
 from streams.event_types.talos import FRICTION_CATEGORIES
 from streams.topics import MEMORY
 
+NO_SESSION = "Without a session_id there is nothing that the blocking friction could be linked to (BLOCKED_BY)."
+
 
 async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, wait until the dedup stage has compared it, and answer its own place among those that say the same."""
-    description = answers.checked_text(arguments, "description")
+    description, category = writes.checked_text(arguments, "description"), arguments["category"]
     session_id, blocking = answers.checked_session_id(arguments.get("session_id")), bool(arguments.get("blocking"))
-    fields = {
-        "description": description,
-        "category": arguments["category"],
-        "session_id": session_id,
-        "blocking": blocking,
-    }
-    event = answers.request(call, "talos.friction.logged", fields)
+    fields = {"description": description, "category": category, "session_id": session_id, "blocking": blocking}
+    event = writes.request(call, "talos.friction.logged", fields, subject=session_id)
     friction = extract(event).entities[0]
-    knowledge = {"id": friction.id, "category": arguments["category"], "confidence": friction.confidence}
-    published = await call.publish(
-        (MEMORY.name, event), answers.telemetry(call, "knowledge.friction", session_id, knowledge)
-    )
-    recurrence, problem = None, None
-    try:
-        if await answers.caught_up(call, published, "dedup"):
-            recurrence = await call.read(
-                functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction.id)
-            )
-    except Unavailable as error:
-        problem = error
+    knowledge = {"id": friction.id, "category": category, "confidence": friction.confidence}
+    telemetry = answers.telemetry(call, "knowledge.friction", session_id, knowledge)
+    published = await call.publish((MEMORY.name, event), telemetry)
+    recurrence, problem = await _find(call, published, friction.id)
     warnings = await answers.unknown_session_warnings(call, session_id)
     if blocking and session_id is None:
-        warnings.append(
-            "Without a session_id there is nothing that the blocking friction could be linked to (BLOCKED_BY)."
-        )
-    answer = _recurrence(recurrence)
-    return answers.written(
-        published, {"friction_id": friction.id}, answer, pending=recurrence is None, problem=problem, warnings=warnings
-    )
+        warnings.append(NO_SESSION)
+    own, found = {"friction_id": friction.id}, _recurrence(recurrence)
+    return writes.written(published, own, found, pending=recurrence is None, problem=problem, warnings=warnings)
+
+
+async def _find(call: Call, published: Published, friction_id: str) -> tuple[Recurrence | None, Unavailable | None]:
+    """The friction's place once the dedup stage has compared it, None before; and why the store did not answer."""
+    read = functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction_id)
+    try:
+        return (await call.read(read) if await writes.caught_up(call, published, "dedup") else None), None
+    except Unavailable as error:
+        return None, error
 
 
 def _recurrence(found: Recurrence | None) -> dict[str, Any]:
@@ -78,7 +73,7 @@ TOOL = Tool(
         },
         "required": ["description", "category"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "friction_id": {"type": "string"},
             "is_recurring": {"type": ["boolean", "null"]},

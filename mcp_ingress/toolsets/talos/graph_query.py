@@ -6,10 +6,10 @@ import asyncio
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.talos import answers
-from storage.graph.extent import INHERITED, may_meet
+from storage.graph.edge_pruning import INHERITED, may_match
 from storage.graph.run import checked_parameters, run_cypher
 from streams.errors import Refused
 
@@ -19,11 +19,11 @@ MARGIN_S = 0.5
 
 async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Check the text, bring the projection up to what the caller has written, run the query in a process of its own."""
-    cypher = answers.checked_text(arguments, "cypher")
+    cypher = writes.checked_text(arguments, "cypher")
     explain = bool(arguments.get("explain", False))
     parameters = checked_parameters(cypher, arguments.get("parameters") or {})
     is_fresh = await call.fresh("extract", "dedup", "patterns")
-    file = await call.projection(is_whole=may_meet(cypher, INHERITED))
+    file = await call.projection(is_whole=may_match(cypher, INHERITED))
     left_s = min(TIMEOUT_S, call.deadline - call.clock.monotonic()) - MARGIN_S
     if left_s <= 0:
         raise Refused("The time was used up before the query could start; ask again.", code="timeout")
@@ -59,7 +59,7 @@ TOOL = Tool(
         },
         "required": ["cypher"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "columns": {"type": "array", "items": {"type": "string"}},
             "rows": {"type": "array", "items": {"type": "array"}},

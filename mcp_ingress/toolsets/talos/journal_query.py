@@ -6,6 +6,7 @@ import functools
 from datetime import UTC
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.talos import answers
@@ -17,7 +18,7 @@ from streams.clock import format_time
 
 async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Wait for what the caller has written, search, and add the neighbours of what was found."""
-    query = answers.checked_text(arguments, "query", code="empty_query")
+    query = writes.checked_text(arguments, "query", code="empty_query")
     limit = checked_limit(arguments.get("limit", 10))
     chosen = search_filter(call.namespace, arguments)
     is_fresh = await call.fresh("extract", vectors=True)
@@ -79,7 +80,7 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "results": {
                 "type": "array",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
@@ -21,8 +22,10 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     confidence = _checked_confidence(arguments.get("confidence"))
     domain = (arguments.get("domain") or "").strip() or None
     optional = {"session_id": session_id, "domain": domain, "confidence": confidence}
-    content, category = answers.checked_text(arguments, "content"), arguments["category"]
-    event = answers.request(call, "talos.journal.written", {"content": content, "category": category, **optional})
+    content, category = writes.checked_text(arguments, "content"), arguments["category"]
+    event = writes.request(
+        call, "talos.journal.written", {"content": content, "category": category, **optional}, subject=session_id
+    )
     found = extract(event)
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
@@ -35,7 +38,7 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found.entities],
         "extracted_relationships": [{"type": r.type, "from": r.from_id, "to": r.to_id} for r in relations],
     }
-    return answers.written(published, {"entry_id": entry_id(event), **fields}, {}, warnings=warnings)
+    return writes.written(published, {"entry_id": entry_id(event), **fields}, warnings=warnings)
 
 
 def _domain_term(domain: str | None) -> str | None:
@@ -69,7 +72,7 @@ TOOL = Tool(
         },
         "required": ["content", "category"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "entry_id": {"type": "string"},
             "extracted_entities": answers.IDS_SCHEMA,

@@ -6,6 +6,7 @@ import asyncio
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
@@ -90,7 +91,7 @@ TOOL = Tool(
         },
         "required": ["session_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "matching_patterns": {
                 "type": "array",

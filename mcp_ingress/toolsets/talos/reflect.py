@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
@@ -17,8 +18,8 @@ async def write_reflection(call: Call, arguments: dict[str, Any]) -> dict[str, A
     """Publish the reflection and answer from the same pure extraction that the `extract` stage runs."""
     session_id = answers.checked_session_id(arguments.get("session_id"))
     trigger = (arguments.get("trigger") or "").strip() or None
-    stated = {"content": answers.checked_text(arguments, "content"), "trigger": trigger, "session_id": session_id}
-    event = answers.request(call, "talos.reflection.written", stated)
+    stated = {"content": writes.checked_text(arguments, "content"), "trigger": trigger, "session_id": session_id}
+    event = writes.request(call, "talos.reflection.written", stated, subject=session_id)
     reflection, *found = extract(event).entities
     triggered = {"id": reflection.id, "type": trigger if trigger in TRIGGER_TYPES else "other"}
     published = await call.publish(
@@ -29,7 +30,7 @@ async def write_reflection(call: Call, arguments: dict[str, Any]) -> dict[str, A
         "reflection_id": reflection.id,
         "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found],
     }
-    return answers.written(published, fields, {}, warnings=warnings)
+    return writes.written(published, fields, warnings=warnings)
 
 
 TOOL = Tool(
@@ -50,7 +51,5 @@ TOOL = Tool(
         },
         "required": ["content"],
     },
-    output_schema=answers.output_schema(
-        {"reflection_id": {"type": "string"}, "extracted_entities": answers.IDS_SCHEMA}
-    ),
+    output_schema=writes.output_schema({"reflection_id": {"type": "string"}, "extracted_entities": answers.IDS_SCHEMA}),
 )

@@ -7,13 +7,14 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import SessionCounters, count_session
 from processors.talos.rules.identifiers import wordless_id
 from streams.errors import Unavailable
-from streams.topics import MEMORY, TELEMETRY
+from streams.topics import TELEMETRY
 
 # The trailing spaces of the second question are the seed's.
 REFLECTION_PROMPT = """Session closing. Mandatory reflection:
@@ -30,14 +31,15 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Publish, await the decision, count what the session did."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     records = await call.own_records()  # a call that has just been answered counts
-    seen = answers.on_topic(call.wanted.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
+    seen = writes.on_topic(call.wanted.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
     stated = {name: arguments.get(name) for name in ("session_id", "goal_achieved", "summary", "skip_reflection")}
-    published = await call.publish((MEMORY.name, answers.request(call, "talos.session.closed", stated)))
+    asked = writes.request(call, "talos.session.closed", stated, subject=session_id)
+    published = await writes.publish(call, asked)
     result, counters, problem = None, None, None
     try:
-        counted = call.applied(seen, timeout_s=answers.time_left(call, call.gateway.limits.write_wait_s))
-        found = answers.caught_up(call, published, "extract")
-        result, *_ = await asyncio.gather(answers.decided(call, published, session_id), counted, found)
+        counted = call.applied(seen, timeout_s=writes.time_left(call, call.gateway.limits.write_wait_s))
+        found = writes.caught_up(call, published, "extract")
+        result, *_ = await asyncio.gather(writes.decided(call, published, session_id=session_id), counted, found)
         if result is not None:
             counters = await call.read(
                 functools.partial(count_session, namespace=call.namespace, session_id=session_id)
@@ -50,7 +52,7 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
         call, published, *_telemetry(call, session_id, stated["goal_achieved"], result, counters)
     )
     fields = _statistics(result, counters) | _reflection(bool(arguments.get("skip_reflection")))
-    return answers.written(published, {"session_id": session_id}, fields, pending=counters is None, problem=problem)
+    return writes.written(published, {"session_id": session_id}, fields, pending=counters is None, problem=problem)
 
 
 def _statistics(result: Mapping[str, Any] | None, counters: SessionCounters | None) -> dict[str, Any]:
@@ -108,7 +110,7 @@ TOOL = Tool(
         },
         "required": ["session_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "session_id": {"type": "string"},
             "duration_seconds": answers.COUNT_SCHEMA,

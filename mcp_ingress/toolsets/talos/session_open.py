@@ -6,6 +6,7 @@ import asyncio
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
@@ -13,7 +14,6 @@ from mcp_ingress.toolsets.talos.queries import count_inherited
 from processors.talos.rules.identifiers import goal_id, named_id, wordless_id
 from processors.talos.rules.ontology import INHERITED_LABELS
 from streams.errors import Unavailable
-from streams.topics import MEMORY
 
 _NAMES = ("persona", "protocol", "human")
 _STATED = ("session_id", "goal", *_NAMES)
@@ -22,13 +22,14 @@ _STATED = ("session_id", "goal", *_NAMES)
 async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, count what the session inherits; of two opens with one id the first in the log wins."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
-    goal = answers.checked_text(arguments, "goal").strip()
+    goal = writes.checked_text(arguments, "goal").strip()
     stated = {name: arguments.get(name) for name in _STATED} | {"goal": goal}
-    published = await call.publish((MEMORY.name, answers.request(call, "talos.session.opened", stated)))
+    asked = writes.request(call, "talos.session.opened", stated, subject=session_id)
+    published = await writes.publish(call, asked)
     counts, problem = None, None
     try:
         result, is_extracted = await asyncio.gather(
-            answers.decided(call, published, session_id), answers.caught_up(call, published, "extract")
+            writes.decided(call, published, session_id=session_id), writes.caught_up(call, published, "extract")
         )
         if result is not None and is_extracted:
             counts = await call.read(
@@ -40,7 +41,7 @@ async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     total = None if counts is None else sum(counts.values())
     published = await answers.emit(call, published, *_telemetry(call, stated, total))
     fields = {"inherited_count": total, "inherited_summary": counts or dict.fromkeys(INHERITED_LABELS)}
-    return answers.written(published, {"session_id": session_id}, fields, pending=counts is None, problem=problem)
+    return writes.written(published, {"session_id": session_id}, fields, pending=counts is None, problem=problem)
 
 
 def _telemetry(call: Call, stated: dict[str, Any], inherited_count: int | None) -> list[Any]:
@@ -73,7 +74,7 @@ TOOL = Tool(
         },
         "required": ["session_id", "goal"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "session_id": {"type": "string"},
             "inherited_count": answers.COUNT_SCHEMA,

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from mcp_ingress.toolsets.valence.kb_answers import MAX_LIMIT as MAX_LIMIT
-from mcp_ingress.toolsets.valence.kb_answers import TOTAL as TOTAL
-from mcp_ingress.toolsets.valence.kb_answers import answered as answered
-from mcp_ingress.toolsets.valence.kb_answers import checked_id as checked_id
-from mcp_ingress.toolsets.valence.kb_answers import checked_limit as checked_limit
-from mcp_ingress.toolsets.valence.kb_answers import checked_text as checked_text
-from mcp_ingress.toolsets.valence.kb_answers import decided as decided
-from mcp_ingress.toolsets.valence.kb_answers import event as event
-from mcp_ingress.toolsets.valence.kb_answers import invalid as invalid
-from mcp_ingress.toolsets.valence.kb_answers import output_schema as output_schema
-from mcp_ingress.toolsets.valence.kb_answers import publish as publish
-from mcp_ingress.toolsets.valence.kb_answers import shown as shown
+from mcp_ingress import writes
 from processors.valence.rules.beliefs import Draft, DraftError, read_draft
 from processors.valence.rules.confidence import label_of
 from processors.valence.rules.entities import ROLES, TYPES
@@ -32,8 +21,6 @@ FOUND_BY: Mapping[str, str] = {
     "tension": "tension_list names those that there are",
 }
 """How to come by the id of one that exists."""
-SUBSTRATE = "valence.substrate"
-"""The group of the belief tools, which can be chosen alone."""
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _TEXT_OR_NULL: Mapping[str, Any] = {"type": ["string", "null"]}
@@ -125,7 +112,7 @@ def checked_draft(arguments: Mapping[str, Any], **changes: Any) -> Draft:
     try:
         return read_draft({**arguments, **changes})
     except DraftError as error:
-        raise invalid(str(error), error.parameter, error.allowed) from None
+        raise writes.invalid(str(error), error.parameter, error.allowed) from None
 
 
 def not_found(code: str, what: str, identity: str) -> Refused:
@@ -155,8 +142,3 @@ def submitted(asked: Event, belief_id: str, draft: Draft, **fields: Any) -> dict
         "entities": [],
         **fields,
     }
-
-
-def tensions_of(rows: Sequence[Mapping[str, Any]], *, open_only: bool) -> list[Mapping[str, Any]]:
-    """The tensions, only those neither resolved nor accepted when asked."""
-    return [row for row in rows if not open_only or row["status"] in ("detected", "investigating")]

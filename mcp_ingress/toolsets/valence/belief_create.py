@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
-from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
-from processors.valence.rules.beliefs import belief_id_of
+from mcp_ingress.toolsets.valence.belief_writes import create
 from processors.valence.rules.entities import ROLES
 
 _FIELDS = ("content", "confidence", "domain_path", "source_type", "source_ref", "entities", "valid_from")
@@ -16,29 +16,13 @@ _FIELDS = ("content", "confidence", "domain_path", "source_type", "source_ref", 
 
 async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish with what is near to it, await the decision, and say what it is in tension with."""
-    answers.checked_text(arguments, "content")
+    writes.checked_text(arguments, "content")
     draft = answers.checked_draft(arguments)
-    asked = answers.event(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
-    near = await near_to(call, draft.content)
-    if near.similar:
-        asked = asked.changed(data={**asked.data, "similar": near.similar})  # the id stays that of the request
-    published = await answers.publish(call, asked)
-    made = belief_id_of(asked)
-    result, problem = await answers.decided(call, published, stated_as=made)
-    if result is None:
-        fields: dict[str, Any] = {
-            "belief": answers.submitted(asked, made, draft),
-            **dict.fromkeys(answers.STATED),
-            "tensions_detected": [],
-        }
-        return answers.answered(published, fields, {}, pending=True, problem=problem)
-    tensions: list[Any] = []
-    if result["deduplicated"]:
-        belief = await belief_after(call, result["belief_id"])
-    else:
-        belief, tensions = await stated(call, made, near)
-    fields = {"belief": belief, **{name: result[name] for name in answers.STATED}, "tensions_detected": tensions}
-    return answers.answered(published, fields, {})
+    asked = writes.request(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
+    creation = await create(call, asked, draft)
+    return writes.written(
+        creation.published, creation.fields, pending=creation.result is None, problem=creation.problem
+    )
 
 
 TOOL = Tool(
@@ -81,7 +65,7 @@ TOOL = Tool(
         },
         "required": ["content"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {"belief": answers.BELIEF_SCHEMA, **answers.STATED, "tensions_detected": answers.TENSIONS}
     ),
 )

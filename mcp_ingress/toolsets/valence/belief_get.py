@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_belief, find_line, list_tensions
 from processors.valence.rules.confidence import age_days, temporal_freshness
 from streams.clock import parse_time
@@ -15,7 +16,7 @@ from streams.clock import parse_time
 
 async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The belief, how fresh it is today, and what was asked for besides."""
-    belief_id = answers.checked_id(arguments, "belief_id")
+    belief_id = common.checked_id(arguments, "belief_id")
     is_fresh = await call.fresh("tensions")
     belief = await call.read(functools.partial(find_belief, namespace=call.namespace, belief_id=belief_id))
     if belief is None:
@@ -28,10 +29,10 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         fields["history"] = await call.read(functools.partial(find_line, namespace=call.namespace, belief_id=belief_id))
     if arguments["include_tensions"]:
         query = functools.partial(
-            list_tensions, namespace=call.namespace, belief_id=belief_id, open_only=True, limit=answers.MAX_LIMIT
+            list_tensions, namespace=call.namespace, belief_id=belief_id, open_only=True, limit=common.MAX_LIMIT
         )
         fields["tensions"], _ = await call.read(query)
-    return answers.shown(fields, is_fresh)
+    return common.read_answer(fields, is_fresh)
 
 
 _STEP = {
@@ -65,7 +66,7 @@ TOOL = Tool(
         },
         "required": ["belief_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "belief": answers.BELIEF_SCHEMA,
             "history": {"type": "array", "items": _STEP, "description": "The whole line, oldest first."},

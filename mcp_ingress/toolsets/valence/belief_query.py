@@ -6,9 +6,10 @@ import asyncio
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
 from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, pool_of, search_beliefs
 from processors.embedding.query import encoded_query
@@ -16,9 +17,9 @@ from processors.embedding.query import encoded_query
 
 async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Wait for what the caller has written, search under the filters, and show the best in full."""
-    query = answers.checked_text(arguments, "query")
-    limit = answers.checked_limit(arguments)
-    asked = answers.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
+    query = writes.checked_text(arguments, "query")
+    limit = common.checked_limit(arguments)
+    asked = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh(vectors=True)
     entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
@@ -32,7 +33,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     fields: dict[str, Any] = {"beliefs": [_shown(match) for match in found], "total_count": total}
     if vector is None:
         fields |= {"degraded": True, "message": "No embedder answers: beliefs are found by their words only."}
-    return answers.shown(fields, is_fresh)
+    return common.read_answer(fields, is_fresh)
 
 
 async def _canonical(call: Call, entity_id: str) -> str:
@@ -74,5 +75,5 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=answers.output_schema({"beliefs": answers.BELIEFS, "total_count": answers.TOTAL, **LACKS}),
+    output_schema=writes.output_schema({"beliefs": answers.BELIEFS, "total_count": common.TOTAL, **LACKS}),
 )

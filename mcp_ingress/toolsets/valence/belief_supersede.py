@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
 from processors.valence.rules.beliefs import belief_id_of
 
 
 async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish and await the decision: of two that replace one belief the first in the log wins, and the other is told the head."""
-    old_id = answers.checked_id(arguments, "old_belief_id")
-    content, reason = answers.checked_text(arguments, "new_content"), answers.checked_text(arguments, "reason").strip()
+    old_id = common.checked_id(arguments, "old_belief_id")
+    content, reason = writes.checked_text(arguments, "new_content"), writes.checked_text(arguments, "reason").strip()
     draft = answers.checked_draft(arguments, content=content)
     fields = {
         "old_belief_id": old_id,
@@ -22,19 +23,19 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
         "reason": reason,
         "confidence": arguments.get("confidence"),
     }
-    asked = answers.event(call, "valence.belief.superseded", fields)
+    asked = writes.request(call, "valence.belief.superseded", fields)
     near = await near_to(call, content)
-    published = await answers.publish(call, asked)
+    published = await writes.publish(call, asked)
     made = belief_id_of(asked)
-    result, problem = await answers.decided(call, published, belief_id=made)
+    result, problem = await writes.decision(call, published, belief_id=made)
     said: dict[str, Any] = {"old_belief_id": old_id, "reason": reason}
     if result is None:
         new = answers.submitted(asked, made, draft, supersedes_id=old_id)
         said |= {"new_belief": new, "old_belief": None, "tensions_detected": []}
-        return answers.answered(published, said, {}, pending=True, problem=problem)
+        return writes.written(published, said, pending=True, problem=problem)
     said["new_belief"], tensions = await stated(call, made, near)
     said["old_belief"] = await belief_after(call, old_id)
-    return answers.answered(published, said | {"tensions_detected": tensions}, {})
+    return writes.written(published, said | {"tensions_detected": tensions})
 
 
 TOOL = Tool(
@@ -55,7 +56,7 @@ TOOL = Tool(
         },
         "required": ["old_belief_id", "new_content", "reason"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "old_belief_id": {"type": "string"},
             "new_belief": answers.BELIEF_SCHEMA,

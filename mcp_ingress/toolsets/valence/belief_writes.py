@@ -8,7 +8,9 @@ from typing import Any
 
 import duckdb
 
-from mcp_ingress.gateway import Call
+from mcp_ingress import writes
+from mcp_ingress.gateway import Call, Published
+from mcp_ingress.toolsets.valence.answers import STATED, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
 from processors.valence.read.tension_candidates import (
@@ -19,9 +21,11 @@ from processors.valence.read.tension_candidates import (
     nearest_held,
     nearest_records,
 )
+from processors.valence.rules.beliefs import Draft, belief_id_of
 from processors.valence.rules.tensions import DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
+from streams.events import Event
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,40 @@ def _similar(cosines: Mapping[int, float], ids: Mapping[int, str]) -> list[dict[
         {"belief_id": belief_id, "cosine": cosine}
         for belief_id, cosine in sorted(found, key=lambda near: (-near[1], near[0]))
     ]
+
+
+@dataclass(frozen=True)
+class Creation:
+    """A request for a new belief: where it went, and what the tool answers of it."""
+
+    published: Published
+    made: str
+    """The id that the belief has unless it says what another one does."""
+    result: Mapping[str, Any] | None
+    """What the reducer decided; None while that is not known."""
+    problem: Unavailable | None
+    fields: Mapping[str, Any]
+    """`belief`, how it was created, and `tensions_detected`."""
+
+
+async def create(call: Call, asked: Event, draft: Draft) -> Creation:
+    """Publish the request with what is near to it, await the decision, and find what the belief is in tension with."""
+    near = await near_to(call, draft.content)
+    published = await writes.publish(call, with_similar(asked, near))
+    made = belief_id_of(asked)
+    result, problem = await writes.decision(call, published, stated_as=made)
+    belief, tensions = submitted(asked, made, draft), list[Row]()
+    if result is not None and result["deduplicated"]:
+        belief = await belief_after(call, result["belief_id"])
+    elif result is not None:
+        belief, tensions = await stated(call, made, near)
+    how = {name: None if result is None else result[name] for name in STATED}
+    return Creation(published, made, result, problem, {"belief": belief, **how, "tensions_detected": tensions})
+
+
+def with_similar(asked: Event, near: Near) -> Event:
+    """The request with the beliefs that may say the same; its id stays that of the request."""
+    return asked.changed(data={**asked.data, "similar": near.similar}) if near.similar else asked
 
 
 async def belief_after(call: Call, belief_id: str) -> Row:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity, newest_beliefs
 
 
 async def get_entity(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The entity under the id that stands for it; `resolved_from` says when another one was asked for."""
-    asked = answers.checked_id(arguments, "entity_id")
-    limit = answers.checked_limit(arguments, "belief_limit")
+    asked = common.checked_id(arguments, "entity_id")
+    limit = common.checked_limit(arguments, "belief_limit")
     is_fresh = await call.fresh("tensions")
     entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
     if entity_id is None:
@@ -27,7 +28,7 @@ async def get_entity(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         fields["beliefs"] = await call.read(query)
     if entity_id != asked:
         fields["resolved_from"] = asked
-    return answers.shown(fields, is_fresh)
+    return common.read_answer(fields, is_fresh)
 
 
 TOOL = Tool(
@@ -47,7 +48,7 @@ TOOL = Tool(
         },
         "required": ["entity_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {"entity": answers.ENTITY_SCHEMA, "beliefs": answers.BELIEFS, "resolved_from": {"type": "string"}}
     ),
 )

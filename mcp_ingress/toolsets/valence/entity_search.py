@@ -5,22 +5,23 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import search_entities as find_entities
 from processors.valence.rules.entities import TYPES
 
 
 async def search_entities(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Entities that stand for themselves, exact names first."""
-    query, limit = answers.checked_text(arguments, "query"), answers.checked_limit(arguments)
+    query, limit = writes.checked_text(arguments, "query"), common.checked_limit(arguments)
     is_fresh = await call.fresh("tensions")
     search = functools.partial(
         find_entities, namespace=call.namespace, query=query, kind=arguments.get("type"), limit=limit
     )
     entities, total = await call.read(search)
-    return answers.shown({"entities": entities, "total_count": total}, is_fresh)
+    return common.read_answer({"entities": entities, "total_count": total}, is_fresh)
 
 
 TOOL = Tool(
@@ -40,7 +41,7 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=answers.output_schema(
-        {"entities": {"type": "array", "items": answers.ENTITY_SCHEMA}, "total_count": answers.TOTAL}
+    output_schema=writes.output_schema(
+        {"entities": {"type": "array", "items": answers.ENTITY_SCHEMA}, "total_count": common.TOTAL}
     ),
 )

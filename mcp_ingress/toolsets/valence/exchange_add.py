@@ -5,33 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
-from mcp_ingress.toolsets.valence.belief_writes import near_to
+from mcp_ingress.toolsets.valence.belief_writes import near_to, with_similar
 from processors.valence.rules.capture import capture
 from processors.valence.rules.conversations import tokens_approx
 from processors.valence.rules.identifiers import EXCHANGE, object_id
 from streams.event_types.valence_kb import ROLES
 from streams.events import Event
-from streams.topics import MEMORY
 
 
 async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish and await the number that the single writer gives in the order of the log; where the node is told to, what the turn
     is worth keeping for goes along."""
-    session_id, content = answers.checked_id(arguments, "session_id"), answers.checked_text(arguments, "content")
-    asked = answers.event(call, "valence.exchange.added", {**arguments, "session_id": session_id})
+    session_id, content = common.checked_id(arguments, "session_id"), writes.checked_text(arguments, "content")
+    asked = writes.request(call, "valence.exchange.added", {**arguments, "session_id": session_id}, subject=session_id)
     exchange_id = object_id(asked, EXCHANGE)
     kept = await _captured(call, session_id, arguments["role"], content) if call.gateway.auto_capture else []
-    published = await call.publish(*((MEMORY.name, event) for event in (asked, *kept)))
-    result, problem = await answers.decided(call, published, exchange_id=exchange_id)
+    published = await writes.publish(call, asked, *kept)
+    result, problem = await writes.decision(call, published, exchange_id=exchange_id)
     sequence = None if result is None else result["sequence"]
     exchange = answers.exchange(asked, exchange_id, sequence, tokens_approx(content))
     if result is not None:
         exchange["created_at"] = result["created_at"]  # of a request that came before: the time of the one that stands
-    ids = {"exchange_id": exchange_id, "sequence": sequence}
-    return answers.answered(published, ids, {"exchange": exchange}, pending=result is None, problem=problem)
+    fields = {"exchange_id": exchange_id, "sequence": sequence, "exchange": exchange}
+    return writes.written(published, fields, pending=result is None, problem=problem)
 
 
 async def _captured(call: Call, session_id: str, role: str, content: str) -> list[Event]:
@@ -41,9 +42,8 @@ async def _captured(call: Call, session_id: str, role: str, content: str) -> lis
         return []
     own = replace(call, request_id=f"{call.request_id}/capture")
     said = {"session_id": session_id, "content": found.content, "confidence": found.score, "signal": found.signal}
-    asked = answers.event(own, "valence.insight.extracted", said)
-    near = await near_to(call, found.content)
-    return [asked.changed(data={**asked.data, "similar": near.similar}) if near.similar else asked]
+    asked = writes.request(own, "valence.insight.extracted", said, subject=session_id)
+    return [with_similar(asked, await near_to(call, found.content))]
 
 
 TOOL = Tool(
@@ -64,7 +64,7 @@ TOOL = Tool(
         },
         "required": ["session_id", "role", "content"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "exchange_id": {"type": "string"},
             "sequence": {"type": ["integer", "null"], "minimum": 1},

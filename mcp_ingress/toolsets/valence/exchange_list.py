@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import find_session
 from mcp_ingress.toolsets.valence.kb_queries import list_exchanges as list_rows
@@ -15,10 +17,10 @@ from mcp_ingress.toolsets.valence.kb_queries import list_exchanges as list_rows
 async def list_exchanges(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The session's exchanges by number; an offset also works without a limit."""
     session_id = answers.checked_conversation(arguments)
-    limit = answers.checked_limit({"limit": answers.MAX_EXCHANGES, **arguments}, most=answers.MAX_EXCHANGES)
+    limit = common.checked_limit({"limit": answers.MAX_EXCHANGES, **arguments}, most=answers.MAX_EXCHANGES)
     offset = arguments["offset"]
     if offset < 0:
-        raise answers.invalid(f"The argument `offset` is {offset}; it counts from 0.", "offset", {"minimum": 0})
+        raise writes.invalid(f"The argument `offset` is {offset}; it counts from 0.", "offset", {"minimum": 0})
     is_fresh = await call.fresh()
     query = functools.partial(list_rows, namespace=call.namespace, session_id=session_id, limit=limit, offset=offset)
     exchanges, total = await call.read(query)
@@ -27,7 +29,7 @@ async def list_exchanges(call: Call, arguments: dict[str, Any]) -> dict[str, Any
         and await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id)) is None
     ):
         raise answers.not_found(session_id)
-    return answers.shown({"exchanges": exchanges, "total_count": total}, is_fresh)
+    return common.read_answer({"exchanges": exchanges, "total_count": total}, is_fresh)
 
 
 TOOL = Tool(
@@ -50,7 +52,7 @@ TOOL = Tool(
         },
         "required": ["session_id"],
     },
-    output_schema=answers.output_schema(
-        {"exchanges": {"type": "array", "items": answers.EXCHANGE_SCHEMA}, "total_count": answers.TOTAL}
+    output_schema=writes.output_schema(
+        {"exchanges": {"type": "array", "items": answers.EXCHANGE_SCHEMA}, "total_count": common.TOTAL}
     ),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import list_patterns as list_rows
 from processors.valence.rules.patterns import EMERGING, ESTABLISHED, FADING
@@ -21,11 +23,11 @@ async def list_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
         kind=arguments.get("type"),
         status=arguments.get("status"),
         min_confidence=float(arguments["min_confidence"]),
-        limit=answers.checked_limit(arguments),
+        limit=common.checked_limit(arguments),
     )
     is_fresh = await call.fresh()
     patterns, total = await call.read(query)
-    return answers.shown({"patterns": patterns, "total_count": total}, is_fresh)
+    return common.read_answer({"patterns": patterns, "total_count": total}, is_fresh)
 
 
 TOOL = Tool(
@@ -50,7 +52,7 @@ TOOL = Tool(
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
-    output_schema=answers.output_schema(
-        {"patterns": {"type": "array", "items": answers.PATTERN_SCHEMA}, "total_count": answers.TOTAL}
+    output_schema=writes.output_schema(
+        {"patterns": {"type": "array", "items": answers.PATTERN_SCHEMA}, "total_count": common.TOTAL}
     ),
 )

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -19,8 +20,8 @@ from streams.errors import Unavailable
 async def record_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish and answer at once; evidence that no session is known of is kept and said."""
     for name in ("type", "description"):
-        answers.checked_text(arguments, name)
-    asked = answers.event(call, "valence.pattern.recorded", arguments)
+        writes.checked_text(arguments, name)
+    asked = writes.request(call, "valence.pattern.recorded", arguments)
     fresh = patterns.recorded(arguments.get("evidence") or (), arguments["confidence"], asked.time)
     pattern = {
         "id": object_id(asked, PATTERN),
@@ -33,9 +34,9 @@ async def record_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any
         "first_observed": format_time(asked.time),
         "last_observed": format_time(fresh.last_observed),
     }
-    published = await answers.publish(call, asked)
+    published = await writes.publish(call, asked)
     warnings = await _warnings(call, fresh.evidence)
-    return answers.answered(published, {"pattern_id": pattern["id"]}, {"pattern": pattern}, warnings=warnings)
+    return writes.written(published, {"pattern_id": pattern["id"], "pattern": pattern}, warnings=warnings)
 
 
 async def _warnings(call: Call, evidence: Sequence[str]) -> list[str]:
@@ -74,5 +75,5 @@ TOOL = Tool(
         },
         "required": ["type", "description"],
     },
-    output_schema=answers.output_schema({"pattern_id": {"type": "string"}, "pattern": answers.PATTERN_SCHEMA}),
+    output_schema=writes.output_schema({"pattern_id": {"type": "string"}, "pattern": answers.PATTERN_SCHEMA}),
 )

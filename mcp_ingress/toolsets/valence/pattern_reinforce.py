@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import find_pattern
 from processors.valence.rules.patterns import status_at
@@ -18,21 +20,20 @@ from streams.clock import parse_time
 async def reinforce_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, answer the pattern; a session counts once."""
     stated: dict[str, str] = {
-        name: answers.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments
+        name: common.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments
     }
-    asked = answers.event(call, "valence.pattern.reinforced", stated)
-    published = await answers.publish(call, asked)
-    result, problem = await answers.decided(call, published, pattern_id=stated["pattern_id"])
+    asked = writes.request(call, "valence.pattern.reinforced", stated, subject=stated.get("session_id"))
+    published = await writes.publish(call, asked)
+    result, problem = await writes.decision(call, published, pattern_id=stated["pattern_id"])
     pattern = None
     if result is not None:
         query = functools.partial(
             find_pattern, namespace=call.namespace, pattern_id=stated["pattern_id"], now=call.clock.now()
         )
         pattern = _right_after(await call.read(query), result, call.clock.now())
-    fields = {"pattern": pattern, "already_counted": None if result is None else result["already_counted"]}
-    return answers.answered(
-        published, {"pattern_id": stated["pattern_id"]}, fields, pending=result is None, problem=problem
-    )
+    counted = None if result is None else result["already_counted"]
+    fields = {"pattern_id": stated["pattern_id"], "pattern": pattern, "already_counted": counted}
+    return writes.written(published, fields, pending=result is None, problem=problem)
 
 
 def _right_after(pattern: dict[str, Any] | None, result: Mapping[str, Any], now: datetime) -> dict[str, Any] | None:
@@ -60,7 +61,7 @@ TOOL = Tool(
         },
         "required": ["pattern_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "pattern_id": {"type": "string"},
             "pattern": {"anyOf": [answers.PATTERN_SCHEMA, {"type": "null"}]},

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import find_session
 from streams.event_types.valence_kb import END_STATUSES
@@ -14,15 +16,19 @@ from streams.event_types.valence_kb import END_STATUSES
 
 async def end_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, answer the session; the first end keeps its time."""
-    session_id = answers.checked_id(arguments, "session_id")
-    asked = answers.event(call, "valence.session.ended", {**arguments, "session_id": session_id})
-    published = await answers.publish(call, asked)
-    result, problem = await answers.decided(call, published, session_id=session_id)
+    session_id = common.checked_id(arguments, "session_id")
+    asked = writes.request(call, "valence.session.ended", {**arguments, "session_id": session_id}, subject=session_id)
+    published = await writes.publish(call, asked)
+    result, problem = await writes.decision(call, published, session_id=session_id)
     session = None
     if result is not None:
         session = await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id))
-    fields = {"session": session, "already_ended": None if result is None else result["already_ended"]}
-    return answers.answered(published, {"session_id": session_id}, fields, pending=result is None, problem=problem)
+    fields = {
+        "session_id": session_id,
+        "session": session,
+        "already_ended": None if result is None else result["already_ended"],
+    }
+    return writes.written(published, fields, pending=result is None, problem=problem)
 
 
 TOOL = Tool(
@@ -51,7 +57,7 @@ TOOL = Tool(
         },
         "required": ["session_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "session_id": {"type": "string"},
             "session": {"anyOf": [answers.SESSION_SCHEMA, {"type": "null"}]},

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import list_sessions
 
@@ -15,11 +17,11 @@ _FILTERS = ("external_room_id", "platform", "status")
 
 async def find_session_by_room(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The newest match in whatever status, unless one is asked for; none is no error."""
-    answers.checked_text(arguments, "external_room_id")
+    writes.checked_text(arguments, "external_room_id")
     wanted = {name: arguments.get(name) for name in _FILTERS}
     is_fresh = await call.fresh()
     sessions, _ = await call.read(functools.partial(list_sessions, namespace=call.namespace, wanted=wanted, limit=1))
-    return answers.shown({"found": bool(sessions), "session": sessions[0] if sessions else None}, is_fresh)
+    return common.read_answer({"found": bool(sessions), "session": sessions[0] if sessions else None}, is_fresh)
 
 
 TOOL = Tool(
@@ -44,7 +46,7 @@ TOOL = Tool(
         },
         "required": ["external_room_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {"found": {"type": "boolean"}, "session": {"anyOf": [answers.SESSION_SCHEMA, {"type": "null"}]}}
     ),
 )

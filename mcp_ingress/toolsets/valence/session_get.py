@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import find_session, last_exchanges
 
@@ -14,7 +16,7 @@ from mcp_ingress.toolsets.valence.kb_queries import find_session, last_exchanges
 async def get_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The session, with its last exchanges in the order in which they were said when they are asked for."""
     session_id = answers.checked_conversation(arguments)
-    limit = answers.checked_limit(arguments, "exchange_limit", answers.MAX_EXCHANGES)
+    limit = common.checked_limit(arguments, "exchange_limit", answers.MAX_EXCHANGES)
     is_fresh = await call.fresh()
     session = await call.read(functools.partial(find_session, namespace=call.namespace, session_id=session_id))
     if session is None:
@@ -23,7 +25,7 @@ async def get_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["include_exchanges"]:
         query = functools.partial(last_exchanges, namespace=call.namespace, session_id=session_id, limit=limit)
         fields["exchanges"] = await call.read(query)
-    return answers.shown(fields, is_fresh)
+    return common.read_answer(fields, is_fresh)
 
 
 TOOL = Tool(
@@ -43,7 +45,7 @@ TOOL = Tool(
         },
         "required": ["session_id"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {"session": answers.SESSION_SCHEMA, "exchanges": {"type": "array", "items": answers.EXCHANGE_SCHEMA}}
     ),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import list_sessions as list_rows
 
@@ -15,13 +17,13 @@ _FILTERS = ("platform", "project_context", "status")
 
 async def list_sessions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Sessions that match exactly; a value that nothing has matches nothing."""
-    limit = answers.checked_limit(arguments)
+    limit = common.checked_limit(arguments)
     wanted = {name: arguments.get(name) for name in _FILTERS}
     is_fresh = await call.fresh()
     sessions, total = await call.read(
         functools.partial(list_rows, namespace=call.namespace, wanted=wanted, limit=limit)
     )
-    return answers.shown({"sessions": sessions, "total_count": total}, is_fresh)
+    return common.read_answer({"sessions": sessions, "total_count": total}, is_fresh)
 
 
 TOOL = Tool(
@@ -41,7 +43,7 @@ TOOL = Tool(
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
-    output_schema=answers.output_schema(
-        {"sessions": {"type": "array", "items": answers.SESSION_SCHEMA}, "total_count": answers.TOTAL}
+    output_schema=writes.output_schema(
+        {"sessions": {"type": "array", "items": answers.SESSION_SCHEMA}, "total_count": common.TOTAL}
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -16,10 +17,10 @@ from streams.events import Event
 
 async def start_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish and answer at once: nothing of a new session depends on what is stored."""
-    asked = answers.event(call, "valence.session.started", arguments)
+    asked = writes.request(call, "valence.session.started", arguments)
     session = _session(asked)
-    published = await answers.publish(call, asked)
-    return answers.answered(published, {"session_id": session["id"]}, {"session": session})
+    published = await writes.publish(call, asked)
+    return writes.written(published, {"session_id": session["id"], "session": session})
 
 
 def _session(asked: Event) -> dict[str, Any]:
@@ -50,5 +51,5 @@ TOOL = Tool(
         },
         "required": ["platform"],
     },
-    output_schema=answers.output_schema({"session_id": {"type": "string"}, "session": answers.SESSION_SCHEMA}),
+    output_schema=writes.output_schema({"session_id": {"type": "string"}, "session": answers.SESSION_SCHEMA}),
 )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, list_tensions
 from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
 async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Tensions under the filters, the latest first, once the detector has seen what the caller has written."""
-    limit = answers.checked_limit(arguments)
-    asked = answers.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
+    limit = common.checked_limit(arguments)
+    asked = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh("tensions")
     entity_id = None
     if asked is not None:
@@ -31,7 +32,7 @@ async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         limit=limit,
     )
     tensions, total = await call.read(query)
-    return answers.shown({"tensions": tensions, "total_count": total}, is_fresh)
+    return common.read_answer({"tensions": tensions, "total_count": total}, is_fresh)
 
 
 TOOL = Tool(
@@ -51,5 +52,5 @@ TOOL = Tool(
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},
         },
     },
-    output_schema=answers.output_schema({"tensions": answers.TENSIONS, "total_count": answers.TOTAL}),
+    output_schema=writes.output_schema({"tensions": answers.TENSIONS, "total_count": common.TOTAL}),
 )

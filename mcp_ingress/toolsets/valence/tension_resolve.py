@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
-from mcp_ingress.toolsets.valence import answers
+from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension, without_action
 from processors.valence.rules.tensions import ACTIONS
 from streams.errors import Refused
@@ -15,24 +16,22 @@ from streams.errors import Refused
 
 async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish the decision and await whether it was the first: of two resolutions one wins, and the other is told which."""
-    tension_id = answers.checked_id(arguments, "tension_id")
-    resolution = answers.checked_text(arguments, "resolution").strip()
+    tension_id = common.checked_id(arguments, "tension_id")
+    resolution = writes.checked_text(arguments, "resolution").strip()
     await call.fresh("tensions")
     found = functools.partial(find_tension, namespace=call.namespace, tension_id=tension_id)
     tension = _open(tension_id, await call.read(found))
     ids = {"tension_id": tension_id, "belief_a_id": tension["belief_a_id"], "belief_b_id": tension["belief_b_id"]}
     said = {"tension_id": tension_id, "action": arguments["action"], "resolution": resolution}
-    published = await answers.publish(call, answers.event(call, "valence.tension.resolved", ids | said))
-    result, problem = await answers.decided(call, published, tension_id=tension_id, action=arguments["action"])
+    published = await writes.publish(call, writes.request(call, "valence.tension.resolved", ids | said))
+    result, problem = await writes.decision(call, published, tension_id=tension_id, action=arguments["action"])
     if result is None:
-        return answers.answered(published, said | {"tension": None, "beliefs": []}, {}, pending=True, problem=problem)
+        return writes.written(published, said | {"tension": None, "beliefs": []}, pending=True, problem=problem)
     after = await call.read(found)
     pair = [ids["belief_a_id"], ids["belief_b_id"]]
     beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=pair))
     shown = without_action(after or {})
-    return answers.answered(
-        published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]}, {}
-    )
+    return writes.written(published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]})
 
 
 def _open(tension_id: str, tension: Row | None) -> Row:
@@ -62,7 +61,7 @@ TOOL = Tool(
         },
         "required": ["tension_id", "resolution", "action"],
     },
-    output_schema=answers.output_schema(
+    output_schema=writes.output_schema(
         {
             "tension_id": {"type": "string"},
             "action": {"type": "string", "enum": list(ACTIONS)},

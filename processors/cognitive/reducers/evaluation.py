@@ -15,14 +15,15 @@ from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
 from streams.event_types.cognitive import GOLDEN_COMPLETED, GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, JUDGE_SCORED
 from streams.events import LoggedEvent
 
-GROUND_TRUTH, GOLDEN = "ground_truth", "golden_test_set"
+GROUND_TRUTH, GOLDEN, SESSIONS = "ground_truth", "golden_test_set", "evaluation_sessions"
+JUDGE_RUNS, JUDGEMENTS, DRIFT = "judge_runs", "judgements", "model_drift_log"
 _GOLDEN_SET = ""
 """The session id of the row that says that the golden set is there."""
 
 
 def _truth_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield GROUND_TRUTH, (logged.event.data["id"],)
-    yield "evaluation_sessions", (logged.event.data["session_id"],)
+    yield SESSIONS, (logged.event.data["session_id"],)
 
 
 def _truth_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -53,13 +54,13 @@ def _truth_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
 
 def _claim(rows: Rows, session_id: str, wanted: str) -> Outcome | None:
     """Give the session to the set; the refusal when the other one has it."""
-    row = rows.get("evaluation_sessions", session_id)
+    row = rows.get(SESSIONS, session_id)
     if row is not None and row["belongs_to"] != wanted:
         return Outcome(
             "refused", INVALID, f"The session {session_id} belongs to {row['belongs_to']}; the sets share no session."
         )
     if row is None:
-        rows.put("evaluation_sessions", {"session_id": session_id, "belongs_to": wanted})
+        rows.put(SESSIONS, {"session_id": session_id, "belongs_to": wanted})
     return None
 
 
@@ -69,15 +70,15 @@ def golden_id(namespace: str, query: dict[str, Any]) -> int:
 
 
 def _golden_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "evaluation_sessions", (_GOLDEN_SET,)
+    yield SESSIONS, (_GOLDEN_SET,)
     for query in logged.event.data["queries"]:
-        yield "evaluation_sessions", (query["session_id"],)
+        yield SESSIONS, (query["session_id"],)
         yield GOLDEN, (golden_id(logged.event.namespace, query),)
 
 
 def _golden_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
     queries = logged.event.data["queries"]
-    if rows.get("evaluation_sessions", _GOLDEN_SET) is not None:
+    if rows.get(SESSIONS, _GOLDEN_SET) is not None:
         return Outcome("refused", INVALID, "The golden test set is there already and does not change.")
     problem = golden.set_problem([query["query"] for query in queries])
     if problem is not None:
@@ -86,7 +87,7 @@ def _golden_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
     if len(set(numbers)) < len(numbers):
         return Outcome("refused", INVALID, "The golden test set names a query twice.")
     for query in queries:
-        row = rows.get("evaluation_sessions", query["session_id"])
+        row = rows.get(SESSIONS, query["session_id"])
         if not query["session_id"].strip() or (row is not None and row["belongs_to"] != GOLDEN):
             owner = row["belongs_to"] if row else "nobody"
             return Outcome(
@@ -97,7 +98,7 @@ def _golden_imported(logged: LoggedEvent, rows: Rows) -> Outcome:
         asked = {name: query[name] for name in ("query", "expected_docs", "session_id")}
         kind = golden.query_type(query["query"])
         rows.put(GOLDEN, {"id": number, **asked, "query_type": kind, "imported_at": at(logged.event.time)})
-    rows.put("evaluation_sessions", {"session_id": _GOLDEN_SET, "belongs_to": GOLDEN})
+    rows.put(SESSIONS, {"session_id": _GOLDEN_SET, "belongs_to": GOLDEN})
     return Outcome(result={"imported": len(queries)})
 
 
@@ -123,15 +124,14 @@ def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
     summary = {**_means(scores), **_agreement(scores)}
     models = {name: data[name] for name in ("judge1_model", "judge2_model")}
     given = {"judge1_scores": scores["judge1"], "judge2_scores": scores.get("judge2")}
-    latest = {"kappa": summary["kappa"], "judged_at": moment, "event_id": logged.event.id}
-    rows.put(GROUND_TRUTH, truth | models | given | latest)
+    rows.change(GROUND_TRUTH, truth, **models, **given, kappa=summary["kappa"], judged_at=moment)
     run = {"query_id": data["query_id"], "judged_at": moment}
     counts = {"evaluated_documents": len(judged), "failed_documents": len(failed)}
     spent = {name: data.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")}
-    rows.insert("judge_runs", {**run, "query": data["query"], "mode": mode, **models, **summary, **counts, **spent})
+    rows.insert(JUDGE_RUNS, {**run, "query": data["query"], "mode": mode, **models, **summary, **counts, **spent})
     for document in data["documents"]:
         rows.insert(
-            "judgements",
+            JUDGEMENTS,
             {
                 **run,
                 "document_id": document["id"],
@@ -167,7 +167,7 @@ def _agreement(scores: Mapping[str, Sequence[float]]) -> dict[str, Any]:
 
 def _completed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     day = _day(logged)
-    yield from (("model_drift_log", (day - timedelta(days=back),)) for back in range(golden.BASELINE_DAYS + 1))
+    yield from ((DRIFT, (day - timedelta(days=back),)) for back in range(golden.BASELINE_DAYS + 1))
 
 
 def _day(logged: LoggedEvent) -> date:
@@ -178,7 +178,7 @@ def _day(logged: LoggedEvent) -> date:
 def _completed(logged: LoggedEvent, rows: Rows) -> Outcome:
     """One row a day: a second run on the same day replaces it."""
     data, day = logged.event.data, _day(logged)
-    earlier = [rows.get("model_drift_log", day - timedelta(days=back)) for back in range(1, golden.BASELINE_DAYS + 1)]
+    earlier = [rows.get(DRIFT, day - timedelta(days=back)) for back in range(1, golden.BASELINE_DAYS + 1)]
     found = golden.drift(data["precision_at_5"], [row["precision_at_5"] for row in earlier if row is not None])
     measured = {
         name: data.get(name)
@@ -186,7 +186,7 @@ def _completed(logged: LoggedEvent, rows: Rows) -> Outcome:
     }
     decided = {"baseline_precision": found.baseline, "drift_detected": found.detected, "details": found.details}
     kept = {"query_breakdown": data["query_breakdown"], "completed_at": at(logged.event.time)}
-    rows.put("model_drift_log", {"date": day, **measured, **decided, **kept})
+    rows.put(DRIFT, {"date": day, **measured, **decided, **kept})
     drops = {name: value for name, value in asdict(found).items() if name.startswith("drop_")}
     return Outcome(
         result={"date": data["date"], **measured, **decided, "query_breakdown": data["query_breakdown"], **drops}

@@ -18,14 +18,15 @@ from processors.cognitive.rules.identifiers import (
 )
 from processors.cognitive.rules.text_quality import THRESHOLD, fidelity, reflection_warnings, warning
 from processors.cognitive.rules.working_set import CAPACITY, Item, victim
-from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
+from processors.frame.reducer import DOCUMENTS, Key, Outcome, Reducer, Row, Rows, at
 from streams.clock import format_time
 from streams.errors import Poison
 from streams.event_types.cognitive import EPISODE_STORED, L0_STORED, L2_STORED, WM_ARCHIVED, WM_UPDATED
 from streams.events import LoggedEvent
 from streams.ids import document_label
 
-SLOTS = "working_memory_slots"
+L0_RAW, L2_INSIGHTS, L2_SOURCES = "l0_raw", "l2_insights", "l2_sources"
+SLOTS, STALE, EPISODES = "working_memory_slots", "stale_memory", "episode_memory"
 LRU_EVICTION, MANUAL_ARCHIVE = "LRU_EVICTION", "MANUAL_ARCHIVE"
 INVALID = "invalid_argument"
 
@@ -41,11 +42,11 @@ def blank(name: str) -> Outcome:
 
 
 def _document_named(logged: LoggedEvent, kind: str, number: int) -> tuple[str, Key]:
-    return "documents", (document_label(logged.event.namespace, record_id(kind, number)),)
+    return DOCUMENTS, (document_label(logged.event.namespace, record_id(kind, number)),)
 
 
 def _l0_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "l0_raw", (event_number(logged.event),)
+    yield L0_RAW, (event_number(logged.event),)
     yield _document_named(logged, L0, event_number(logged.event))
 
 
@@ -54,20 +55,20 @@ def _l0_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
     for name in ("session_id", "speaker", "content"):
         if not data[name].strip():
             return blank(name)
-    if rows.get("l0_raw", number) is not None:
-        raise collision("l0_raw", number)
+    if rows.get(L0_RAW, number) is not None:
+        raise collision(L0_RAW, number)
     said = {name: data[name] for name in ("session_id", "speaker", "content")}
-    rows.put("l0_raw", {"id": number, "timestamp": moment, **said, "metadata": data.get("metadata") or {}})
+    rows.put(L0_RAW, {"id": number, "timestamp": moment, **said, "metadata": data.get("metadata") or {}})
     rows.document(record_id(L0, number), TOOLSET, L0, data["content"], created_at=moment, session_id=data["session_id"])
     return Outcome(result={"id": number, "session_id": data["session_id"], "timestamp": format_time(logged.event.time)})
 
 
 def _l2_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     number = event_number(logged.event)
-    yield "l2_insights", (number,)
+    yield L2_INSIGHTS, (number,)
     yield _document_named(logged, L2, number)
     for source in logged.event.data["source_ids"]:
-        yield "l0_raw", (source,)
+        yield L0_RAW, (source,)
 
 
 def _l2_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -75,11 +76,11 @@ def _l2_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
     if not data["content"].strip():
         return blank("content")
     sources = list(dict.fromkeys(data["source_ids"]))
-    unknown = [source for source in sources if rows.get("l0_raw", source) is None]
+    unknown = [source for source in sources if rows.get(L0_RAW, source) is None]
     if unknown:
         return Outcome("refused", INVALID, f"Unknown source_ids: {unknown}")
-    if rows.get("l2_insights", number) is not None:
-        raise collision("l2_insights", number)
+    if rows.get(L2_INSIGHTS, number) is not None:
+        raise collision(L2_INSIGHTS, number)
     score = fidelity(data["content"])
     threshold = data.get("fidelity_threshold")
     said = warning(score, THRESHOLD if threshold is None else threshold)
@@ -91,12 +92,12 @@ def _l2_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
         "source_coverage": coverage,
     }
     rows.put(
-        "l2_insights",
+        L2_INSIGHTS,
         {"id": number, "content": data["content"], "created_at": moment, "source_ids": sources, **metadata}
         | {"coverage_model": None if coverage is None else data.get("coverage_model")},
     )
     for place, source in enumerate(sources):
-        rows.insert("l2_sources", {"insight_id": number, "source_id": source, "place": place})
+        rows.insert(L2_SOURCES, {"insight_id": number, "source_id": source, "place": place})
     rows.document(record_id(L2, number), TOOLSET, L2, data["content"], created_at=moment)
     return Outcome(
         result={
@@ -112,7 +113,7 @@ def _wm_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield from ((SLOTS, (slot,)) for slot in range(CAPACITY))
     if logged.event.type == WM_UPDATED:
         yield _document_named(logged, WORKING, item_number(logged.event.namespace, logged.event.data["content"]))
-    yield "stale_memory", (_stale_number(logged),)
+    yield STALE, (_stale_number(logged),)
 
 
 def _stale_number(logged: LoggedEvent) -> int:
@@ -175,10 +176,10 @@ def _place(
 
 def _archive(logged: LoggedEvent, rows: Rows, item: Item, reason: str, displaced_by: int | None) -> int:
     number = _stale_number(logged)
-    if rows.get("stale_memory", number) is not None:
-        raise collision("stale_memory", number)
+    if rows.get(STALE, number) is not None:
+        raise collision(STALE, number)
     rows.put(
-        "stale_memory",
+        STALE,
         {
             "id": number,
             "item_id": item.id,
@@ -205,7 +206,7 @@ def _wm_archived(logged: LoggedEvent, rows: Rows) -> Outcome:
 
 
 def _episode_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "episode_memory", (event_number(logged.event),)
+    yield EPISODES, (event_number(logged.event),)
     yield _document_named(logged, EPISODE, event_number(logged.event))
 
 
@@ -214,10 +215,10 @@ def _episode_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
     for name in ("query", "reflection"):
         if not data[name].strip():
             return blank(name)
-    if rows.get("episode_memory", number) is not None:
-        raise collision("episode_memory", number)
+    if rows.get(EPISODES, number) is not None:
+        raise collision(EPISODES, number)
     said = {"query": data["query"], "reward": float(data["reward"]), "reflection": data["reflection"]}
-    rows.put("episode_memory", {"id": number, **said, "created_at": moment})
+    rows.put(EPISODES, {"id": number, **said, "created_at": moment})
     rows.document(
         record_id(EPISODE, number), TOOLSET, EPISODE, f"{data['query']}\n{data['reflection']}", created_at=moment
     )

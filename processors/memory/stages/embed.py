@@ -15,7 +15,7 @@ import numpy as np
 
 from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, RetryingEmbedder, TokenEmbedder, encode_documents
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import TEXTS, texts_to_embed
 from processors.memory.vector_facts import Item, embedded_by, encode_vector, items_of, split_fact
 from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
@@ -23,7 +23,6 @@ from storage.search.vectors.token_vectors import pack, unit
 from streams.errors import EmbedderUnavailable
 from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event, LoggedEvent
-from streams.ids import derived_id
 from streams.topics import MEMORY
 
 Result = TypeVar("Result")
@@ -48,6 +47,10 @@ class Embed(Stage):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
         self._failed: dict[str, int] = {}
         """By event how often the model did not answer; the stage is asked again until it does. Who is diverted meanwhile stays: the oldest go."""
+
+    @classmethod
+    def made(cls, parts: StageParts) -> Embed:
+        return cls(parts.embedder)
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         embedder = self.embedder
@@ -78,10 +81,9 @@ class Embed(Stage):
         embedder, record_ids = self.embedder, [record_id for record_id, _ in texts_to_embed(logged.event)]
         if embedder is None or not record_ids:
             return []
-        fact = self.fact(
-            logged, EMBEDDING_FAILED, {"space": embedder.info.space, "record_ids": record_ids, "reason": reason}
-        )
-        return [fact.changed(id=derived_id(fact.id, embedder.info.space))]
+        space = embedder.info.space
+        failed = {"space": space, "record_ids": record_ids, "reason": reason}
+        return [self.fact(logged, EMBEDDING_FAILED, failed, about=(space,))]
 
     def _count(self, events: Sequence[LoggedEvent]) -> None:
         self._failed |= {logged.key: self._failed.pop(logged.key, 0) + 1 for logged in events}

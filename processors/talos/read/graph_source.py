@@ -10,7 +10,7 @@ import orjson
 
 from processors.talos.rules.graph_schema import EDGES, NODES, node_of, schema
 from processors.talos.rules.ontology import is_legal
-from storage.graph.extent import INHERITED
+from storage.graph.edge_pruning import INHERITED
 
 _NODES = """
 SELECT label, node_id, name, created_at, confidence, domain, category, canonical_form, properties

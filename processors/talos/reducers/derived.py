@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from processors.frame.reducer import Key, Outcome, Reducer, Rows, at
+from processors.frame.reducer import DOCUMENTS, EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
 from processors.memory.vector_facts import decode_vector
 from processors.talos.rules.canonical import canonical_form
 from processors.talos.rules.ontology import searchable_text
@@ -29,13 +29,18 @@ from streams.event_types.derived import (
 from streams.events import LoggedEvent
 from streams.ids import derived_id, document_label
 
+ENTITIES, RELATIONS, MERGES, CLUSTERS = "entities", "relations", "merges", "clusters"
+PATTERN_SIGNALS, SIGNAL_EVIDENCE, PATTERN_DEPRECATIONS = "pattern_signals", "signal_evidence", "pattern_deprecations"
+PRUNES, SIGNIFICANCE = "prunes", "significance"
+EMBEDDING_RETRIES, EMBEDDING_FAILURES = "embedding_retries", "embedding_failures"
+
 
 def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     for entity in logged.event.data["entities"]:
-        yield "entities", (entity["id"],)
-        yield "documents", (document_label(logged.event.namespace, entity["id"]),)
+        yield ENTITIES, (entity["id"],)
+        yield DOCUMENTS, (document_label(logged.event.namespace, entity["id"]),)
     for relation in logged.event.data["relations"]:
-        yield "relations", (_relation_id(relation),)
+        yield RELATIONS, (_relation_id(relation),)
 
 
 def _relation_id(relation: dict[str, str]) -> str:
@@ -46,12 +51,12 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data, moment = logged.event.data, at(logged.event.time)
     source = data["source_event_id"]
     for entity in data["entities"]:
-        if rows.get("entities", entity["id"]) is not None:
+        if rows.get(ENTITIES, entity["id"]) is not None:
             continue  # a statement made again is the same entity
         properties = dict(entity.get("properties") or {})
         session_id, domain = data.get("session_id"), properties.get("domain")
         rows.put(
-            "entities",
+            ENTITIES,
             {
                 "entity_id": entity["id"],
                 "label": entity["label"],
@@ -72,27 +77,27 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
             entity["id"], "talos", entity["label"], text, created_at=moment, session_id=session_id, domain=domain
         )
     for relation in data["relations"]:
-        if rows.get("relations", _relation_id(relation)) is None:
+        if rows.get(RELATIONS, _relation_id(relation)) is None:
             row = {"relation_id": _relation_id(relation), "relation_type": relation["type"]}
             row |= {
                 "from_id": relation["from"],
                 "to_id": relation["to"],
                 "properties": relation.get("properties") or {},
             }
-            rows.put("relations", row | {"created_at": moment, "source_event_id": source})
+            rows.put(RELATIONS, row | {"created_at": moment, "source_event_id": source})
     return None
 
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     space = logged.event.data["space"]
-    yield "spaces", (space,)
+    yield SPACES, (space,)
     for item in logged.event.data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
         passage = item.get("passage")
         yield (
-            ("embeddings", (label, space))
+            (EMBEDDINGS, (label, space))
             if passage is None
-            else ("passages", (passage_label(label, passage["number"]), space))
+            else (PASSAGES, (passage_label(label, passage["number"]), space))
         )
 
 
@@ -117,14 +122,14 @@ def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         rows.embed({"label": label, **model, **about, **numbers})
         if data.get("tries", 1) > 1:
             rows.put(
-                "embedding_retries", {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]}
+                EMBEDDING_RETRIES, {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]}
             )
     return None
 
 
 def _embedding_failed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield from (
-        ("embedding_failures", (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"]
+        (EMBEDDING_FAILURES, (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"]
     )
 
 
@@ -132,9 +137,9 @@ def _embedding_failed(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """The first reason stays."""
     data, moment = logged.event.data, at(logged.event.time)
     for record_id in data["record_ids"]:
-        if rows.get("embedding_failures", record_id, data["space"]) is None:
+        if rows.get(EMBEDDING_FAILURES, record_id, data["space"]) is None:
             row = {"record_id": record_id, "space": data["space"], "reason": data["reason"], "failed_at": moment}
-            rows.put("embedding_failures", row)
+            rows.put(EMBEDDING_FAILURES, row)
     return None
 
 
@@ -150,10 +155,10 @@ def _numbers(item: Mapping[str, Any], dim: int) -> dict[str, Any]:
 
 
 def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "merges", (logged.event.data["record_id"],)
+    yield MERGES, (logged.event.data["record_id"],)
     for candidate in logged.event.data["similar"]:
-        yield "merges", (candidate["record_id"],)
-        yield "clusters", (candidate["record_id"],)
+        yield MERGES, (candidate["record_id"],)
+        yield CLUSTERS, (candidate["record_id"],)
 
 
 def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
@@ -163,21 +168,19 @@ def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """
     data = logged.event.data
     record_id = data["record_id"]
-    if not data["similar"] or rows.get("merges", record_id) is not None or rows.get("clusters", record_id) is not None:
+    if not data["similar"] or rows.get(MERGES, record_id) is not None or rows.get(CLUSTERS, record_id) is not None:
         return None
     best = data["similar"][0]
-    merged = rows.get("merges", best["record_id"])
+    merged = rows.get(MERGES, best["record_id"])
     head = merged["into_id"] if merged else best["record_id"]
     if head == record_id:
         return None
-    cluster = rows.get("clusters", head)
+    cluster = rows.get(CLUSTERS, head)
     count = (cluster["record_count"] if cluster else 1) + 1
     moment = at(logged.event.time)
+    rows.put(CLUSTERS, {"canonical_id": head, "label": data["label"], "record_count": count, "last_merged_at": moment})
     rows.put(
-        "clusters", {"canonical_id": head, "label": data["label"], "record_count": count, "last_merged_at": moment}
-    )
-    rows.put(
-        "merges",
+        MERGES,
         {
             "record_id": record_id,
             "into_id": head,
@@ -194,25 +197,25 @@ def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 
 def _signal_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     data = logged.event.data
-    yield "pattern_signals", (data["signal_id"], data["session_id"])
+    yield PATTERN_SIGNALS, (data["signal_id"], data["session_id"])
 
 
 def _signalled(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """The signal counts once a session."""
     data, moment = logged.event.data, at(logged.event.time)
     signal_id, session_id = data["signal_id"], data["session_id"]
-    if rows.get("pattern_signals", signal_id, session_id) is not None:
+    if rows.get(PATTERN_SIGNALS, signal_id, session_id) is not None:
         return None
     row = {name: data[name] for name in ("signal_id", "session_id", "description")}
-    rows.put("pattern_signals", row | {"indicators": data.get("indicators") or [], "signalled_at": moment})
+    rows.put(PATTERN_SIGNALS, row | {"indicators": data.get("indicators") or [], "signalled_at": moment})
     for item in data.get("evidence") or ():
         found = {"signal_id": signal_id, "session_id": session_id, "created_at": moment}
-        rows.insert("signal_evidence", found | {"relation_type": item["relation"], "node_id": item["id"]})
+        rows.insert(SIGNAL_EVIDENCE, found | {"relation_type": item["relation"], "node_id": item["id"]})
     return None
 
 
 def _detected_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "documents", (document_label(logged.event.namespace, logged.event.data["pattern_id"]),)
+    yield DOCUMENTS, (document_label(logged.event.namespace, logged.event.data["pattern_id"]),)
 
 
 def _detected(logged: LoggedEvent, rows: Rows) -> Outcome | None:
@@ -227,43 +230,43 @@ def _deprecated_key(logged: LoggedEvent) -> Key:
 
 
 def _deprecated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "pattern_deprecations", _deprecated_key(logged)
+    yield PATTERN_DEPRECATIONS, _deprecated_key(logged)
 
 
 def _deprecated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """Once for each last occurrence: of a pattern that has occurred since, it says nothing (view `patterns`)."""
     key = _deprecated_key(logged)
-    if rows.get("pattern_deprecations", *key) is None:
+    if rows.get(PATTERN_DEPRECATIONS, *key) is None:
         row = dict(zip(("pattern_id", "last_occurred_at"), key, strict=True))
         rows.put(
-            "pattern_deprecations",
+            PATTERN_DEPRECATIONS,
             row | {"reason": logged.event.data["reason"], "deprecated_at": at(logged.event.time)},
         )
     return None
 
 
 def _prune_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield from (("prunes", (record_id,)) for record_id in logged.event.data["record_ids"])
+    yield from ((PRUNES, (record_id,)) for record_id in logged.event.data["record_ids"])
 
 
 def _pruned(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     data = logged.event.data
     for record_id in data["record_ids"]:
-        if rows.get("prunes", record_id) is None:
-            rows.put("prunes", {"record_id": record_id, "reason": data["reason"], "pruned_at": at(logged.event.time)})
+        if rows.get(PRUNES, record_id) is None:
+            rows.put(PRUNES, {"record_id": record_id, "reason": data["reason"], "pruned_at": at(logged.event.time)})
     return None
 
 
 def _rated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "significance", (date.fromisoformat(logged.event.data["day"]),)
+    yield SIGNIFICANCE, (date.fromisoformat(logged.event.data["day"]),)
 
 
 def _rated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """The first rating of a day stays."""
     data, day = logged.event.data, date.fromisoformat(logged.event.data["day"])
-    if rows.get("significance", day) is None:
+    if rows.get(SIGNIFICANCE, day) is None:
         row = {"day": day, "score": data["score"], "level": data["level"], "counts": data.get("counts") or {}}
-        rows.put("significance", row | {"rated_at": at(logged.event.time)})
+        rows.put(SIGNIFICANCE, row | {"rated_at": at(logged.event.time)})
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
+from processors.frame.reducer import DOCUMENTS, Key, Outcome, Reducer, Rows, at
 from processors.talos.rules.extraction import (
     FRICTION_LOGGED,
     JOURNAL_WRITTEN,
@@ -29,16 +29,16 @@ from streams.ids import document_label
 
 SESSIONS = "talos_sessions"
 NAMES = "talos_names"
-_STATED = ("session_id", "goal", "goal_id", "persona", "protocol", "human", "started_at")
+JOURNAL = "talos_journal"
 
 
 def _opened_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     session_id = logged.event.data["session_id"]
     yield from ((SESSIONS, (candidate,)) for candidate in (session_id, *first_suggestions(session_id)))
-    yield "documents", (document_label(logged.event.namespace, goal_id(logged.event.data["goal"])),)
+    yield DOCUMENTS, (document_label(logged.event.namespace, goal_id(logged.event.data["goal"])),)
     for label, name in session_names(logged.event):
         yield NAMES, (label, name)
-        yield "documents", (document_label(logged.event.namespace, named_id(label.lower(), name)),)
+        yield DOCUMENTS, (document_label(logged.event.namespace, named_id(label.lower(), name)),)
 
 
 def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -96,17 +96,15 @@ def _closed(logged: LoggedEvent, rows: Rows) -> Outcome:
     if session["status"] != "open":
         return Outcome("refused", "session_already_closed", f"The session {session_id} is closed already.")
     duration_seconds = max(0, int((moment - session["started_at"]).total_seconds()))
-    closed: Row = {name: session[name] for name in _STATED}
-    closed |= {"status": "closed", "ended_at": moment, "duration_seconds": duration_seconds}
-    closed |= {"goal_achieved": data.get("goal_achieved"), "summary": data.get("summary")}
-    rows.put(SESSIONS, closed)
+    stated = {name: data.get(name) for name in ("goal_achieved", "summary")}
+    rows.change(SESSIONS, session, status="closed", ended_at=moment, duration_seconds=duration_seconds, **stated)
     return Outcome(
         result={"session_id": session_id, "goal_id": session["goal_id"], "duration_seconds": duration_seconds}
     )
 
 
 def _written_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "documents", (document_label(logged.event.namespace, entry_id(logged.event)),)
+    yield DOCUMENTS, (document_label(logged.event.namespace, entry_id(logged.event)),)
 
 
 def _written(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -117,7 +115,7 @@ def _written(logged: LoggedEvent, rows: Rows) -> Outcome:
     optional = {name: data.get(name) for name in ("session_id", "domain")}
     confidence = data.get("confidence")
     rows.insert(
-        "talos_journal",
+        JOURNAL,
         {
             "entry_id": identity,
             "content": data["content"],

@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts
 from processors.memory.stages.embed import Embed
 from processors.talos.read.significance_counts import count_significance
 from processors.talos.rules.extraction import EXTRACTED_FROM, IMPLIED
@@ -22,7 +22,6 @@ from processors.talos.rules.significance import rate
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.clock import format_time
-from streams.errors import Unavailable
 from streams.event_types.derived import (
     EMBEDDED,
     ENTITIES_EXTRACTED,
@@ -31,11 +30,9 @@ from streams.event_types.derived import (
     SIGNIFICANCE_RATED,
 )
 from streams.events import Event, LoggedEvent, wire_type
-from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
-WAIT_S = 10.0
 SETTLED_DAYS = 7
 """Observations younger than this are not yet made into an insight."""
 LEAST_CONFIDENCE = 0.3
@@ -66,11 +63,11 @@ class Consolidate(Stage):
 
     name = "consolidate"
     source = MEMORY
-    awaits = frozenset({"dedup"})
+    waits_for = frozenset({"dedup"})
     needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
-    gather_s = 1.0
+    batching_s = 1.0
 
     _applied: AppliedPositions
 
@@ -78,14 +75,15 @@ class Consolidate(Stage):
         self._reader, self._applied, self._embed = reader, applied, embed
         self._days: dict[str, str] = {}
 
+    @classmethod
+    def made(cls, parts: StageParts) -> Consolidate:
+        store = parts.needed_store
+        return cls(store.reader, store.applied, parts.stage(Embed))
+
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         firsts = [logged for logged in events if self._is_new_day(logged)]
         if firsts:
-            token = Freshness.after(logged.position for logged in firsts)
-            if not await self._applied.wait(
-                token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)
-            ):
-                raise Unavailable("The store has not caught up with the log; the day is looked at once it has.")
+            await self.store_has(Freshness.after(logged.position for logged in firsts), ["dedup"])
         return [await self._consolidated(logged) if self._is_new_day(logged) else [] for logged in events]
 
     def _is_new_day(self, logged: LoggedEvent) -> bool:
@@ -95,14 +93,10 @@ class Consolidate(Stage):
         event = logged.event
         found = await self._reader.run(lambda cursor: consolidate(cursor, logged))
         made = [entity for kind, _, data in found if kind == ENTITIES_EXTRACTED for entity in data["entities"]]
-        vectors = self._named(logged, EMBEDDED, "embedded", {})
+        vectors = self.fact(logged, EMBEDDED, {}, about=("embedded",))
         embedded = await self._embed.facts_of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
         self._days[event.namespace] = event.time.date().isoformat()
-        return [*(self._named(logged, kind, identity, data) for kind, identity, data in found), *embedded]
-
-    def _named(self, logged: LoggedEvent, kind: str, identity: str, data: dict[str, Any]) -> Event:
-        fact = self.fact(logged, kind, data)
-        return Event(derived_id(fact.id, identity), fact.source, fact.type, fact.namespace, fact.time, fact.data)
+        return [*(self.fact(logged, kind, data, about=(identity,)) for kind, identity, data in found), *embedded]
 
 
 def consolidate(cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[tuple[str, str, dict[str, Any]]]:

@@ -15,14 +15,13 @@ import duckdb
 import numpy as np
 import orjson
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts
 from processors.talos.rules import similarity
 from processors.talos.rules.canonical import canonical_form
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from storage.search.vectors.vector_index import Matches
-from streams.errors import Unavailable
 from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
 from streams.ids import document_label
@@ -31,7 +30,6 @@ from streams.topics import DERIVED, MEMORY
 
 CANDIDATES = 5
 POOL = 50
-WAIT_S = 10.0
 
 _COLUMNS = {
     "number": "INTEGER",
@@ -88,11 +86,11 @@ class Dedup(Stage):
 
     name = "dedup"
     source = DERIVED
-    awaits = frozenset({"embed"})
+    waits_for = frozenset({"embed"})
     needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
-    gather_s = 1.0
+    batching_s = 1.0
     follows = "extract"
     labels = frozenset(
         {
@@ -114,6 +112,11 @@ class Dedup(Stage):
     def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
 
+    @classmethod
+    def made(cls, parts: StageParts) -> Dedup:
+        store = parts.needed_store
+        return cls(store.reader, store.indexes, store.applied)
+
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         await self._wait_for(events)
         news = [[_New(logged, record) for record in self._records(logged)] for logged in events]
@@ -132,16 +135,12 @@ class Dedup(Stage):
 
     async def _wait_for(self, events: Sequence[LoggedEvent]) -> None:
         """Until the records are applied, and their vectors too: the embed facts of the same memories."""
-        token = Freshness.after(logged.position for logged in events)
-        patient = not self._applied.is_awaited(self.name)
-        reached = await self._applied.wait(token, timeout_s=WAIT_S, patient=patient)
-        if reached and self._indexes.model is not None:
+        await self.store_has(Freshness.after(logged.position for logged in events))
+        if self._indexes.model is not None:
             # facts lie on the partition of their memories, and `extract` has just said how far it has read there
             sources = {Partition(MEMORY.name, logged.position.partition) for logged in events}
             memories = Freshness({at: self._applied.next_offset(at, "extract") for at in sources})
-            reached = await self._applied.wait(memories, timeout_s=WAIT_S, stages=["embed"], patient=patient)
-        if not reached:
-            raise Unavailable("The store has not caught up with the log; records are compared once it has.")
+            await self.store_has(memories, ["embed"])
 
     def _similar(self, new: _New, found: Sequence[similarity.Similar]) -> Event:
         record, info = new.record, self._indexes.model
@@ -156,7 +155,7 @@ class Dedup(Stage):
             "similar": similar,
         }
         fact = self.fact(new.logged, SIMILAR_FOUND, data | {"model_id": info.model_id if info else None})
-        return Event(f"{fact.id}/{record.record_id}", fact.source, fact.type, fact.namespace, fact.time, fact.data)
+        return fact.changed(id=f"{fact.id}/{record.record_id}")  # older than `about`, and ids on the log stay
 
     def _find(self, cursor: duckdb.DuckDBPyConnection, news: Sequence[_New]) -> list[list[similarity.Similar]]:
         """For each what it resembles, best first: a query for all, since each reads the whole of a table."""

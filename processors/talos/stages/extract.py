@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts
 from processors.talos.rules.extraction import EXTRACTED_FROM, extract
 from storage.applied import AppliedPositions
 from streams.codec import in_parts
 from streams.event_types.derived import ENTITIES_EXTRACTED
 from streams.events import Event, LoggedEvent
-from streams.ids import derived_id
 from streams.topics import MEMORY
 
 
 class Extract(Stage):
-    """A journal entry or friction -> its entities and relations. Without state: runs anywhere, and gathers where it is told who waits."""
+    """A journal entry or friction -> its entities and relations. It has no state, so it runs anywhere."""
 
     name = "extract"
     source = MEMORY
     accepts = EXTRACTED_FROM
     batch_size = 100
-    gather_s = 0.1
-    awaited_for = frozenset({"dedup", "patterns", "consolidate"})
+    batching_s = 0.1
 
     def __init__(self, applied: AppliedPositions | None = None) -> None:
         self._applied = applied
+
+    @classmethod
+    def made(cls, parts: StageParts) -> Extract:
+        return cls(parts.store.applied if parts.store is not None else None)
 
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         return [self._extracted(logged) for logged in events]
@@ -55,11 +57,13 @@ class Extract(Stage):
             return [self._fact(logged, found)]
         ends = list(accumulate(map(len, parts)))
         return [
-            (fact := self._fact(logged, part)).changed(id=derived_id(fact.id, str(end - len(part)), str(end)))
+            self._fact(logged, part, about=(str(end - len(part)), str(end)))
             for part, end in zip(parts, ends, strict=True)
         ]
 
-    def _fact(self, logged: LoggedEvent, found: Sequence[tuple[str, dict[str, object]]]) -> Event:
+    def _fact(
+        self, logged: LoggedEvent, found: Sequence[tuple[str, dict[str, object]]], about: Sequence[str] = ()
+    ) -> Event:
         data = {name: [item for kind, item in found if kind == name] for name in ("entities", "relations")}
-        about = {"source_event_id": logged.event.id, "session_id": logged.event.data.get("session_id")}
-        return self.fact(logged, ENTITIES_EXTRACTED, about | data)
+        memory = {"source_event_id": logged.event.id, "session_id": logged.event.data.get("session_id")}
+        return self.fact(logged, ENTITIES_EXTRACTED, memory | data, about=about)

@@ -15,24 +15,22 @@ from typing import Any
 
 import duckdb
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts
 from processors.memory.stages.embed import Embed
 from processors.talos.read.session_state import read_state
 from processors.talos.rules.identifiers import wordless_id
 from processors.talos.rules.session_signals import SessionState, Signal, signals
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from streams.errors import Unavailable
 from streams.event_types.derived import EMBEDDED, PATTERN_DETECTED, PATTERN_SIGNALLED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
-WAIT_S = 10.0
 OWN_WAIT_S = 2.0
 SESSIONS_OF_A_PATTERN = 3
-TOLD = wire_type("knowledge.pattern_detected")
+PATTERN_TELEMETRY = wire_type("knowledge.pattern_detected")
 
 
 class Patterns(Stage):
@@ -40,11 +38,11 @@ class Patterns(Stage):
 
     name = "patterns"
     source = MEMORY
-    awaits = frozenset({"dedup"})
+    waits_for = frozenset({"dedup"})
     needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100
-    gather_s = 1.0
+    batching_s = 1.0
 
     _applied: AppliedPositions
 
@@ -53,12 +51,14 @@ class Patterns(Stage):
         self._derived = Freshness()
         """What this process has derived from so far: its facts are on the log, or about to be."""
 
+    @classmethod
+    def made(cls, parts: StageParts) -> Patterns:
+        store = parts.needed_store
+        return cls(store.reader, store.applied, parts.stage(Embed))
+
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
-        if not await self._applied.wait(
-            token, timeout_s=WAIT_S, stages=["dedup"], patient=not self._applied.is_awaited(self.name)
-        ):
-            raise Unavailable("The store has not caught up with the log; the session is looked at once it has.")
+        await self.store_has(token, ["dedup"])
         found = [await self._signals(logged) for logged in events]
         if any(
             found
@@ -85,22 +85,18 @@ class Patterns(Stage):
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
         facts = await self._embed.facts_of_texts(
-            self._one(logged, EMBEDDED, "vectors", {}), [(pattern_id, names[pattern_id]) for pattern_id in made]
+            self.fact(logged, EMBEDDED, {}, about=("vectors",)),
+            [(pattern_id, names[pattern_id]) for pattern_id in made],
         )
         for pattern_id in made:
             pattern = {"pattern_id": pattern_id, "name": names[pattern_id], "session_id": session_id}
-            facts.append(self._one(logged, PATTERN_DETECTED, pattern_id, pattern))
+            facts.append(self.fact(logged, PATTERN_DETECTED, pattern, about=(pattern_id,)))
             facts.append(
-                self.fact(logged, TOLD, told(pattern_id, session_id)).changed(
-                    id=derived_id(namespace, TOLD, pattern_id)
+                self.fact(logged, PATTERN_TELEMETRY, pattern_telemetry(pattern_id, session_id)).changed(
+                    id=derived_id(namespace, PATTERN_TELEMETRY, pattern_id)
                 )
             )
         return facts
-
-    def _one(self, logged: LoggedEvent, event_type: str, name: str, data: dict[str, Any]) -> Event:
-        """A fact of which an event may have several."""
-        fact = self.fact(logged, event_type, data)
-        return fact.changed(id=derived_id(fact.id, name))
 
     async def _signals(self, logged: LoggedEvent) -> list[Event]:
         session_id = logged.event.data["session_id"]
@@ -123,8 +119,8 @@ class Patterns(Stage):
             "indicators": signal.indicators,
             "evidence": evidence,
         }
-        fact = self.fact(logged, PATTERN_SIGNALLED, data | {"signal_id": signal.signal_id})
-        return fact.changed(id=derived_id(fact.id, signal.description, session_id))
+        data["signal_id"] = signal.signal_id
+        return self.fact(logged, PATTERN_SIGNALLED, data, about=(signal.description, session_id))
 
 
 def new_patterns(
@@ -142,7 +138,7 @@ def new_patterns(
     return [name for name in signal_ids if sessions[name] >= SESSIONS_OF_A_PATTERN and (name,) not in known]
 
 
-def told(pattern_id: str, session_id: str) -> dict[str, Any]:
+def pattern_telemetry(pattern_id: str, session_id: str) -> dict[str, Any]:
     """The telemetry of a new pattern: its id without the words, and the session that made it one."""
     attributes = {"talos.id": wordless_id(pattern_id), "talos.category": "pattern", "talos.session.id": session_id}
     span_id = hashlib.blake2b(pattern_id.encode(), digest_size=8).hexdigest()

@@ -16,7 +16,7 @@ from streams.codec import STRUCTURED, decode
 from streams.errors import Poison
 from streams.events import event_types
 from streams.log.base import Record
-from streams.redaction import shown
+from streams.redaction import excerpt
 from streams.topics import MEMORY, TELEMETRY
 
 ACCEPTED = (MEMORY.name, TELEMETRY.name)
@@ -52,7 +52,7 @@ class Mapper:
             ]
         known = event_types().get(value["type"])
         if known is None:
-            return [Unreadable(number, raw, f"the event type {shown(value['type'])!r} is not known")]
+            return [Unreadable(number, raw, f"the event type {excerpt(value['type'])!r} is not known")]
         if known.topic not in ACCEPTED:
             return [Unreadable(number, raw, f"events of the type {value['type']!r} are derived here and not imported")]
         record = Record(known.topic, 0, 0, self._fallback_ms, self._key, orjson.dumps(fit(value)), _HEADERS)

@@ -23,7 +23,7 @@ from streams.clock import format_time
 from streams.event_types.telemetry import OTEL_LOG, OTEL_METRIC, OTEL_SPAN
 from streams.events import Event
 from streams.ids import derived_id
-from streams.redaction import shown
+from streams.redaction import excerpt
 
 SOURCE = "thalweg:import/otlp"
 Signal = Literal["spans", "logs", "metrics"]
@@ -256,9 +256,9 @@ def _hex(value: Any, size: int) -> str | None:
     try:
         raw = bytes.fromhex(value) if len(value) == 2 * size else base64.b64decode(value, validate=True)
     except (ValueError, TypeError, binascii.Error):
-        raise ValueError(f"{shown(str(value))!r} is not an id of {size} bytes") from None
+        raise ValueError(f"{excerpt(str(value))!r} is not an id of {size} bytes") from None
     if len(raw) != size:
-        raise ValueError(f"{shown(str(value))!r} is not an id of {size} bytes")
+        raise ValueError(f"{excerpt(str(value))!r} is not an id of {size} bytes")
     return raw.hex() if any(raw) else None
 
 

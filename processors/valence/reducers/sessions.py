@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC
-from typing import Any
 
-from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
+from processors.frame.reducer import DOCUMENTS, Key, Outcome, Reducer, Row, Rows, at
 from processors.valence.reducers.beliefs import invalid_draft, refused
 from processors.valence.rules import patterns
 from processors.valence.rules.beliefs import (
@@ -42,9 +41,9 @@ from streams.event_types.valence_kb import (
 from streams.events import Event, LoggedEvent
 from streams.ids import document_label
 
-SESSIONS, EXCHANGES, PATTERNS, INSIGHTS = "vkb_sessions", "vkb_exchanges", "vkb_patterns", "vkb_session_insights"
+SESSIONS, EXCHANGES, INSIGHTS = "vkb_sessions", "vkb_exchanges", "vkb_session_insights"
+PATTERNS, PATTERN_CHANGES = "vkb_patterns", "vkb_pattern_changes"
 TOOLSET = "valence"
-_ORIGIN = ("namespace", "topic", "partition", "offset", "event_id")
 
 
 def _session_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -53,11 +52,6 @@ def _session_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 def _session_id(event: Event) -> str:
     return str(event.data["session_id"])
-
-
-def _changed(row: Row, **changes: Any) -> Row:
-    """The row with these changes; its origin is that of the event that changes it."""
-    return {name: value for name, value in row.items() if name not in _ORIGIN} | changes
 
 
 def session_not_found(session_id: str) -> Outcome:
@@ -102,13 +96,13 @@ def _ended(logged: LoggedEvent, rows: Rows) -> Outcome:
     status = data.get("status") or (session["status"] if already_ended else "completed")
     ended_at = session["ended_at"] or max(session["started_at"], at(event.time))
     stated = {name: data[name] for name in ("summary", "themes") if data.get(name) is not None}
-    rows.put(SESSIONS, _changed(session, **stated, status=status, ended_at=ended_at))
+    rows.change(SESSIONS, session, **stated, status=status, ended_at=ended_at)
     return Outcome(result={"session_id": session["session_id"], "already_ended": already_ended})
 
 
 def _added_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield from _session_reads(logged)
-    yield "documents", (document_label(logged.event.namespace, object_id(logged.event, EXCHANGE)),)
+    yield DOCUMENTS, (document_label(logged.event.namespace, object_id(logged.event, EXCHANGE)),)
 
 
 def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -121,7 +115,7 @@ def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
         return session_not_found(_session_id(event))
     exchange_id, moment = object_id(event, EXCHANGE), at(event.time)
     sequence = next_sequence(session["exchange_count"])
-    rows.put(SESSIONS, _changed(session, exchange_count=sequence, last_exchange_id=exchange_id))
+    rows.change(SESSIONS, session, exchange_count=sequence, last_exchange_id=exchange_id)
     rows.insert(
         EXCHANGES,
         {
@@ -144,7 +138,7 @@ def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
 def _recorded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     identity = object_id(logged.event, PATTERN)
     yield PATTERNS, (identity,)
-    yield "documents", (document_label(logged.event.namespace, identity),)
+    yield DOCUMENTS, (document_label(logged.event.namespace, identity),)
 
 
 def _recorded(logged: LoggedEvent, rows: Rows) -> Outcome:
@@ -196,7 +190,7 @@ def _reinforced(logged: LoggedEvent, rows: Rows) -> Outcome:
     )
     after = patterns.reinforced(before, session_id, at(logged.event.time))
     if after is not None:
-        rows.put(PATTERNS, _changed(row, **_pattern_row(after)))
+        rows.change(PATTERNS, row, **_pattern_row(after))
     now = after or before
     result = {
         "pattern_id": row["pattern_id"],
@@ -215,7 +209,7 @@ def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     yield SESSIONS, (session_id,)
     yield SOURCES, (session_source(session_id).id_in(event.namespace),)
     yield INSIGHTS, (session_id, belief_id_of(event))
-    yield "documents", (document_label(event.namespace, object_id(event, INSIGHT)),)
+    yield DOCUMENTS, (document_label(event.namespace, object_id(event, INSIGHT)),)
     yield from draft_reads(event, data["content"], data.get("entities"), data.get("similar"))
 
 
@@ -260,13 +254,13 @@ def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
         row | {"extraction_method": INSIGHT_LINK if signal is None else AUTO, "extracted_at": moment, "signal": signal},
     )
     counted = {"capture_count": (session["capture_count"] or 0) + (signal is not None)}
-    rows.put(SESSIONS, _changed(session, insight_count=session["insight_count"] + 1, **counted))
+    rows.change(SESSIONS, session, insight_count=session["insight_count"] + 1, **counted)
     rows.document(insight_id, TOOLSET, "Insight", event.data["content"], created_at=moment, session_id=session_id)
     return insight_id
 
 
 def _aged_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield "vkb_pattern_changes", _aged_key(logged)
+    yield PATTERN_CHANGES, _aged_key(logged)
 
 
 def _aged_key(logged: LoggedEvent) -> Key:
@@ -277,10 +271,10 @@ def _aged_key(logged: LoggedEvent) -> Key:
 def _aged(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """A step of ageing, once for each last observation. Patterns themselves are another topic's: a view joins them."""
     key = _aged_key(logged)
-    if rows.get("vkb_pattern_changes", *key) is None:
+    if rows.get(PATTERN_CHANGES, *key) is None:
         row = dict(zip(("pattern_id", "last_observed_at", "to_status"), key, strict=True))
         rows.put(
-            "vkb_pattern_changes",
+            PATTERN_CHANGES,
             row | {"from_status": logged.event.data["from_status"], "changed_at": at(logged.event.time)},
         )
     return None

@@ -43,9 +43,9 @@ CORROBORATIONS, ENTITIES, NAMES, LINKS = (
     "valence_entity_names",
     "valence_belief_entities",
 )
+DOCUMENTS = "documents"
 TOOLSET, KIND = "valence", "Belief"
 MANUAL = "manual"
-_ORIGIN = ("namespace", "topic", "partition", "offset", "idx", "event_id")
 
 
 class DraftError(ValueError):
@@ -149,7 +149,7 @@ def draft_reads(event: Event, content: Any, entities: Any = (), similar: Any = (
     """The rows that `state` will ask for, as far as the request tells; whatever it holds, this does not raise."""
     identity = belief_id_of(event)
     yield BELIEFS, (identity,)
-    yield "documents", (document_label(event.namespace, identity),)
+    yield DOCUMENTS, (document_label(event.namespace, identity),)
     if isinstance(content, str):
         yield HASHES, (hash_of(content),)
     try:
@@ -234,15 +234,13 @@ def create(
     return Stated(identity, "created", 1)
 
 
-def put_belief(rows: Rows, belief: Mapping[str, Any], change: str, moment: datetime) -> None:
-    """The belief as it is now, and one more row of its history."""
-    row = {name: value for name, value in belief.items() if name not in _ORIGIN}
-    rows.put(BELIEFS, row)
+def put_belief(rows: Rows, belief: Row, change: str, moment: datetime) -> None:
+    """Keep the belief as it is now, and one more row of its history."""
+    rows.put(BELIEFS, belief)
     kept = ("belief_id", "content", "overall", "corroboration_count", "status", "superseded_by_id", "valid_until")
-    valid_from = row["valid_from"] or row["created_at"]
-    rows.insert(
-        CHANGES, {name: row[name] for name in kept} | {"valid_from": valid_from, "change": change, "changed_at": moment}
-    )
+    valid_from = belief["valid_from"] or belief["created_at"]
+    changed = {"valid_from": valid_from, "change": change, "changed_at": moment}
+    rows.insert(CHANGES, {name: belief[name] for name in kept} | changed)
 
 
 def put_source(event: Event, rows: Rows, source: Source) -> str:
@@ -381,8 +379,7 @@ def _link(
         rows.insert(LINKS, {"belief_id": belief["belief_id"], "label": belief["label"], **link})
         entity = rows.get(ENTITIES, link["entity_id"])
         if entity is not None:
-            kept = {name: value for name, value in entity.items() if name not in _ORIGIN}
-            rows.put(ENTITIES, kept | {"link_count": entity["link_count"] + 1, "modified_at": moment})
+            rows.change(ENTITIES, entity, link_count=entity["link_count"] + 1, modified_at=moment)
     return made
 
 

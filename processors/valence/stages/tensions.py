@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from processors.frame.stage import Stage
+from processors.frame.stage import Stage, StageParts
 from processors.valence.read.tension_candidates import (
     ActiveBeliefs,
     Placed,
@@ -31,7 +31,6 @@ from processors.valence.rules.beliefs import belief_id_of
 from storage.applied import AppliedPositions
 from storage.reader import Reader, find_outcome
 from storage.search.engine import SearchIndexes
-from streams.errors import Unavailable
 from streams.event_types.valence import (
     BELIEF_CREATED,
     BELIEF_REINFORCED,
@@ -47,7 +46,6 @@ from streams.ids import derived_id, document_label
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
-WAIT_S = 10.0
 REMEMBERED = 1000
 AT_ONCE = 4
 """Beliefs that are compared between two moments in which others get the interpreter; the statements for several take little more than for one."""
@@ -74,11 +72,11 @@ class Tensions(Stage):
 
     name = "tensions"
     source = MEMORY
-    awaits = frozenset({"embed"})
+    waits_for = frozenset({"embed"})
     needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
     batch_size = 64
-    gather_s = 1.0
+    batching_s = 1.0
 
     _applied: AppliedPositions
 
@@ -87,11 +85,15 @@ class Tensions(Stage):
         self._found: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """The pairs that were found last: their facts may not be applied yet when one of them is closed."""
 
+    @classmethod
+    def made(cls, parts: StageParts) -> Tensions:
+        store = parts.needed_store
+        return cls(store.reader, store.indexes, store.applied)
+
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         token = Freshness.after(logged.position for logged in events)
         stages = ("embed",) if self._indexes.model is not None else ()
-        if not await self._applied.wait(token, timeout_s=WAIT_S, stages=stages):
-            raise Unavailable("The store has not caught up with the log; beliefs are compared once it has.")
+        await self.store_has(token, stages, patient=False)  # a call that states a belief names its tensions
         return await self._reader.run(lambda cursor: self.find(cursor, events))
 
     def find(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
@@ -113,10 +115,12 @@ class Tensions(Stage):
                     facts[logged.key] = self._reinforced(cursor, logged)
                     continue
                 named = (
-                    self._named(logged, ENTITY_RESOLVED, data["entity_id"], data) for data in twins.get(belief_id, ())
+                    self.fact(logged, ENTITY_RESOLVED, data, about=(data["entity_id"],))
+                    for data in twins.get(belief_id, ())
                 )
                 found = (
-                    self._named(logged, TENSION_DETECTED, data["tension_id"], data) for data in conflicts[belief_id]
+                    self.fact(logged, TENSION_DETECTED, data, about=(data["tension_id"],))
+                    for data in conflicts[belief_id]
                 )
                 facts[logged.key] = [*named, *found]
         return facts
@@ -200,8 +204,3 @@ class Tensions(Stage):
     def _told(self, event: Event, data: dict[str, object], moment: datetime) -> Event:
         identity = derived_id(TENSION_CLOSED, event.namespace, str(data["tension_id"]))
         return Event(identity, f"thalweg:stage/{self.name}", TENSION_CLOSED, event.namespace, moment, data)
-
-    def _named(self, logged: LoggedEvent, event_type: str, what: str, data: dict[str, object]) -> Event:
-        """A fact of several that one event may have: what it is about is in its id."""
-        fact = self.fact(logged, event_type, data)
-        return Event(derived_id(fact.id, what), fact.source, fact.type, fact.namespace, fact.time, fact.data)

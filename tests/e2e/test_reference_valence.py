@@ -1,4 +1,4 @@
-"""The seed of the Valence tools, request by request: the real MCP client over stdio, every argument that it prints, each answer's shape."""
+"""The tools of Valence over stdio, compared with their reference: each argument, each answer's shape."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from tests.sql.test_questions import QUESTIONS
 
 pytestmark = pytest.mark.timeout(300)
 
-SEED: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / "valence" / "seed.json").read_text(encoding="utf-8"))
-"""The seed's input schemas and printed responses, word for word, by tool."""
+REFERENCE: Mapping[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "valence" / "reference.json").read_text(encoding="utf-8")
+)
+"""The reference's input schemas and printed responses, word for word, by tool."""
 ROOM = "!room:example.com"
 STRATEGY = "user's preferred deployment strategy"
 
 
 class Conversation:
-    """A client that keeps which arguments of which tools it has used, and compares each answer with what the seed prints."""
+    """A client that keeps which arguments of which tools it has used, and compares each answer with what the reference prints."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -33,7 +35,7 @@ class Conversation:
         self.used.setdefault(tool, set()).update(arguments)
         answer = await call(self._client, tool, **arguments)
         assert answer["success"] is True
-        if printed := SEED[tool].get("response"):
+        if printed := REFERENCE[tool].get("response"):
             assert_shape(printed, answer, tool)
         return answer
 
@@ -55,7 +57,7 @@ def assert_shape(printed: Any, found: Any, at: str) -> None:
 
 
 def assert_holds(printed: Any, shown: Any, at: str) -> None:
-    """The schema that is shown says what the seed prints; it may accept another type besides, and describe what the seed does not."""
+    """The schema that is shown says what the reference prints; it may accept another type besides, and describe what the reference does not."""
     if isinstance(printed, Mapping):
         for name, value in printed.items():
             assert name in shown, f"{at}.{name}"
@@ -67,11 +69,11 @@ def assert_holds(printed: Any, shown: Any, at: str) -> None:
         assert printed == shown, at
 
 
-async def test_every_request_that_the_seed_prints_is_answered_in_the_printed_shape(thalweg: Program) -> None:
+async def test_every_request_that_the_reference_prints_is_answered_in_the_printed_shape(thalweg: Program) -> None:
     async with over_stdio(thalweg) as client:
-        shown = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools if tool.name in SEED}
-        assert set(shown) == set(SEED) and len(SEED) == 19
-        for name, printed in SEED.items():
+        shown = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools if tool.name in REFERENCE}
+        assert set(shown) == set(REFERENCE) and len(REFERENCE) == 19
+        for name, printed in REFERENCE.items():
             assert_holds(printed["input"], shown[name], name)
         talk = Conversation(client)
         session_id = await _conversation(talk)
@@ -79,9 +81,9 @@ async def test_every_request_that_the_seed_prints_is_answered_in_the_printed_sha
         await _tensions(talk, entity_id)
         await _patterns_and_insights(talk, session_id)
         await _end(talk, session_id)
-        assert talk.used == {name: set(printed["input"]["properties"]) for name, printed in SEED.items()}
+        assert talk.used == {name: set(printed["input"]["properties"]) for name, printed in REFERENCE.items()}
         _asked_in_sql(thalweg)
-        for tool in SEED:
+        for tool in REFERENCE:
             problem = await refused(client, tool, nonsense=1)
             assert (
                 problem["success"] is False and problem["error_code"] == "INVALID_PARAMS" and problem["error_message"]
@@ -112,7 +114,7 @@ async def _conversation(talk: Conversation) -> str:
 
 
 async def _beliefs(talk: Conversation) -> str:
-    """The seed's first pattern: query, then answer, then capture. The id of the entity that it is about."""
+    """The reference's first pattern: query, then answer, then capture. The id of the entity that it is about."""
     assert (await talk.ask("belief_query", query=STRATEGY))["total_count"] == 0
     stated = await talk.ask(
         "belief_create",
@@ -160,7 +162,7 @@ async def _beliefs(talk: Conversation) -> str:
 
 
 async def _tensions(talk: Conversation, entity_id: str) -> None:
-    """The seed's third pattern: create, list by the entity, resolve."""
+    """The reference's third pattern: create, list by the entity, resolve."""
     stated = await talk.ask(
         "belief_create", content="The user never prefers canary deployments", entities=[{"name": "deployments"}]
     )
@@ -175,7 +177,7 @@ async def _tensions(talk: Conversation, entity_id: str) -> None:
 
 
 async def _patterns_and_insights(talk: Conversation, session_id: str) -> None:
-    """The seed's second pattern: recognise, extract, confirm."""
+    """The reference's second pattern: recognise, extract, confirm."""
     insight = await talk.ask(
         "insight_extract",
         session_id=session_id,

@@ -8,7 +8,7 @@ import pytest
 
 from streams.errors import LogUnavailable
 from streams.log.base import LogReader, Record
-from streams.log.two_readers import TwoReaders
+from streams.log.merged_reader import MergedReader
 
 MOMENT_S = 0.02
 
@@ -34,13 +34,13 @@ def record(offset: int) -> Record:
     return Record("t", 0, offset, 0, None, b"")
 
 
-async def offsets(both: TwoReaders, timeout_s: float = 30.0, max_records: int = 10) -> list[int]:
+async def offsets(both: MergedReader, timeout_s: float = 30.0, max_records: int = 10) -> list[int]:
     return [found.offset for found in await both.read(timeout_s=timeout_s, max_records=max_records)]
 
 
 async def test_what_one_brings_does_not_wait_for_the_other_and_a_read_without_any_is_empty() -> None:
     one, other = Scripted(), Scripted()
-    both = TwoReaders(one, other)
+    both = MergedReader(one, other)
     assert await offsets(both, MOMENT_S) == []
     other.next.put_nowait(record(1))
     assert await offsets(both) == [1]
@@ -54,7 +54,7 @@ async def test_what_one_brings_does_not_wait_for_the_other_and_a_read_without_an
 
 async def test_what_one_brings_while_the_other_fails_is_read_and_the_failure_raised_afterwards() -> None:
     one, other = Scripted(), Scripted()
-    both = TwoReaders(one, other)
+    both = MergedReader(one, other)
     one.next.put_nowait(LogUnavailable("away"))
     other.next.put_nowait(record(1))
     assert await offsets(both) == [1]
@@ -67,7 +67,7 @@ async def test_what_one_brings_while_the_other_fails_is_read_and_the_failure_rai
 
 async def test_a_read_that_is_given_up_loses_nothing() -> None:
     one = Scripted()
-    both = TwoReaders(one, Scripted())
+    both = MergedReader(one, Scripted())
     reading = asyncio.create_task(both.read(timeout_s=30.0, max_records=10))
     await asyncio.sleep(0)
     reading.cancel()

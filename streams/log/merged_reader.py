@@ -10,7 +10,7 @@ from streams.log.base import LogReader, Record
 READING_S = 60.0
 
 
-class TwoReaders(LogReader):
+class MergedReader(LogReader):
     """Reads from both at once. What one brings while nobody reads, or while the other fails, is in the next read."""
 
     def __init__(self, *readers: LogReader) -> None:

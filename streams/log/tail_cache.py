@@ -13,7 +13,7 @@ KEPT_BYTES = 128 * 1024
 """Of each partition so much at most."""
 
 
-class Newest:
+class TailCache:
     """What this process appended last, one unbroken run of offsets a partition. Used from one thread."""
 
     def __init__(self) -> None:

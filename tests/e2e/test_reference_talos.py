@@ -1,4 +1,4 @@
-"""The seeds of Talos and of the inner voice over stdio: every argument that they print, each answer's shape against what they print."""
+"""The tools of Talos and the inner voice over stdio, compared with their reference: each argument, each answer's shape."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from tests.e2e.test_agent import call, over_stdio, refused
 
 pytestmark = pytest.mark.timeout(300)
 
-SEED: Mapping[str, Any] = json.loads((Path(__file__).parents[1] / "talos" / "seed.json").read_text(encoding="utf-8"))
-"""The seeds' input schemas, printed requests and responses, word for word, by tool."""
+REFERENCE: Mapping[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "talos" / "reference.json").read_text(encoding="utf-8")
+)
+"""The reference's input schemas, printed requests and responses, word for word, by tool."""
 SESSION = "2026-01-05-ontology-design"
 ENTRY = (
     "I realized that friction points are more valuable to track than emotional states because they're operationally verifiable. "
@@ -49,21 +51,13 @@ def assert_shape(printed: Any, found: Any, at: str) -> None:
 async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The tool's answer, which has the printed shape."""
     answer = await call(client, tool, **arguments)
-    assert_shape(SEED[tool]["response"], answer, tool)
+    assert_shape(REFERENCE[tool]["response"], answer, tool)
     return answer
 
 
-async def test_the_nine_tools_answer_as_the_seeds_print_it(thalweg: Program) -> None:
+async def test_the_nine_tools_answer_as_the_reference_prints_it(thalweg: Program) -> None:
     async with over_stdio(thalweg) as client:
-        shown = {tool.name: tool for tool in (await client.list_tools()).tools}
-        for tool, printed in SEED.items():
-            for name, schema in printed.get("input_schema", {}).get("properties", {}).items():
-                said = shown[tool].input_schema["properties"][name]
-                assert schema.items() <= said.items() or name in ("entity_types", "domains", "time_range"), (tool, name)
-            assert (
-                shown[tool].input_schema.get("required")
-                == printed.get("input_schema", {"required": ["query"]})["required"]
-            )
+        await _schemas_are_the_references(client)
         await _three_sessions(client)
         current = await ask(
             client, "session_open", session_id=SESSION, goal="Design", persona="Sage", protocol="LBRP", human="Robbie"
@@ -78,10 +72,7 @@ async def test_the_nine_tools_answer_as_the_seeds_print_it(thalweg: Program) -> 
             domain="meta-cognitive",
             confidence=0.85,
         )
-        insight, *others = written["extracted_entities"]
-        [belief] = [entity for entity in others if entity["type"] == "Belief"]
-        assert insight["type"] == "Insight"
-        assert {"type": "LED_TO", "from": insight["id"], "to": belief["id"]} in written["extracted_relationships"]
+        insight = _insight_that_led_to_a_belief(written)
         friction = await ask(
             client,
             "friction_log",
@@ -118,22 +109,40 @@ async def test_the_nine_tools_answer_as_the_seeds_print_it(thalweg: Program) -> 
         voice = await ask(
             client,
             "inner_voice.retrieve",
-            **{**SEED["inner_voice.retrieve"]["request"], "query": "friction and read tool"},
+            **{**REFERENCE["inner_voice.retrieve"]["request"], "query": "friction and read tool"},
         )
         assert set(voice) == {"snippets", "diagnostics"} and set(voice["snippets"][0]) == set(
-            SEED["inner_voice.retrieve"]["response"]["snippets"][0]
+            REFERENCE["inner_voice.retrieve"]["response"]["snippets"][0]
         )
-        assert set(voice["diagnostics"]) == set(SEED["inner_voice.retrieve"]["response"]["diagnostics"])
+        assert set(voice["diagnostics"]) == set(REFERENCE["inner_voice.retrieve"]["response"]["diagnostics"])
         closed = await ask(
             client, "session_close", session_id=SESSION, goal_achieved=True, summary="Designed.", skip_reflection=False
         )
         assert closed["reflection_prompt"].startswith(
-            SEED["session_close"]["response"]["reflection_prompt"].rstrip(".")
+            REFERENCE["session_close"]["response"]["reflection_prompt"].rstrip(".")
         )
         again = await refused(client, "session_open", session_id=SESSION, goal="Again")
         assert (again["error_code"], again["suggested_session_id"]) == ("session_exists", f"{SESSION}-2")
     told = thalweg.sql("SELECT count(*) FROM session_events WHERE event_type = 'knowledge.pattern_detected'")
     assert told == [[1]]
+
+
+def _insight_that_led_to_a_belief(written: dict[str, Any]) -> dict[str, Any]:
+    insight, *others = written["extracted_entities"]
+    [belief] = [entity for entity in others if entity["type"] == "Belief"]
+    assert insight["type"] == "Insight"
+    assert {"type": "LED_TO", "from": insight["id"], "to": belief["id"]} in written["extracted_relationships"]
+    found: dict[str, Any] = insight
+    return found
+
+
+async def _schemas_are_the_references(client: Client) -> None:
+    tools = {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+    for tool, printed in REFERENCE.items():
+        for name, schema in printed.get("input_schema", {}).get("properties", {}).items():
+            found = tools[tool]["properties"][name]
+            assert schema.items() <= found.items() or name in ("entity_types", "domains", "time_range"), (tool, name)
+        assert tools[tool].get("required") == printed.get("input_schema", {"required": ["query"]})["required"]
 
 
 async def _three_sessions(client: Client) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import duckdb
 import pytest
 
-from storage.key_filter import BITS_PER_KEY, MANY, KnownKeys
+from storage.key_filter import BITS_PER_KEY, MANY, KeyFilter
 from storage.tables import read_tables
 from streams.ids import event_key
 from tests.schema import fresh_database
@@ -28,15 +28,15 @@ def test_a_filter_that_fills_up_grows_and_still_tells_new_keys_from_known_ones(m
     monkeypatch.setattr("storage.key_filter.MIN_BITS", 64 * BITS_PER_KEY)
     database = fresh_database()
     cursor = database.cursor()
-    known = KnownKeys(cursor, read_tables(cursor).values())
+    known = KeyFilter(cursor, read_tables(cursor).values())
     keys = [(event_key("default", "test", str(number)),) for number in range(2000)]
     stored, new = keys[:1000], keys[1000:]
     for start in range(0, len(stored), MANY):
         batch = stored[start : start + MANY]
         store(cursor, batch)
         known.add("events", batch)
-    assert known.held("events", stored) == stored
-    assert len(known.held("events", new)) < len(new) / 20
+    assert known.candidates("events", stored) == stored
+    assert len(known.candidates("events", new)) < len(new) / 20
     database.close()
 
 
@@ -44,15 +44,15 @@ def test_many_keys_at_once_are_added_and_found_as_each_alone_and_as_the_store_ha
     database = fresh_database()
     cursor = database.cursor()
     tables = read_tables(cursor).values()
-    together, alone = KnownKeys(cursor, tables), KnownKeys(cursor, tables)
-    assert together.held("events", KEYS) == []
+    together, alone = KeyFilter(cursor, tables), KeyFilter(cursor, tables)
+    assert together.candidates("events", KEYS) == []
     half = KEYS[::2]
     together.add("events", half)
     for key in half:
         alone.add("events", [key])
     store(cursor, half)
-    for known in (together, alone, KnownKeys(cursor, tables)):
-        assert known.held("events", KEYS) == half
-        assert [key for key in KEYS if known.held("events", [key])] == half
-        assert [key for key in KEYS if known.may_hold_now("events", key)] == half
+    for known in (together, alone, KeyFilter(cursor, tables)):
+        assert known.candidates("events", KEYS) == half
+        assert [key for key in KEYS if known.candidates("events", [key])] == half
+        assert [key for key in KEYS if known.may_contain("events", key)] == half
     database.close()

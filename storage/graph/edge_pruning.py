@@ -12,7 +12,7 @@ from storage.graph.cypher import Token, tokens_of
 INHERITED = "INHERITED"
 
 
-def may_meet(cypher: str, relation: str) -> bool:
+def may_match(cypher: str, relation: str) -> bool:
     """False only when every relationship of the query names its types and this is none of them. Raises Refused `syntax_error`."""
     tokens = tokens_of(cypher)
     return any(_names(token, relation) for token in tokens) or any(

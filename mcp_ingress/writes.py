@@ -1,0 +1,147 @@
+"""The write protocol of every toolset: request, publish, await the decision, answer.
+
+A tool that writes makes one event (`request`), puts it on the log (`publish`), waits for what the reducer decided
+(`decided`) and for stages (`caught_up`), and answers ids and freshness token in any case (`written`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcp_ingress.gateway import ANSWER_MARGIN_S, Call, Published
+from mcp_ingress.spool import SPOOLED
+from streams.errors import Refused, Unavailable
+from streams.events import Event
+from streams.positions import Freshness
+from streams.topics import MEMORY
+
+MAX_TEXT = 100_000
+"""Characters of one text argument."""
+ACCEPTED = "The write is accepted and will be applied: do not send it again. The session continues."
+
+FRESHNESS_FIELDS: Mapping[str, Any] = {
+    "freshness": {"type": "object", "description": "Pass it back as _meta thalweg/freshness to read this write."},
+    "pending": {
+        "type": "boolean",
+        "description": "Accepted, not applied yet: what depends on stored state is null.",
+    },
+    "stale": {"type": "boolean", "description": "The answer may lack the latest writes."},
+}
+"""What an answer says of how far the store is, as JSON Schemas by name."""
+NOTE_FIELDS: Mapping[str, Any] = {
+    "spooled": {"type": "boolean"},
+    "message": {"type": "string"},
+    "warnings": {"type": "array", "items": {"type": "string"}},
+}
+"""What else a write's answer may say, as JSON Schemas by name."""
+
+
+def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer's schema: the tool's own fields, and those of a pending or degraded answer."""
+    flags = {"success": {"type": "boolean"}, "degraded": {"type": "boolean"}}
+    return {
+        "type": "object",
+        "properties": {**properties, **flags, **FRESHNESS_FIELDS, **NOTE_FIELDS},
+        "required": ["success"],
+    }
+
+
+def invalid(message: str, parameter: str, allowed: Any = None, *, code: str | None = None) -> Refused:
+    """The refusal of an argument's value; `details` names the argument and what it may be."""
+    return Refused(message, code=code, details={"parameter": parameter, "allowed": allowed})
+
+
+def checked_text(
+    arguments: Mapping[str, Any], name: str, *, code: str | None = None, most: int | None = MAX_TEXT
+) -> str:
+    """The required text of that name. Raises Refused when it is blank or longer than `most` characters."""
+    text: str = arguments[name]
+    if not text.strip():
+        raise invalid(f"The argument `{name}` is blank; it needs some text.", name, "some text", code=code)
+    if most is not None and len(text) > most:
+        raise invalid(f"The argument `{name}` has {len(text)} characters; at most {most} are accepted.", name, most)
+    return text
+
+
+def request(call: Call, short_type: str, fields: Mapping[str, Any], *, subject: str | None = None) -> Event:
+    """The memory event of this call: the fields that are given, and the request id under which it is decided."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return call.event(short_type, {**given, "request_id": call.request_id}, subject=subject)
+
+
+async def publish(call: Call, *events: Event) -> Published:
+    """Put memory events on the log, in order. Raises what `Call.publish` raises."""
+    return await call.publish(*((MEMORY.name, event) for event in events))
+
+
+async def decided(call: Call, published: Published, **identity: str) -> Mapping[str, Any] | None:
+    """The result that the reducer gave this request; None while that is not known.
+
+    `identity`: fields of the result by which this call knows its own. Raises Refused with the reducer's code when it
+    refused, and when the request id was another call's; Unavailable when the store is down.
+    """
+    outcome = await call.outcome(published)
+    if outcome is None:
+        return None
+    if outcome.status == "refused":
+        raise Refused(outcome.message or "The request was refused.", code=outcome.code, **outcome.result)
+    if any(outcome.result.get(name) != value for name, value in identity.items()):
+        message = "The request id was used before, for another call, which stands; leave it out or choose a new one."
+        raise invalid(message, "_meta.thalweg/request_id", dict(outcome.result))
+    return outcome.result
+
+
+async def decision(
+    call: Call, published: Published, **identity: str
+) -> tuple[Mapping[str, Any] | None, Unavailable | None]:
+    """As `decided`, but a store that is down is the second value: for a tool that answers degraded then."""
+    try:
+        return await decided(call, published, **identity), None
+    except Unavailable as error:
+        return None, error
+
+
+async def caught_up(call: Call, published: Published, stage: str) -> bool:
+    """Whether the stage came as far as this write within the wait for writes."""
+    if published.spooled:
+        return False
+    token = on_topic(published.freshness, MEMORY.name)
+    return await call.applied(token, timeout_s=time_left(call, call.gateway.limits.write_wait_s), stages=[stage])
+
+
+def time_left(call: Call, limit_s: float) -> float:
+    """Seconds that a wait may take: at most `limit_s`, and never into the time that the answer itself needs."""
+    return min(limit_s, max(0.0, call.deadline - call.clock.monotonic() - ANSWER_MARGIN_S))
+
+
+def on_topic(freshness: Freshness, topic: str) -> Freshness:
+    """The part of a token that lies on one topic."""
+    return Freshness({at: offset for at, offset in freshness if at.topic == topic})
+
+
+def written(
+    published: Published,
+    own: Mapping[str, Any],
+    found: Mapping[str, Any] | None = None,
+    *,
+    pending: bool = False,
+    problem: Unavailable | None = None,
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """A write's answer, with its freshness token.
+
+    `own`: what the request itself says (ids, objects), answered always. `found`: what the store says, left out while the
+    log is down (spooled) or the store is (`problem`).
+    """
+    notes: dict[str, Any] = {"freshness": published.freshness.to_json()}
+    if published.spooled:
+        notes["spooled"] = True
+    if warnings:
+        notes["warnings"] = list(warnings)
+    message = None if problem is None else f"{problem.message} {ACCEPTED}"
+    if published.spooled or message:
+        return {"success": False, "degraded": True, "message": message or SPOOLED, **own, **notes}
+    if pending:
+        notes["pending"] = True
+    return {"success": True, **own, **(found or {}), **notes}
