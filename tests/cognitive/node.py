@@ -18,7 +18,7 @@ from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
@@ -36,7 +36,7 @@ class CognitiveNode:
         self.applied = AppliedPositions()
         self.reader = FallibleReader(self.store.database, threads=2)
         self.embedder = HashingEmbedder()
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, self.embedder.info)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, self.embedder.info)
         self.indexes.open({})
         self.stage = Embed(self.embedder)
         judges = LexicalJudge(), SemanticJudge(self.embedder)

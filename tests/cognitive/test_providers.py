@@ -205,12 +205,10 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
 
 
 def embedder(server: Server, key: str | None = KEY) -> ApiEmbedder:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment(server).items():
-            patch.setenv(name, value)
-        if key is None:
-            patch.delenv("OPENAI_API_KEY")
-        made = load_embedder("openai:text-embedding-3-small", cache_dir=Path())
+    given = environment(server)
+    if key is None:
+        del given["OPENAI_API_KEY"]
+    made = load_embedder("openai:text-embedding-3-small", cache_dir=Path(), environ=given)
     assert isinstance(made, ApiEmbedder)
     made._client.sleep = lambda seconds: None
     return made

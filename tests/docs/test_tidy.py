@@ -28,8 +28,6 @@ UNUSED = {
     "mcp_ingress/calls.py: DOOR_CODES",
     "mcp_ingress/toolsets/valence/answers.py: SUBSTRATE",
     "mcp_ingress/toolsets/valence/answers.py: tensions_of",
-    "processors/cognitive/rules/episodes.py: is_reflection_due",
-    "processors/cognitive/rules/ranking.py: fuse_lists",
     "streams/log/kafka_batches.py: timestamp_type",
     "thalweg/importing/importer.py: files_done",
     "thalweg/importing/importer.py: files_total",
@@ -42,12 +40,10 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Asked": 2,
     "Conditions": 2,
     "Connection": 2,
     "Counts": 2,
     "Found": 2,
-    "Heard": 2,
     "Hit": 2,
     "Judged": 2,
     "Record": 2,
@@ -83,19 +79,12 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
-    "thalweg/settings.py",
+    "thalweg/environment.py",
     "mcp_ingress/turns.py",
-    "processors/embedding/loader.py",
     "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
     "thalweg/__main__.py",
-    "thalweg/bench/scratch.py",
-    "thalweg/client/hook.py",
-    "thalweg/client/node_process.py",
-    "thalweg/client/stdio.py",
-    "thalweg/demo.py",
-    "thalweg/process/node.py",
 }
 
 OTHER_DOCUMENTS = re.compile(
@@ -108,11 +97,8 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "mcp_ingress/toolsets/talos/session_close.py": 1,
     "mcp_ingress/toolsets/valence/belief_search.py": 1,
     "processors/cognitive/rules/agreement.py": 1,
-    "processors/cognitive/rules/episodes.py": 1,
-    "processors/cognitive/rules/fidelity.py": 1,
     "processors/cognitive/rules/golden.py": 1,
     "processors/cognitive/rules/judging.py": 1,
-    "processors/cognitive/rules/ranking.py": 1,
     "processors/cognitive/rules/staging.py": 1,
     "processors/cognitive/rules/working_set.py": 1,
     "processors/frame/batch.py": 1,
@@ -123,10 +109,8 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "processors/telemetry/reducers.py": 1,
     "processors/valence/rules/capture.py": 1,
     "processors/valence/rules/confidence.py": 1,
-    "processors/valence/rules/exchanges.py": 1,
     "processors/valence/rules/patterns.py": 1,
     "processors/valence/rules/tensions.py": 1,
-    "storage/search/engine.py": 1,
     "thalweg/cognitive/agreement.py": 1,
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +34,7 @@ from storage.database import Database
 from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
@@ -46,6 +45,7 @@ from thalweg import __version__
 from thalweg.cognitive.judges import configured
 from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
+from thalweg.environment import process_environment
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
@@ -96,12 +96,11 @@ class Node(Parts):
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        inner_voice = read_config(os.environ, logger.warning)
+        inner_voice = read_config(process_environment(), logger.warning)
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
-        embed = parts.stage(Embed)
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
         gateway = self._gateway(store, embedder, inner_voice)
@@ -116,7 +115,7 @@ class Node(Parts):
             up_since=self._up_since,
             log=self.log,
             store=store,
-            embed=embed,
+            embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
             gateway=gateway,
@@ -151,7 +150,7 @@ class Node(Parts):
             embedder = await loading
         clear(settings.home)
         embedder = await self._live_embedder(database, embedder)
-        check_dimension(os.environ, embedder.info.dim if embedder else None)
+        check_dimension(process_environment(), embedder.info.dim if embedder else None)
         indexes = await self._open_indexes(database, writer, embedder)
         followed = [topic.name for topic in self.topics] + await self._otlp_topics(applied)
         mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
@@ -190,8 +189,8 @@ class Node(Parts):
             return embedder
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
-    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
-        indexes = SearchIndexes(
+    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
+        indexes = IndexSet(
             self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
         )
         indexes.save_s = self.settings.index_save_s
@@ -269,7 +268,7 @@ class Node(Parts):
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            cognitive=configured(settings, embedder, os.environ),
+            cognitive=configured(settings, embedder, process_environment()),
             inner_voice=inner_voice,
             auto_capture=settings.valence_auto_capture,
             may_hold=store.writer.may_hold,

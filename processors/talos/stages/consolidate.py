@@ -22,13 +22,8 @@ from processors.talos.rules.significance import rate
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.clock import format_time
-from streams.event_types.derived import (
-    EMBEDDED,
-    ENTITIES_EXTRACTED,
-    ENTITIES_PRUNED,
-    PATTERN_DEPRECATED,
-    SIGNIFICANCE_RATED,
-)
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.positions import Freshness
 from streams.topics import MEMORY

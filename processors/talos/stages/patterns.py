@@ -22,7 +22,8 @@ from processors.talos.rules.identifiers import wordless_id
 from processors.talos.rules.session_signals import SessionState, Signal, signals
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from streams.event_types.derived import EMBEDDED, PATTERN_DETECTED, PATTERN_SIGNALLED
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import PATTERN_DETECTED, PATTERN_SIGNALLED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
