@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import duckdb
 import numpy as np
@@ -20,10 +20,8 @@ import orjson
 
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
-from processors.cognitive.config import CognitiveConfig
 from processors.embedding.model import Embedder
 from processors.embedding.query import encoded_query
-from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader, StoredOutcome, count_documents_since, find_outcome, outcome_of
@@ -32,7 +30,6 @@ from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
 from storage.search.search import prefetch, search
-from storage.valence.belief_follower import HeldBeliefs
 from streams.backlog import Backlog
 from streams.clock import Clock
 from streams.codec import check_size, encode
@@ -44,6 +41,7 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 
 Result = TypeVar("Result")
+PartType = TypeVar("PartType")
 EMBED = "embed"
 """The stage that makes vectors."""
 SOURCE = "thalweg:mcp"
@@ -78,14 +76,10 @@ class Gateway:
     limits: Limits = field(default_factory=Limits)
     projections: Projections | None = None
     vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    cognitive: CognitiveConfig = field(default_factory=CognitiveConfig)
-    inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
+    parts: dict[type, Any] = field(default_factory=dict)
+    """What toolsets need of the node for themselves, by type."""
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
-    auto_capture: bool = False
-    """Whether a user's turn that is worth keeping becomes an insight without a call (valence 3.7)."""
-    beliefs: HeldBeliefs = field(default_factory=HeldBeliefs)
-    """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
     may_hold: Callable[[str, tuple[Any, ...]], bool] = lambda table, key: True
@@ -95,6 +89,12 @@ class Gateway:
 
     backlog: Callable[[], Backlog] = Backlog
     """What the store lacks of the log; asked at each read."""
+
+    def part(self, kind: type[PartType]) -> PartType:
+        """A toolset's own part; its default where the node was given none."""
+        if kind not in self.parts:
+            self.parts[kind] = kind()
+        return cast(PartType, self.parts[kind])
 
     async def embedding_behind(self, namespace: str) -> int:
         """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
@@ -146,6 +146,10 @@ class Call:
     """Records of the caller's that the search has not found by meaning, because their vectors are not there yet."""
     is_stale: bool = False
     """Whether it has looked before all was there that its caller asked to see: what it did not find may be there by now."""
+
+    def part(self, kind: type[PartType]) -> PartType:
+        """The toolset's own part of the node."""
+        return self.gateway.part(kind)
 
     @property
     def clock(self) -> Clock:

@@ -15,7 +15,7 @@ MAX_TEXTS = 64
 """Texts in the cache. Only texts encoded alone enter it: those of a batch are encoded for the log, once."""
 
 
-class _CacheEntry(NamedTuple):
+class _CachedText(NamedTuple):
     vector: np.ndarray
     tokens: Tokens
 
@@ -25,7 +25,7 @@ class CachingEmbedder:
 
     def __init__(self, inner: TokenEmbedder) -> None:
         self._inner = inner
-        self._entries: dict[str, _CacheEntry] = {}
+        self._entries: dict[str, _CachedText] = {}
         self._lock = threading.Lock()
 
     @property
@@ -44,17 +44,18 @@ class CachingEmbedder:
         if unknown:
             new = self._inner.encode_tokens(unknown)
             known |= {
-                text: _CacheEntry(vector, tokens)
+                text: _CachedText(vector, tokens)
                 for text, vector, tokens in zip(unknown, new.vectors, new.tokens, strict=True)
             }
         if unknown and len(texts) == 1:
             self._keep(texts[0], known[texts[0]])
-        vectors = np.stack([known[text].vector for text in texts]) if texts else np.empty((0, self.info.dim), np.float32)
+        rows = [known[text].vector for text in texts]
+        vectors = np.stack(rows) if rows else np.empty((0, self.info.dim), np.float32)
         return Encoded(vectors, [known[text].tokens for text in texts])
 
-    def _keep(self, text: str, known: _CacheEntry) -> None:
+    def _keep(self, text: str, entry: _CachedText) -> None:
         with self._lock:
-            self._entries[text] = known
+            self._entries[text] = entry
             for oldest in list(self._entries)[:-MAX_TEXTS]:
                 del self._entries[oldest]
 

@@ -49,11 +49,11 @@ class CognitiveNode:
             Spool(home / "spool"),
             self.clock,
             Limits(0.05, 1.0, 0.05),
-            cognitive=CognitiveConfig(judges=judges),
+            parts={CognitiveConfig: CognitiveConfig(judges=judges)},
         )
         self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         inventory = find_tools().select(["cognitive_memory"])
-        self.door = Door(self.gateway, inventory, find_resources().select(inventory.toolsets), rate_limit=1e6)
+        self.door = Door(self.gateway, inventory, find_resources().select(inventory.served), rate_limit=1e6)
         self.visitor = Visitor(self.door.local)
 
     largest, check = Log.largest, Log.check

@@ -61,6 +61,7 @@ def circle_in(graph: Mapping[str, set[str]]) -> list[str]:
 
 DOMAINS = re.compile("talos|valence|vkb_|cognitive|inner_?voice|context_?graph", re.IGNORECASE)
 GENERIC = {
+    "mcp_ingress": ("mcp_ingress/toolsets",),
     "storage": ("storage/valence",),
     "processors/embedding": (),
     "processors/memory": (),
