@@ -60,8 +60,8 @@ def missing_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> tuple[np.nd
     """
     toolsets, kinds = ([pair[at] for pair in NOT_EMBEDDED] for at in range(2))
     wanted = _labels(cursor, f"{_WANTED} UNION {_WANTED_OF_ALL}", [space, space, toolsets, kinds])
-    held = _labels(cursor, "SELECT label FROM embeddings WHERE space = ?", [space])
-    return np.setdiff1d(np.setdiff1d(wanted, held), failed_labels(cursor, space)), len(held)
+    present = _labels(cursor, "SELECT label FROM embeddings WHERE space = ?", [space])
+    return np.setdiff1d(np.setdiff1d(wanted, present), failed_labels(cursor, space)), len(present)
 
 
 def partial_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> list[int]:
@@ -81,8 +81,8 @@ def missing_passages(
 ) -> list[Passage]:
     """Those of a text's passages that should have a vector in this space and have none."""
     rows = cursor.execute("SELECT number FROM passages WHERE owner_label = ? AND space = ?", [label, space]).fetchall()
-    held = {number for (number,) in rows}
-    return [passage for passage in passages[:EMBEDDED_PASSAGES] if passage.number not in held]
+    present = {number for (number,) in rows}
+    return [passage for passage in passages[:EMBEDDED_PASSAGES] if passage.number not in present]
 
 
 def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.ndarray]:

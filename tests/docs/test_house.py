@@ -63,6 +63,7 @@ DOMAINS = re.compile("talos|valence|vkb_|cognitive|inner_?voice|context_?graph",
 GENERIC = {
     "mcp_ingress": ("mcp_ingress/toolsets",),
     "storage": ("storage/valence",),
+    "mcp_ingress": ("mcp_ingress/toolsets",),
     "processors/embedding": (),
     "processors/memory": (),
 }
