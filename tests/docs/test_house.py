@@ -63,7 +63,6 @@ DOMAINS = re.compile("talos|valence|vkb_|cognitive|inner_?voice|context_?graph",
 GENERIC = {
     "mcp_ingress": ("mcp_ingress/toolsets",),
     "storage": ("storage/valence",),
-    "mcp_ingress": ("mcp_ingress/toolsets",),
     "processors/embedding": (),
     "processors/memory": (),
 }
