@@ -22,7 +22,7 @@ LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
+LONG_FUNCTIONS: set[str] = set()
 
 UNUSED = {
     "processors/cognitive/rules/episodes.py: is_reflection_due",
