@@ -25,8 +25,11 @@ from processors.embedding.query import encoded_query
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader, StoredOutcome, count_documents_since, find_outcome, outcome_of
-from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.records.hits import SearchResult
+from storage.search.search import prefetch, search
 from streams.backlog import Backlog
 from streams.clock import Clock
 from streams.codec import check_size, encode
@@ -66,7 +69,7 @@ class Gateway:
     log: Log
     applied: AppliedPositions
     reader: Reader
-    indexes: SearchIndexes
+    indexes: IndexSet
     embedder: Embedder | None
     spool: Spool
     clock: Clock
@@ -263,12 +266,12 @@ class Call:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers."""
         indexes, embedder = self.gateway.indexes, self.gateway.embedder
         if embedder is None:
-            return await self.read(lambda cursor: indexes.search(cursor, text, None, chosen, limit))
-        listening = self.read(lambda cursor: indexes.listen(cursor, text, chosen))  # on one core, the model on another
-        heard, (vector, tokens, space) = await asyncio.gather(listening, encoded_query(embedder, text))
-        return await self.read(
-            lambda cursor: indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space, heard=heard)
-        )
+            return await self.read(lambda cursor: search(cursor, indexes, Query(text, None, chosen, limit)))
+        # on one core, the model on another
+        keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
+        prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
+        query = Query(text, vector, chosen, limit, tokens, space)
+        return await self.read(lambda cursor: search(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied.

@@ -22,12 +22,12 @@ from processors.embedding.model import Embedder
 from processors.frame.domains import modules_of
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from streams.clock import Clock
 from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, RecordRefused, ThalwegError, Unavailable
-from streams.event_types.derived import PROGRESS
+from streams.event_types.stages import PROGRESS
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import RECORD_BYTES, Log, Outgoing, Record
@@ -133,7 +133,7 @@ class StoreParts:
     """What a process with a store has for its stages."""
 
     reader: Reader
-    indexes: SearchIndexes
+    indexes: IndexSet
     applied: AppliedPositions
 
 

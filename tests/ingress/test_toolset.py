@@ -17,7 +17,7 @@ from mcp_ingress.gateway import Call, Gateway
 from mcp_ingress.inventory import Inventory, ToolDefect, find_tools
 from mcp_ingress.server import build_server
 from mcp_ingress.toolset import ErrorStyle, Setup, Toolset
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.inner_voice.config import InnerVoiceConfig
 from streams.errors import Refused
 from streams.topics import INVOCATIONS
@@ -161,7 +161,7 @@ def test_the_parts_of_all_toolsets_are_made_of_settings_and_environment() -> Non
     settings = SimpleNamespace(judge1="lexical", judge2="lexical", judge_stages=False, valence_auto_capture=True)
     environ = {"SURR_ENABLE_INNER_VOICE": "1", "FIDELITY_THRESHOLD": "0.75"}
     parts: dict[type, Any] = dict(find_tools().parts(Setup(settings, environ, None)))
-    assert parts[InnerVoiceConfig].is_enabled and parts[Cognitive].fidelity_threshold == 0.75
+    assert parts[InnerVoiceConfig].is_enabled and parts[CognitiveConfig].fidelity_threshold == 0.75
     assert [part for part in parts.values() if getattr(part, "auto_capture", False)]
 
 

@@ -27,13 +27,13 @@ from processors.memory.reembedding import (
 )
 from processors.memory.stages.embed import Embed, encode_passages
 from processors.talos.stages.extract import Extract
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, split_passages
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, split_passages
 from storage.search.vectors.token_vectors import Tokens, unit
 from streams.clock import SystemClock
 from streams.codec import decode, encode
 from streams.dlq import read_letter
 from streams.errors import RecordRefused
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.log.base import MAX_RECORD_BYTES, RECORD_BYTES, Log, Outgoing, Record, record_bytes
 from streams.positions import Position
 from streams.progress import read_progress

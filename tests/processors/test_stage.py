@@ -12,7 +12,7 @@ from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import decode, encode
 from streams.errors import EmbedderUnavailable
-from streams.event_types.derived import ENTITIES_EXTRACTED
+from streams.event_types.talos import ENTITIES_EXTRACTED
 from streams.events import wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +19,9 @@ from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from mcp_ingress.toolset import Setup
-from processors.embedding.guarded import guarded
+from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.memory.registry import COUNTED
@@ -35,7 +34,7 @@ from storage.database import Database
 from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
@@ -45,6 +44,7 @@ from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
 from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
+from thalweg.environment import process_environment
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
@@ -99,7 +99,6 @@ class Node(Parts):
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
-        embed = parts.stage(Embed)
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
         gateway = self._gateway(store, embedder)
@@ -114,7 +113,7 @@ class Node(Parts):
             up_since=self._up_since,
             log=self.log,
             store=store,
-            embed=embed,
+            embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
             gateway=gateway,
@@ -149,7 +148,7 @@ class Node(Parts):
             embedder = await loading
         clear(settings.home)
         embedder = await self._live_embedder(database, embedder)
-        check_dimension(os.environ, embedder.info.dim if embedder else None)
+        check_dimension(process_environment(), embedder.info.dim if embedder else None)
         indexes = await self._open_indexes(database, writer, embedder)
         followed = [topic.name for topic in self.topics] + await self._otlp_topics(applied)
         mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
@@ -170,7 +169,7 @@ class Node(Parts):
         return store, embedder, inherited
 
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
-        return remembering(load_model(self.settings, name))
+        return with_cache(load_model(self.settings, name))
 
     async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
         """The model of the store's live space; the setting's for a store that has no space yet, or when it says `none`.
@@ -188,8 +187,8 @@ class Node(Parts):
             return embedder
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
-    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
-        indexes = SearchIndexes(
+    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
+        indexes = IndexSet(
             self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
         )
         indexes.save_s = self.settings.index_save_s
@@ -262,12 +261,12 @@ class Node(Parts):
             applied=store.applied,
             reader=store.reader,
             indexes=store.indexes,
-            embedder=guarded(embedder),
+            embedder=with_time_limit(embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            parts=find_tools().parts(Setup(settings, os.environ, embedder)),
+            parts=find_tools().parts(Setup(settings, process_environment(), embedder)),
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,
         )

@@ -13,16 +13,16 @@ from typing import Any
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway
 from mcp_ingress.socket import SocketServer
-from processors.embedding.guarded import guarded
+from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.codec import encode
@@ -45,7 +45,7 @@ class Store:
     database: Database
     writer: Writer
     reader: Reader
-    indexes: SearchIndexes
+    indexes: IndexSet
     materialiser: Materialiser
     applied: AppliedPositions
     followed: list[str]
@@ -84,8 +84,8 @@ class Running:
 
     def use(self, embedder: Embedder) -> None:
         """Make this the model of queries and of new memories from now on."""
-        self.embed.embedder = remembering(embedder)
-        self.gateway.embedder = guarded(self.embed.embedder)
+        self.embed.embedder = with_cache(embedder)
+        self.gateway.embedder = with_time_limit(self.embed.embedder)
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""

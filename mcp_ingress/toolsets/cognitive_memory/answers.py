@@ -12,7 +12,7 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.spool import SPOOLED
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
 from streams.errors import EmbedderUnavailable
@@ -52,7 +52,7 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
 
     Raises KeyMissing, before anything is published, when a provider is to embed and its key is not there.
     """
-    if (missing := call.part(Cognitive).missing_key) is not None:
+    if (missing := call.part(CognitiveConfig).missing_key) is not None:
         raise KeyMissing(missing)
     published = await writes.publish(call, event)
     result, is_embedded = await asyncio.gather(

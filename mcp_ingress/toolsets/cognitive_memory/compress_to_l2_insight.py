@@ -12,7 +12,7 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.identifiers import L2, event_number, record_id
 from streams.clock import format_time
 from streams.errors import EmbedderUnavailable
@@ -24,7 +24,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
     fields = {"content": arguments["content"], "source_ids": arguments["source_ids"], **coverage}
     event = writes.request(
-        call, "cm.l2.stored", fields | {"fidelity_threshold": call.part(Cognitive).fidelity_threshold}
+        call, "cm.l2.stored", fields | {"fidelity_threshold": call.part(CognitiveConfig).fidelity_threshold}
     )
     published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))
     fallback = {

@@ -11,9 +11,10 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
-from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, pool_of, search_beliefs
+from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, search_beliefs
 from mcp_ingress.toolsets.valence.part import Valence
 from processors.embedding.query import encoded_query
+from storage.search.query import pool_of
 
 
 async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
