@@ -42,7 +42,7 @@ _name, _left, _kind = _parse(os.environ.get("THALWEG_FAILPOINT"))
 
 
 def hit(name: str) -> None:
-    """Count one pass; at the n-th pass of the configured failpoint, die (SIGKILL) or raise."""
+    """Count a pass of this failpoint; at the n-th pass of the configured one, die (SIGKILL) or raise."""
     global _left
     if name != _name:
         return

@@ -16,9 +16,9 @@ from typing import Any
 
 import duckdb
 
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from tests.patience import PATIENCE_S
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.paths import socket_path
 
 START_S = 90.0

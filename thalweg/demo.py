@@ -20,12 +20,12 @@ from mcp.client.stdio import StdioServerParameters
 
 from storage.sql.run import run_sql
 from streams.clock import SystemClock
-from streams.errors import SettingsError, ThalwegError
+from streams.errors import DemoFailed, NotRunning, SettingsError, ThalwegError
 from streams.event_types.stages import PROGRESS
 from streams.ids import uuid7
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.scratch import environment, running_node, scratch_directory
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.environment import process_environment
 from thalweg.example import session_path
 from thalweg.importing.command import run_import
@@ -71,13 +71,6 @@ FACTS = (
     "SELECT replace(source, 'thalweg:stage/', '') AS stage, count(*) AS facts FROM events "
     f"WHERE topic = '{DERIVED.name}' AND event_type <> '{PROGRESS}' GROUP BY stage"
 )
-
-
-class DemoFailed(ThalwegError):
-    """A step of the demo did not do what it should."""
-
-    code = "demo_failed"
-    remedy = "`thalweg doctor` checks the installation."
 
 
 class Unmet(Exception):

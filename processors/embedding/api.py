@@ -10,7 +10,7 @@ import numpy as np
 
 from processors.embedding.model import ModelInfo
 from processors.embedding.providers import ProviderClient
-from streams.errors import EmbedderUnavailable
+from streams.errors import EmbedderUnavailable, KeyMissing
 
 PER_SECOND = 3.0
 MAX_TEXTS = 256
@@ -22,15 +22,6 @@ DIMENSIONS: Mapping[str, int] = {
     "text-embedding-3-large": 3072,
     "text-embedding-ada-002": 1536,
 }
-
-
-class KeyMissing(EmbedderUnavailable):
-    """The model of a provider is configured, and its key is not in the environment."""
-
-    code = "api_key_not_configured"
-    remedy = (
-        "Put the provider's key into its environment variable and start the node again, or choose another embedder."
-    )
 
 
 def load_api_embedder(name: str, environ: Mapping[str, str]) -> ApiEmbedder:

@@ -19,7 +19,8 @@ from aiokafka.errors import KafkaError
 from faust.contrib.asgi import faust_app_running
 from faust.tables import TableManager
 
-from processors.frame.stage import Derived, Stage, StageRunner, StageStopped
+from processors.frame.stage import Derived, Stage, StageRunner
+from streams.errors import StageStopped
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity

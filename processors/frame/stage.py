@@ -26,7 +26,7 @@ from storage.search.index_set import IndexSet
 from streams.clock import Clock
 from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
-from streams.errors import Poison, RecordRefused, ThalwegError, Unavailable
+from streams.errors import Poison, RecordRefused, StageStopped, Unavailable
 from streams.event_types.stages import PROGRESS
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
@@ -186,15 +186,6 @@ def dependents(name: str) -> frozenset[str]:
     """The stages that need this one's facts, directly or through others."""
     direct = [kind.name for kind in stage_types() if name in needed_by(kind)]
     return frozenset(direct).union(*map(dependents, direct))
-
-
-class StageStopped(ThalwegError):
-    """The stage failed on too many records in a row."""
-
-    code = "stage_stopped"
-    remedy = (
-        "Mend what the message names, then start the node again; nothing is lost, the records are still on the log."
-    )
 
 
 @dataclass

@@ -23,13 +23,13 @@ from processors.cognitive.api_judge import ApiJudge
 from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judged
 from processors.embedding import providers
-from processors.embedding.api import ApiEmbedder, KeyMissing
+from processors.embedding.api import ApiEmbedder
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.loader import load_embedder
 from processors.frame import stage
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed
-from streams.errors import EmbedderUnavailable, SettingsError
+from streams.errors import EmbedderUnavailable, KeyMissing, SettingsError
 from streams.events import LoggedEvent
 from streams.log.base import Log
 from streams.positions import Position

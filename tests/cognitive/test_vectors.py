@@ -11,7 +11,8 @@ from processors.cognitive.rules.identifiers import number_of
 from processors.cognitive.rules.judging import lexical_score, longest_run
 from processors.cognitive.rules.ranking import WEIGHTS, WeightsError, checked_weights, fuse
 from processors.cognitive.rules.text_quality import fidelity, reflection_warnings, warning
-from thalweg.cognitive.memory_files import BadRows, read_rows
+from streams.errors import Refused
+from thalweg.cognitive.memory_files import read_rows
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
     path.write_text(
         "\n".join([good, "{", '{"query": ""}', good, '{"query": "b", "session_id": "s", "expected_docs": ["x"]}'])
     )
-    with pytest.raises(BadRows) as caught:
+    with pytest.raises(Refused) as caught:
         read_rows(path)
     assert all(
         part in caught.value.message

@@ -15,7 +15,7 @@ from storage.database import Database
 from storage.migrate import migrate
 from storage.writer import Writer
 from streams.clock import SystemClock
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from tests.crash.invariants import check_all
 from tests.crash.load import Load
 from tests.crash.test_kills import rebuilt
@@ -23,7 +23,7 @@ from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, fill_store
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 

@@ -14,12 +14,12 @@ from importlib.metadata import packages_distributions
 
 from tests.docs.source import PACKAGES, ROOT, modules, program
 
-MOST_LINES = 430
+MOST_LINES = 425
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
+WIDE_LINES = {"streams": 11, "storage": 152, "processors": 215, "mcp_ingress": 135, "thalweg": 169, "tests": 252}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS: set[str] = set()
@@ -27,7 +27,8 @@ LONG_FUNCTIONS: set[str] = set()
 UNUSED = {
     "processors/cognitive/rules/episodes.py: is_reflection_due",
     "processors/cognitive/rules/ranking.py: fuse_lists",
-    "streams/log/kafka_batches.py: timestamp_type",
+    "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
+    "thalweg/control/control.py: COMMANDS",  # the wall between namespaces is tested by it
     "thalweg/importing/importer.py: files_done",
     "thalweg/importing/importer.py: files_total",
 }
@@ -49,6 +50,7 @@ CLASS_NAMES_USED_TWICE = {
     "Stated": 2,
     "Step": 2,
     "Stored": 2,
+    "Tags": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -61,10 +63,6 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
     "streams/ids.py": "the one maker of ids",
     "processors/embedding/providers.py": "the jitter between two tries",
-    "storage/graph/projection.py": "",
-    "storage/sql/run.py": "",
-    "storage/sql/snapshot.py": "",
-    "streams/log/sqlite.py": "",
     "thalweg/bench/bare_log.py": "",
     "thalweg/bench/ingest.py": "",
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",

@@ -6,12 +6,12 @@ import pytest
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.frame import stage as frame
-from processors.frame.stage import Stage, StageRunner, StageStopped
+from processors.frame.stage import Stage, StageRunner
 from processors.memory.stages.embed import Embed
 from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import decode, encode
-from streams.errors import EmbedderUnavailable
+from streams.errors import EmbedderUnavailable, StageStopped
 from streams.event_types.talos import ENTITIES_EXTRACTED
 from streams.events import wire_type
 from streams.log.base import Log, Outgoing, Record

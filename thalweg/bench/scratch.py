@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from streams.errors import Unavailable
-from thalweg.control.requests import NotRunning, ask
+from streams.errors import NotRunning, Unavailable
+from thalweg.control.requests import ask
 from thalweg.environment import process_environment
 from thalweg.paths import control_path, socket_path
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import POLL_S, STOP_S, environment, resident_mb, scratch_directory
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 WARM = Target(300.0)
 COLD = Target(1500.0)

@@ -5,19 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from streams.errors import ThalwegError
+from streams.errors import NodeDown
 from thalweg.client.launch import Launcher, NodeError
 from thalweg.environment import process_environment
 
 IDLE_EXIT_S = "900"
 """A node that was started by a client ends so long after its last client has left."""
-
-
-class NodeDown(ThalwegError):
-    """The node is needed, and it does not start."""
-
-    code = "node_down"
-    remedy = "`thalweg doctor` checks the installation; the node's log is node.log in the data directory."
 
 
 def node_command(home: Path) -> list[str]:

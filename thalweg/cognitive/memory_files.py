@@ -21,12 +21,8 @@ MAX_SHOWN = 20
 MAX_ID = 2**53 - 1
 
 
-class BadRows(Refused):
-    """Rows that cannot be imported; none of the file was."""
-
-
 def import_ground_truth(settings: Settings, path: Path) -> dict[str, Any]:
-    """Import a JSON Lines file, each row a query; importing again changes nothing. Raises BadRows."""
+    """Import a JSON Lines file, each row a query; importing again changes nothing. Raises Refused."""
     rows = read_rows(path)
     ensure_node(settings.home)
     new = 0
@@ -38,11 +34,11 @@ def import_ground_truth(settings: Settings, path: Path) -> dict[str, Any]:
 
 
 def import_golden_set(settings: Settings, path: Path) -> dict[str, Any]:
-    """Import a JSON Lines file as the golden set, all of it or nothing; it does not change afterwards. Raises BadRows."""
+    """Import a JSON Lines file as the golden set, all of it or nothing; it does not change afterwards. Raises Refused."""
     rows = [row for _, row in read_rows(path)]
     problem = set_problem([row["query"] for row in rows])
     if problem is not None:
-        raise BadRows(problem)
+        raise Refused(problem)
     ensure_node(settings.home)
     _request(settings, GOLDEN_SET_IMPORTED, {"queries": rows, "file": path.name}, "")
     classes = Counter(query_type(row["query"]) for row in rows)
@@ -62,15 +58,15 @@ def report(settings: Settings) -> dict[str, Any]:
 
 
 def _request(settings: Settings, kind: str, data: dict[str, Any], where: str) -> dict[str, Any]:
-    """Publish through the node and give what was decided. Raises BadRows when it was refused."""
+    """Publish through the node and give what was decided. Raises Refused when it was refused."""
     answer = ask(settings.home, "request", type=kind, data=data, namespace=settings.namespace)
     if answer["status"] == "refused":
-        raise BadRows(f"{where}{answer['message']}")
+        raise Refused(f"{where}{answer['message']}")
     return dict(answer["result"])
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """(line number, row) of a JSON Lines file. Raises BadRows naming each line that is wrong."""
+    """(line number, row) of a JSON Lines file. Raises Refused naming each line that is wrong."""
     rows: list[tuple[int, dict[str, Any]]] = []
     problems: list[str] = []
     seen: dict[Any, int] = {}
@@ -87,9 +83,9 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             seen[key] = number
             rows.append((number, row))
     if problems:
-        raise BadRows(_sentence(path, problems))
+        raise Refused(_sentence(path, problems))
     if not rows:
-        raise BadRows(f"{path.name} holds no row.")
+        raise Refused(f"{path.name} holds no row.")
     return rows
 
 

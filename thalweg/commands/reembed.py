@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 LOAD_S = 1800.0
 POLL_S = 0.2

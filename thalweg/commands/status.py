@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from streams.errors import NotRunning
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 
 @click.command()

@@ -12,10 +12,10 @@ from typing import Any
 import duckdb
 
 from storage.database import FILE_NAME, lock_directory, release_directory
-from streams.errors import StoreError
+from streams.errors import NotRunning, StoreError
 from streams.log import open_log
 from streams.positions import Partition
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.paths import make_home
 from thalweg.process.gc_tuning import rare_collections
 from thalweg.process.node import Node

@@ -13,10 +13,10 @@ from storage.migrate import migrate
 from storage.sql.export import export_parquet
 from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
-from streams.errors import StoreError
+from streams.errors import NotRunning, StoreError
 from streams.positions import NOW, Freshness
 from thalweg.control.dead_letters import list_letters
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.settings import Settings
 from thalweg.status.last_known import has_spooled, read_positions, waiting_on
 

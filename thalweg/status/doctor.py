@@ -25,10 +25,10 @@ import numpy as np
 import thalweg
 from mcp_ingress.http import LOOPBACK
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
-from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
+from streams.errors import EmbedderUnavailable, LogUnavailable, NotRunning, SettingsError, ThalwegError
 from streams.positions import Partition
 from streams.topics import OTLP_TOPICS, TOPICS
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.paths import OTHERS, control_path, socket_path
 from thalweg.process.http_door import TOKEN_FILE, http_token
 from thalweg.settings import Settings

@@ -13,9 +13,8 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.spool import SPOOLED
 from processors.cognitive.config import CognitiveConfig
-from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, encode_documents
-from streams.errors import EmbedderUnavailable
+from streams.errors import EmbedderUnavailable, KeyMissing
 from streams.events import Event
 
 ID: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**53 - 1}
