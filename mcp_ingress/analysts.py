@@ -84,7 +84,8 @@ async def _disabled(request: Request) -> Response:
         {
             "error": "disabled",
             "message": "SQL over HTTP is switched off on this node: start it with THALWEG_HTTP_SQL=1 "
-            "(thalweg.toml: http_sql = true). It answers from every namespace. On the node's own machine `thalweg sql` needs no setting.",
+            "(thalweg.toml: http_sql = true). It answers from every namespace. "
+            "On the node's own machine `thalweg sql` needs no setting.",
         },
     )
 

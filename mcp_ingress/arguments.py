@@ -82,7 +82,7 @@ class ArgumentCheck:
 
 
 def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
-    """Refuse what JSON may hold and storage must not: NUL, lone surrogates, NaN, infinity, huge integers, deep nesting."""
+    """Refuse JSON that storage must not hold: NUL, lone surrogates, NaN, infinity, huge integers, deep nesting."""
     where = f"The argument `{name}`" if name else "The arguments"
     if isinstance(value, str):
         if "\0" in value:

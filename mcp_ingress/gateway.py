@@ -157,7 +157,7 @@ class Call:
 
     @property
     def wanted(self) -> Freshness:
-        """What a read is to see: what the caller asked for, and spooled writes that have followed (those have no token)."""
+        """What a read is to see: what the caller asked for, and spooled writes that have followed."""
         return self.asked.merged(self.gateway.spool.followed)
 
     def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
@@ -227,8 +227,8 @@ class Call:
     async def fresh(self, *stages: str, vectors: bool = False) -> bool:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.
 
-        With stages, it waits until they have processed the part of the token that lies on their source. `vectors`: for a
-        search that finds by words too; it waits a moment for vectors and counts those that are missing
+        With stages, it waits until they have processed the part of the token that lies on their source. `vectors`: for
+        a search that finds by words too; it waits a moment for vectors and counts those that are missing
         (`embedding_behind`).
         """
         has_all = self.gateway.spool.is_empty  # asked first: what follows meanwhile is in no token yet
@@ -241,7 +241,7 @@ class Call:
         return not self.is_stale
 
     async def _with_vectors(self, wanted: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
-        """Wait for the words and a moment longer for the vectors, for which the stage hurries; whether the words are there."""
+        """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.gateway.limits
         longest = limits.read_wait_s + limits.vector_wait_s
         embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(EMBED,)))
@@ -254,7 +254,7 @@ class Call:
 
     @property
     def lacks(self) -> dict[str, Any]:
-        """What a read's answer lacks, beside `stale`: `embedding_behind` and `behind`; empty where nothing is missing."""
+        """What a read's answer lacks, beside `stale`: `embedding_behind` and `behind`; empty where nothing is."""
         unembedded = {"embedding_behind": self.embedding_behind} if self.embedding_behind else {}
         return unembedded | self.gateway.backlog().flag()
 

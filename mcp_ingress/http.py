@@ -173,7 +173,7 @@ class _Guard:
         return None
 
     async def _turn(self, scope: Scope) -> bool:
-        """Wait while this client asks for more than the limits allow; whether it had its turn (a call without is refused)."""
+        """Wait while this client asks for more than the limits allow; whether it had its turn."""
         peer = tuple(scope.get("client") or ())
         waited_s = 0.0
         while (wait_s := self._limits.take_or_wait(self._principal.name, peer)) and waited_s < LONGEST_WAIT_S:

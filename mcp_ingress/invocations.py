@@ -73,13 +73,13 @@ class BackgroundPublisher:
         self._queue.clear()
 
     async def flushed(self, timeout_s: float) -> bool:
-        """Put the waiting records on the log at once; whether all of them were there in time. Later ones do not count."""
+        """Put the waiting records on the log at once; whether all of them were there in time."""
         last = self._taken + len(self._queue)
         self._hurry.set()
         return await self._moved_until(lambda: self._taken >= last, timeout_s)
 
     async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
-        """Put the waiting records on the log at once; how far the records on it reach when that is done, or time is up."""
+        """Put the waiting records on the log at once; how far the log's records reach then, or when time is up."""
         await self.flushed(timeout_s)
         return self._reached
 

@@ -107,7 +107,7 @@ class RateLimits:
         return 0.0
 
     def charge(self, credential: str, connection: Hashable, bytes_: int) -> None:
-        """Count the bytes of a message, BYTES_A_CALL as one call: a long message costs the node more than a short one."""
+        """Count the bytes of a message, BYTES_A_CALL as one call: long messages cost the node more."""
         total, caller = self._find(credential, connection, self._clock.monotonic())
         for bucket in (caller.own, total.bucket, self._node):
             bucket.tokens = max(-bucket.capacity, bucket.tokens - bytes_ / BYTES_A_CALL)

@@ -42,8 +42,8 @@ class RequestTimes:
     ) -> datetime:
         """The time of the request's first event, else `now`.
 
-        Just after a start it waits, at most `timeout_s`, for what earlier nodes left on the log. While the store is down
-        or further behind than that, a resend counts as new: one effect still, but its answer may name another day.
+        Just after a start it waits, at most `timeout_s`, for what earlier nodes left on the log. While the store is
+        down or further behind than that, a resend counts as new: one effect still, but its answer may name another day.
         """
         known = self._times.get(request)
         if known is None:

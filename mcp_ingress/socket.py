@@ -1,4 +1,4 @@
-"""Unix sockets that only their owner may open. On the agents' one each connection speaks MCP in lines, as stdio does."""
+"""Unix sockets that only their owner may open. On the agents' one each connection is MCP in lines, as over stdio."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class SocketServer(UnixServer):
 
 
 class _McpLines:
-    """One MCP connection in lines. It answers malformed lines itself, and after the peer's EOF waits for the last answers."""
+    """One MCP connection in lines. It answers malformed lines itself, and waits for the last answers after EOF."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: RateLimits) -> None:
         self._reader = reader
@@ -142,7 +142,7 @@ class _McpLines:
             await self._last_answers()
 
     async def _turn(self, line: bytes) -> None:
-        """Wait while this client sends more than the limits allow: its lines lie unread, until it cannot send any more."""
+        """Wait while this client sends more than the limits allow: its lines lie unread, then it cannot send."""
         while wait_s := self._limits.take_or_wait(LOCAL, self):
             await asyncio.sleep(max(wait_s, PAUSE_S))
         self._limits.charge(LOCAL, self, len(line))

@@ -67,7 +67,8 @@ class Spool:
     async def drain(self, log: Log) -> int:
         """Publish everything in order, then empty the file; returns how many records went.
 
-        A record that the log will never take becomes a dead letter. Raises LogUnavailable when the log still does not answer; the file is then as it was.
+        A record that the log will never take becomes a dead letter. Raises LogUnavailable when the log still does not
+        answer; the file is then as it was.
         """
         if self.is_empty:
             return 0

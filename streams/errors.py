@@ -94,7 +94,10 @@ class TimedOut(ThalwegError):
     """A tool did not answer within its time."""
 
     code = "timeout"
-    remedy = "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its request id."
+    remedy = (
+        "Ask for less, or call again; a write that was accepted before is not lost "
+        "and has one effect under its request id."
+    )
 
 
 class Defect(ThalwegError):

@@ -19,7 +19,7 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 11, "storage": 152, "processors": 215, "mcp_ingress": 135, "thalweg": 169, "tests": 252}
+WIDE_LINES = {"streams": 11, "storage": 152, "processors": 215, "mcp_ingress": 0, "thalweg": 169, "tests": 252}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS: set[str] = set()

@@ -1,4 +1,4 @@
-"""How often may be called: a flood of one client leaves the others' calls accepted and quick, and what is unused is lent."""
+"""Rate limits: a flood of one client leaves the others' calls accepted and quick, and unused shares are lent."""
 
 from __future__ import annotations
 
