@@ -22,7 +22,7 @@ LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 WIDE_LINES = {"streams": 13, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 0, "tests": 234}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
+LONG_FUNCTIONS: set[str] = set()
 
 UNUSED = {
     "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
