@@ -20,7 +20,7 @@ import orjson
 
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.embedding.model import Embedder
 from processors.embedding.query import encoded_query
 from processors.inner_voice.config import InnerVoiceConfig
@@ -75,7 +75,7 @@ class Gateway:
     limits: Limits = field(default_factory=Limits)
     projections: Projections | None = None
     vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    cognitive: Cognitive = field(default_factory=Cognitive)
+    cognitive: CognitiveConfig = field(default_factory=CognitiveConfig)
     inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""

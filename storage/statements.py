@@ -29,6 +29,12 @@ def execute(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[An
     return cursor.execute(statement, parameters)
 
 
+def dicts(result: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """The rows of an executed statement, each as column name -> value."""
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, values, strict=True)) for values in result.fetchall()]
+
+
 def marks(values: Collection[Any]) -> str:
     """The placeholders of an SQL list of these values."""
     return ", ".join("?" * len(values))

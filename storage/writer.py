@@ -15,6 +15,7 @@ import orjson
 
 from storage.database import Database
 from storage.key_filter import KeyFilter
+from storage.statements import dicts
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.ids import document_label
@@ -71,10 +72,7 @@ class Writer:
             else:
                 found[key] = row
         if unknown and (missing := self._known.candidates(table, unknown)):
-            result = self._query(spec, missing)
-            names = [column[0] for column in result.description or ()]
-            for values in result.fetchall():
-                row = dict(zip(names, values, strict=True))
+            for row in dicts(self._query(spec, missing)):
                 for name in spec.json_columns:
                     row[name] = None if row[name] is None else orjson.loads(row[name])
                 for name in spec.uuid_columns:

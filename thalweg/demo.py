@@ -7,7 +7,6 @@ analyst's questions. Every number in the report is asked of the running system.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,11 +21,12 @@ from mcp.client.stdio import StdioServerParameters
 from storage.sql.run import run_sql
 from streams.clock import SystemClock
 from streams.errors import DemoFailed, NotRunning, SettingsError, ThalwegError
-from streams.event_types.derived import PROGRESS
+from streams.event_types.stages import PROGRESS
 from streams.ids import uuid7
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.scratch import environment, running_node, scratch_directory
 from thalweg.control.requests import ask
+from thalweg.environment import process_environment
 from thalweg.example import session_path
 from thalweg.importing.command import run_import
 from thalweg.process.store_access import snapshot_of
@@ -96,7 +96,8 @@ def run_demo(flags: Mapping[str, Any], *, quiet: bool = False) -> dict[str, Any]
     """
     with scratch_directory() as directory:
         home = Path(flags.get("home") or directory / "home").absolute()
-        settings = load({**flags, "home": home}, {name: os.environ[name] for name in TAKEN_OVER if name in os.environ})
+        taken_over = {name: value for name, value in process_environment().items() if name in TAKEN_OVER}
+        settings = load({**flags, "home": home}, taken_over)
         _refuse_running(home)
         with working(quiet) as tell:
             demo = _Demo(settings, tell)

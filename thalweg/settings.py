@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -12,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import SettingsError
+from thalweg.environment import default_home, process_environment
 from thalweg.status import last_node
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
 
-def _default_home() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "thalweg"
+ROLES = ("all", "ingress", "worker")
 
 
 @dataclass(frozen=True)
 class Settings:
     """Every setting; the field's metadata says what it means."""
 
-    home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
+    home: Path = field(default_factory=default_home, metadata={"help": "data directory"})
     broker: str = field(
         default="",
         metadata={
@@ -141,10 +140,10 @@ class Settings:
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
     """The settings in force. Raises SettingsError naming the setting and what it accepts."""
-    environ = os.environ if environ is None else environ
+    environ = process_environment() if environ is None else environ
     given = {name: value for name, value in flags.items() if value is not None}
     home = given.get("home") or environ.get("THALWEG_HOME")
-    place = Path(home).expanduser() if home else _default_home()
+    place = Path(home).expanduser() if home else default_home()
     values: dict[str, Any] = _from_file(place)
     for spec in fields(Settings):
         variable = f"THALWEG_{spec.name.upper()}"
@@ -199,8 +198,8 @@ def _check(settings: Settings) -> None:
     def refuse(name: str, accepted: str) -> None:
         raise SettingsError(f"The setting {name} is {getattr(settings, name)!r}; accepted: {accepted}.")
 
-    if settings.role not in ("all", "ingress", "worker"):
-        refuse("role", "all, ingress, worker")
+    if settings.role not in ROLES:
+        refuse("role", ", ".join(ROLES))
     if not settings.broker_url.startswith(("sqlite://", "kafka://")):
         refuse("broker", "sqlite:///path/log.db or kafka://host:port")
     if settings.role != "all" and settings.broker_url.startswith("sqlite://"):

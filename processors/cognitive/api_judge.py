@@ -10,7 +10,7 @@ from typing import Any
 
 from processors.cognitive.rules.agreement import snapped
 from processors.cognitive.rules.judging import Corpus, Document, Judged, Spent
-from processors.embedding.providers import Client
+from processors.embedding.providers import ProviderClient
 from streams.errors import Refused
 
 PER_SECOND = 1.0
@@ -27,7 +27,7 @@ Document: {document}"""
 
 
 @dataclass(frozen=True)
-class Form:
+class ChatForm:
     """How a provider's chat is asked and read. `prices`: USD per million tokens, in and out, by the beginning of a model's name."""
 
     path: str
@@ -36,14 +36,14 @@ class Form:
     prices: Mapping[str, tuple[float, float]]
 
 
-FORMS: Mapping[str, Form] = {
-    "openai": Form(
+CHAT_FORMS: Mapping[str, ChatForm] = {
+    "openai": ChatForm(
         "/chat/completions",
         lambda body: str(body["choices"][0]["message"]["content"]),
         ("prompt_tokens", "completion_tokens"),
         {"gpt-4o-mini": (0.15, 0.60), "gpt-4o": (2.50, 10.00)},
     ),
-    "anthropic": Form(
+    "anthropic": ChatForm(
         "/messages",
         lambda body: str(body["content"][0]["text"]),
         ("input_tokens", "output_tokens"),
@@ -58,7 +58,7 @@ class ApiJudge:
 
     name: str
     model_name: str
-    client: Client
+    client: ProviderClient
 
     @property
     def model(self) -> str:
@@ -87,7 +87,7 @@ class ApiJudge:
         return Judged(scores, spent)
 
     def _score(self, prompt: str) -> tuple[float | None, Spent]:
-        form = FORMS[self.name]
+        form = CHAT_FORMS[self.name]
         question = {
             "model": self.model_name,
             "temperature": 0,
@@ -103,6 +103,6 @@ class ApiJudge:
             return None, Spent()
         return (snapped(float(found.group())) if found else None), spent
 
-    def _cost(self, form: Form, tokens_in: int, tokens_out: int) -> float | None:
+    def _cost(self, form: ChatForm, tokens_in: int, tokens_out: int) -> float | None:
         price = next((price for name, price in form.prices.items() if self.model_name.startswith(name)), None)
         return None if price is None else (tokens_in * price[0] + tokens_out * price[1]) / 1e6

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from processors.embedding.model import ModelInfo
-from processors.embedding.providers import Client
+from processors.embedding.providers import ProviderClient
 from streams.errors import EmbedderUnavailable, KeyMissing
 
 PER_SECOND = 3.0
-MOST_TEXTS = 256
+MAX_TEXTS = 256
 """In one request."""
-MOST_CHARS = 24_000
+MAX_CHARS = 24_000
 """Of a text that is sent: the models read 8,191 tokens, and refuse more."""
 DIMENSIONS: Mapping[str, int] = {
     "text-embedding-3-small": 1536,
@@ -31,13 +31,13 @@ def load_api_embedder(name: str, environ: Mapping[str, str]) -> ApiEmbedder:
         raise EmbedderUnavailable(
             f"There is no embedder {name!r}; of providers there are {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
         )
-    return ApiEmbedder(model, Client.configured(provider, PER_SECOND, environ))
+    return ApiEmbedder(model, ProviderClient.configured(provider, PER_SECOND, environ))
 
 
 class ApiEmbedder:
     """An Embedder. Without a key each call raises KeyMissing: what is stored meanwhile is embedded once there is one."""
 
-    def __init__(self, model: str, client: Client) -> None:
+    def __init__(self, model: str, client: ProviderClient) -> None:
         self._model, self._client = model, client
         self._last = threading.local()
         self.info = ModelInfo(
@@ -71,11 +71,11 @@ class ApiEmbedder:
         if self.missing_key is not None:
             raise KeyMissing(self.missing_key)
         self._last.tries = 1
-        rows = [self._rows(texts[start : start + MOST_TEXTS]) for start in range(0, len(texts), MOST_TEXTS)]
+        rows = [self._rows(texts[start : start + MAX_TEXTS]) for start in range(0, len(texts), MAX_TEXTS)]
         return np.concatenate(rows) if rows else np.empty((0, self.info.dim), np.float32)
 
     def _rows(self, texts: Sequence[str]) -> np.ndarray:
-        asked = self._client.ask("/embeddings", {"model": self._model, "input": [text[:MOST_CHARS] for text in texts]})
+        asked = self._client.ask("/embeddings", {"model": self._model, "input": [text[:MAX_CHARS] for text in texts]})
         self._last.tries = max(self.tries, asked.tries)
         made = _vectors(asked.answer)
         if made is None or made.shape != (len(texts), self.info.dim) or not np.isfinite(made).all():

@@ -27,7 +27,7 @@ from streams.clock import Clock
 from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, RecordRefused, StageStopped, Unavailable
-from streams.event_types.derived import PROGRESS
+from streams.event_types.stages import PROGRESS
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import RECORD_BYTES, Log, Outgoing, Record

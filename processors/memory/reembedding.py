@@ -12,9 +12,9 @@ import numpy as np
 
 from processors.embedding.model import ModelInfo
 from processors.memory.registry import NOT_EMBEDDED, STORED_TEXTS
-from processors.memory.vector_facts import embedded_by, in_facts, items_of, passages_of
+from processors.memory.vector_facts import embedded_by, items_of, passages_of, split_fact
 from storage.search.vectors.passages import EMBEDDED_PASSAGES, Passage
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label
 
@@ -120,7 +120,7 @@ def facts_of(
     for missing in texts:
         fact = _fact(info, building, missing, EMBEDDED, embedded_by(info))
         groups.setdefault(missing.namespace, []).extend(
-            in_facts(fact, items_of(missing.record_id, encoded[missing.text]), largest)
+            split_fact(fact, items_of(missing.record_id, encoded[missing.text]), largest)
         )
     return list(groups.values())
 
@@ -131,7 +131,7 @@ def facts_of_passages(
     """What the model made of some passages of a text (`encode_passages`) as facts of at most `largest` bytes."""
     numbers = [str(one["passage"]["number"]) for one in encoded]
     fact = _fact(info, building, missing, EMBEDDED, embedded_by(info), numbers[0], numbers[-1])
-    return in_facts(fact, passages_of(missing.record_id, encoded), largest)
+    return split_fact(fact, passages_of(missing.record_id, encoded), largest)
 
 
 def fact_of_failure(info: ModelInfo, building: str, missing: Missing, reason: str) -> Event:

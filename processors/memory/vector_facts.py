@@ -47,7 +47,7 @@ def passages_of(record_id: str, encoded: Iterable[Mapping[str, Any]]) -> list[It
     return [{"record_id": record_id, **passage} for passage in encoded]
 
 
-def in_facts(fact: Event, items: Sequence[Item], largest: int) -> list[Event]:
+def split_fact(fact: Event, items: Sequence[Item], largest: int) -> list[Event]:
     """The fact with these vectors, as several when they have more than `largest` bytes."""
     parts = in_parts(items, largest)
     if len(parts) < 2:

@@ -13,7 +13,7 @@ from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.spool import Spool
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.stages.embed import Embed
@@ -49,7 +49,7 @@ class CognitiveNode:
             Spool(home / "spool"),
             self.clock,
             Limits(0.05, 1.0, 0.05),
-            cognitive=Cognitive(judges=judges),
+            cognitive=CognitiveConfig(judges=judges),
         )
         self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         inventory = find_tools().select(["cognitive_memory"])

@@ -19,12 +19,12 @@ import orjson
 import pytest
 
 from processors.cognitive.api_judge import ApiJudge
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judged
 from processors.embedding import providers
 from processors.embedding.api import ApiEmbedder
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.frame import stage
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed
@@ -97,7 +97,7 @@ def environment(server: Server) -> dict[str, str]:
     }
 
 
-def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
+def judges(server: Server, **settings: Any) -> tuple[CognitiveConfig, list[float]]:
     """As the node configures them; what they would have waited is noted instead, and no time passes."""
     asked = {"judge1": "openai:gpt-4o", "judge2": "anthropic:claude-3-5-haiku-latest", **settings}
     made = configured(Settings(**asked), None, environment(server))
@@ -112,7 +112,7 @@ def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
     return made, waits
 
 
-def judged(made: Cognitive, which: int = 0, count: int = 1) -> Judged:
+def judged(made: CognitiveConfig, which: int = 0, count: int = 1) -> Judged:
     assert made.judges is not None
     documents = [Document(number, f"text {number}") for number in range(count)]
     return asyncio.run(made.judges[which].judge("a query", documents, Corpus(0, {})))
@@ -205,12 +205,10 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
 
 
 def embedder(server: Server, key: str | None = KEY) -> ApiEmbedder:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment(server).items():
-            patch.setenv(name, value)
-        if key is None:
-            patch.delenv("OPENAI_API_KEY")
-        made = load_embedder("openai:text-embedding-3-small", cache_dir=Path())
+    given = environment(server)
+    if key is None:
+        del given["OPENAI_API_KEY"]
+    made = load_embedder("openai:text-embedding-3-small", cache_dir=Path(), environ=given)
     assert isinstance(made, ApiEmbedder)
     made._client.sleep = lambda seconds: None
     return made

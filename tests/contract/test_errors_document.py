@@ -10,6 +10,7 @@ from pathlib import Path
 from mcp_ingress.calls import DOOR_CODES
 from streams import errors
 from streams.errors import Refused, ThalwegError
+from streams.errors import NodeDown
 from tests.docs.source import last_name, program
 
 ROOT = Path(__file__).parents[2]

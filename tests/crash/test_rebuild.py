@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processors.embedding.load import MINILM
+from processors.embedding.loader import MINILM
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search import backfill as table
@@ -29,7 +29,7 @@ COUNT, CAUGHT_UP, AT_ONCE = 4_000, 500, 512
 REBUILD = f"""
 import sys
 from pathlib import Path
-from processors.embedding.load import MINILM
+from processors.embedding.loader import MINILM
 from storage.database import Database
 from storage.search import backfill as table
 from storage.search.engine import SearchIndexes

@@ -19,7 +19,7 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 11, "storage": 152, "processors": 215, "mcp_ingress": 135, "thalweg": 169, "tests": 252}
+WIDE_LINES = {"streams": 11, "storage": 152, "processors": 217, "mcp_ingress": 135, "thalweg": 169, "tests": 252}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
@@ -81,19 +81,12 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
-    "thalweg/settings.py",
+    "thalweg/environment.py",
     "mcp_ingress/turns.py",
-    "processors/embedding/load.py",
     "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
     "thalweg/__main__.py",
-    "thalweg/bench/scratch.py",
-    "thalweg/client/hook.py",
-    "thalweg/client/node_process.py",
-    "thalweg/client/stdio.py",
-    "thalweg/demo.py",
-    "thalweg/process/node.py",
 }
 
 OTHER_DOCUMENTS = re.compile(

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processors.embedding.load import MINILM
+from processors.embedding.loader import MINILM
 from storage.search import backfill as table_module
 from storage.search.engine import SearchIndexes
 from storage.search.records.filter import Filter

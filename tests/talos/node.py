@@ -27,7 +27,7 @@ from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
-from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
+from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent, wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position

@@ -14,7 +14,7 @@ from processors.memory.registry import TEXTS, texts_to_embed
 from processors.memory.vector_facts import encode_vector
 from processors.valence.stages.tensions import Tensions
 from streams.codec import encode
-from streams.event_types.derived import EMBEDDED
+from streams.event_types.memory import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.log.base import Outgoing, Record
 from streams.positions import Position

@@ -26,7 +26,7 @@ from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
 from thalweg.bench.search_node import measure_node
 from thalweg.bench.search_store import NAMESPACE, fill_store
-from thalweg.process.gc_tuning import calm, settle
+from thalweg.process.gc_tuning import collect_rarely, freeze_startup_objects
 
 SEARCH_P95 = Target(30.0)
 RECALL = Target(0.95, at_least=True)
@@ -129,8 +129,8 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
         engine.maintain()
     report.add(f"indexes_{size}_s", time.perf_counter() - started, "s")
     engine.save()
-    calm()  # as in a node
-    settle()
+    collect_rarely()  # as in a node
+    freeze_startup_objects()
     return engine
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
 from streams.errors import Refused
 from thalweg.bench import bare_spine

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -87,5 +86,4 @@ def _import(home: Path, given: bytes, namespace: str) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=dict(os.environ),
         )

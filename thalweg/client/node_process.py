@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from streams.errors import NodeDown
 from thalweg.client.launch import Launcher, NodeError
+from thalweg.environment import process_environment
 
 IDLE_EXIT_S = "900"
 """A node that was started by a client ends so long after its last client has left."""
@@ -15,7 +15,7 @@ IDLE_EXIT_S = "900"
 
 def node_command(home: Path) -> list[str]:
     """The command that starts a node on this data directory; the environment and thalweg.toml say the rest."""
-    idle = os.environ.get("THALWEG_IDLE_EXIT_S", IDLE_EXIT_S)
+    idle = process_environment().get("THALWEG_IDLE_EXIT_S", IDLE_EXIT_S)
     return [sys.executable, "-m", "thalweg", "up", "--home", str(home), "--idle-exit-s", idle]
 
 

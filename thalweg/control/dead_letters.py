@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from storage.statements import marks
+from storage.statements import dicts, marks
 from streams.clock import parse_time
 from streams.codec import encode
 from streams.dlq import exhume, read_letter
@@ -89,9 +89,7 @@ def _moment(name: str, text: str) -> datetime:
 
 
 def _select(cursor: Any, tail: str, parameters: list[Any]) -> list[Letter]:
-    result = cursor.execute(f"SELECT * FROM dead_letter_states {tail}", parameters)
-    names = [column[0] for column in result.description]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    return dicts(cursor.execute(f"SELECT * FROM dead_letter_states {tail}", parameters))
 
 
 async def _letters(running: Running, tail: str, parameters: list[Any]) -> list[Letter]:

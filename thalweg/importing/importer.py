@@ -31,7 +31,7 @@ from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.importing.sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
 from thalweg.importing.stored import FindStored, Stored, nothing_stored
-from thalweg.process.gc_tuning import calmed
+from thalweg.process.gc_tuning import rare_collections
 
 BATCH_EVENTS = 500
 BATCH_BYTES = 1024 * 1024
@@ -102,7 +102,7 @@ async def import_files(
     files, skipped = find_files(form, paths)
     run = _Import(log, form, files, namespace, clock, on_progress, find_stored)
     run.skipped += skipped
-    with calmed():
+    with rare_collections():
         try:
             for path in files:
                 await run.read_file(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from processors.embedding.find import MODEL_ID
+from processors.embedding.model_files import MODEL_ID
 from streams.errors import SettingsError
 
 _MODELS = {MODEL_ID: "minilm", f"sentence-transformers/{MODEL_ID}": "minilm", "hashing-384": "hashing"}

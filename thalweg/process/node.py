@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,9 +18,9 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
-from processors.embedding.guarded import guarded
+from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.inner_voice.config import InnerVoiceConfig, read_config
@@ -46,6 +45,7 @@ from thalweg import __version__
 from thalweg.cognitive.judges import configured
 from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
+from thalweg.environment import process_environment
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
@@ -96,12 +96,11 @@ class Node(Parts):
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        inner_voice = read_config(os.environ, logger.warning)
+        inner_voice = read_config(process_environment(), logger.warning)
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
-        embed = parts.stage(Embed)
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
         gateway = self._gateway(store, embedder, inner_voice)
@@ -116,7 +115,7 @@ class Node(Parts):
             up_since=self._up_since,
             log=self.log,
             store=store,
-            embed=embed,
+            embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
             gateway=gateway,
@@ -151,7 +150,7 @@ class Node(Parts):
             embedder = await loading
         clear(settings.home)
         embedder = await self._live_embedder(database, embedder)
-        check_dimension(os.environ, embedder.info.dim if embedder else None)
+        check_dimension(process_environment(), embedder.info.dim if embedder else None)
         indexes = await self._open_indexes(database, writer, embedder)
         followed = [topic.name for topic in self.topics] + await self._otlp_topics(applied)
         mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
@@ -172,7 +171,7 @@ class Node(Parts):
         return store, embedder, inherited
 
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
-        return remembering(load_model(self.settings, name))
+        return with_cache(load_model(self.settings, name))
 
     async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
         """The model of the store's live space; the setting's for a store that has no space yet, or when it says `none`.
@@ -264,12 +263,12 @@ class Node(Parts):
             applied=store.applied,
             reader=store.reader,
             indexes=store.indexes,
-            embedder=guarded(embedder),
+            embedder=with_time_limit(embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            cognitive=configured(settings, embedder, os.environ),
+            cognitive=configured(settings, embedder, process_environment()),
             inner_voice=inner_voice,
             auto_capture=settings.valence_auto_capture,
             may_hold=store.writer.may_hold,

@@ -17,7 +17,7 @@ from streams.log import open_log
 from streams.positions import Partition
 from thalweg.control.requests import ask
 from thalweg.paths import make_home
-from thalweg.process.gc_tuning import calmed
+from thalweg.process.gc_tuning import rare_collections
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 from thalweg.status.last_known import read_positions
@@ -30,7 +30,7 @@ def rebuild_store(settings: Settings, *, from_log: bool) -> dict[str, Any]:
     try:
         ask(settings.home, "status")
     except NotRunning:
-        with calmed():
+        with rare_collections():
             return asyncio.run(_rebuild(settings, from_log))
     raise StoreError("A node owns this store; `thalweg stop` first, then rebuild.")
 

@@ -19,7 +19,7 @@ from storage.disk import full_sentence, is_full, low_sentence
 from streams.clock import SystemClock, format_time
 from streams.errors import ThalwegError
 from streams.redaction import redact
-from thalweg.process.gc_tuning import settle
+from thalweg.process.gc_tuning import freeze_startup_objects
 from thalweg.process.node import Node
 from thalweg.process.worker import Worker
 from thalweg.settings import Settings
@@ -72,7 +72,7 @@ async def _serve(settings: Settings) -> int:
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_to_stop)
-    settle()
+    freeze_startup_objects()
     last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
     if isinstance(node, Node) and (http := node.running.http):

@@ -225,7 +225,7 @@ def _transport() -> str:
 
 def _model(settings: Settings) -> str:
     """Files, checksums, the graph and one text: everything is made anew, so that no cache hides a damage."""
-    from processors.embedding.find import find_model
+    from processors.embedding.model_files import find_model
     from thalweg.process.model import load_model
 
     path = Path(settings.model_path) if settings.model_path else None

@@ -17,6 +17,7 @@ from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, numb
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
 from storage.search.ranking.fusion import imputed_order
 from storage.search.records.filter import Filter, predicate
+from storage.statements import dicts
 
 COSINE_DIGITS = 5
 MAX_TRIGRAMS = 24
@@ -151,6 +152,4 @@ def read_insights(cursor: duckdb.DuckDBPyConnection, condition: str, parameters:
         f"FROM l2_insights {condition}",
         list(parameters),
     )
-    names = [column[0] for column in result.description or ()]
-    rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-    return [row | {"source_ids": orjson.loads(row["source_ids"])} for row in rows]
+    return [row | {"source_ids": orjson.loads(row["source_ids"])} for row in dicts(result)]

@@ -8,8 +8,8 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.rules.episodes import reflection_warnings
 from processors.cognitive.rules.identifiers import EPISODE, event_number, record_id
+from processors.cognitive.rules.text_quality import reflection_warnings
 from streams.clock import format_time
 
 

@@ -12,7 +12,7 @@ from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.belief_writes import near_to, with_similar
 from processors.valence.rules.capture import capture
-from processors.valence.rules.exchanges import tokens_approx
+from processors.valence.rules.conversations import tokens_approx
 from processors.valence.rules.identifiers import EXCHANGE, object_id
 from streams.event_types.valence_kb import ROLES
 from streams.events import Event

@@ -16,16 +16,16 @@ import numpy as np
 from processors.embedding.model import Embedder, RetryingEmbedder, TokenEmbedder, encode_documents
 from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import TEXTS, texts_to_embed
-from processors.memory.vector_facts import Item, embedded_by, encode_vector, in_facts, items_of
+from processors.memory.vector_facts import Item, embedded_by, encode_vector, items_of, split_fact
 from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
 from storage.search.vectors.token_vectors import pack, unit
 from streams.errors import EmbedderUnavailable, KeyMissing
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
 Result = TypeVar("Result")
-REMEMBERED = 1000
+MAX_COUNTED_EVENTS = 1000
 """Events of which it is known how often the model was asked; more are in question only when one batch holds more."""
 PROBE = "The river bends."
 """A text that every working model embeds."""
@@ -67,7 +67,7 @@ class Embed(Stage):
             tries = asked + self._failed.pop(logged.key, 0)
             again = {"tries": tries} if tries > 1 else {}
             facts.append(
-                in_facts(
+                split_fact(
                     self.fact(logged, EMBEDDED, embedded_by(embedder.info) | again),
                     _items(found, encoded),
                     self.largest,
@@ -86,17 +86,17 @@ class Embed(Stage):
 
     def _count(self, events: Sequence[LoggedEvent]) -> None:
         self._failed |= {logged.key: self._failed.pop(logged.key, 0) + 1 for logged in events}
-        for key in list(self._failed)[: -max(len(events), REMEMBERED)]:
+        for key in list(self._failed)[: -max(len(events), MAX_COUNTED_EVENTS)]:
             del self._failed[key]
 
-    async def of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
+    async def facts_of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
         """An embedded event about these (record id, text) that another stage has made (several, where they are much): `fact` with
         its data; none without an embedder."""
         embedder = self.embedder
         if embedder is None or not texts:
             return []
         encoded, _ = await self._encoded(embedder, [text for _, text in texts])
-        return in_facts(fact.changed(data=embedded_by(embedder.info)), _items(texts, encoded), self.largest)
+        return split_fact(fact.changed(data=embedded_by(embedder.info)), _items(texts, encoded), self.largest)
 
     async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
         """As `encode_texts`, and how often somebody was asked for it."""
@@ -106,7 +106,7 @@ class Embed(Stage):
 
 
 def _counted(embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
-    encoded = or_say(encode_texts, embedder, texts)
+    encoded = encode_or_probe(encode_texts, embedder, texts)
     return encoded, embedder.tries if isinstance(embedder, RetryingEmbedder) else 1
 
 
@@ -114,7 +114,7 @@ def _items(texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, 
     return [item for record_id, text in texts for item in items_of(record_id, encoded[text])]
 
 
-def or_say(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
+def encode_or_probe(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
     """What `encode` gives. Raises EmbedderUnavailable when the model fails on any text: then there is nothing wrong with these,
     and nobody should bury them; what it raises otherwise is about these texts."""
     try:

@@ -22,13 +22,8 @@ from processors.talos.rules.significance import rate
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.clock import format_time
-from streams.event_types.derived import (
-    EMBEDDED,
-    ENTITIES_EXTRACTED,
-    ENTITIES_PRUNED,
-    PATTERN_DEPRECATED,
-    SIGNIFICANCE_RATED,
-)
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.positions import Freshness
 from streams.topics import MEMORY
@@ -94,7 +89,7 @@ class Consolidate(Stage):
         found = await self._reader.run(lambda cursor: consolidate(cursor, logged))
         made = [entity for kind, _, data in found if kind == ENTITIES_EXTRACTED for entity in data["entities"]]
         vectors = self.fact(logged, EMBEDDED, {}, about=("embedded",))
-        embedded = await self._embed.of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
+        embedded = await self._embed.facts_of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
         self._days[event.namespace] = event.time.date().isoformat()
         return [*(self.fact(logged, kind, data, about=(identity,)) for kind, identity, data in found), *embedded]
 

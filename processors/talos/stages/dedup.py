@@ -22,7 +22,7 @@ from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.engine import SearchIndexes
 from storage.search.vectors.vector_index import Matches
-from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
+from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
 from streams.ids import document_label
 from streams.positions import Freshness, Partition

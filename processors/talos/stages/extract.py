@@ -9,7 +9,7 @@ from processors.frame.stage import Stage, StageParts
 from processors.talos.rules.extraction import EXTRACTED_FROM, extract
 from storage.applied import AppliedPositions
 from streams.codec import in_parts
-from streams.event_types.derived import ENTITIES_EXTRACTED
+from streams.event_types.talos import ENTITIES_EXTRACTED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 

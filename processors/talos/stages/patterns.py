@@ -22,7 +22,8 @@ from processors.talos.rules.identifiers import wordless_id
 from processors.talos.rules.session_signals import SessionState, Signal, signals
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from streams.event_types.derived import EMBEDDED, PATTERN_DETECTED, PATTERN_SIGNALLED
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import PATTERN_DETECTED, PATTERN_SIGNALLED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
@@ -84,7 +85,7 @@ class Patterns(Stage):
         }
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
-        facts = await self._embed.of_texts(
+        facts = await self._embed.facts_of_texts(
             self.fact(logged, EMBEDDED, {}, about=("vectors",)),
             [(pattern_id, names[pattern_id]) for pattern_id in made],
         )

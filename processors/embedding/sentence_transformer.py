@@ -105,7 +105,7 @@ class NamedEncoder:
             )
             sparse = sparse.coalesce()
             (rows, terms), values = sparse.indices().numpy(), sparse.values().float().numpy()
-            made = hashed(rows, terms, values, len(texts))
+            made = hash_terms(rows, terms, values, len(texts))
         elif self._kind == "multi-vector":
             tokens = self._model.encode(texts, show_progress_bar=False, convert_to_numpy=True)
             made = np.stack([np.asarray(one, np.float32).mean(axis=0) for one in tokens])
@@ -114,7 +114,7 @@ class NamedEncoder:
         return _unit(made)
 
 
-def hashed(rows: np.ndarray, terms: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+def hash_terms(rows: np.ndarray, terms: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     """(count, SPARSE_DIM) sums of ±value: products of rows are kept in expectation, with an error of about 1/√SPARSE_DIM.
 
     A term's place and sign come from a fixed multiplicative hash of its number.

@@ -11,21 +11,21 @@ import numpy as np
 from processors.embedding.model import Embedder, Encoded, ModelInfo, TokenEmbedder
 from storage.search.vectors.token_vectors import Tokens
 
-KEPT = 64
+MAX_TEXTS = 64
 """Texts that somebody asked for alone. What comes in a batch is read for the log, and asked for once."""
 
 
-class _Said(NamedTuple):
+class _Entry(NamedTuple):
     vector: np.ndarray
     tokens: Tokens
 
 
-class RememberingEmbedder:
+class CachingEmbedder:
     """The embedder, which is not asked again for a text that it was lately asked for alone. Thread-safe."""
 
     def __init__(self, inner: TokenEmbedder) -> None:
         self._inner = inner
-        self._said: dict[str, _Said] = {}
+        self._said: dict[str, _Entry] = {}
         self._lock = threading.Lock()
 
     @property
@@ -44,7 +44,7 @@ class RememberingEmbedder:
         if unknown:
             new = self._inner.encode_tokens(unknown)
             said |= {
-                text: _Said(vector, tokens)
+                text: _Entry(vector, tokens)
                 for text, vector, tokens in zip(unknown, new.vectors, new.tokens, strict=True)
             }
         if unknown and len(texts) == 1:
@@ -52,13 +52,13 @@ class RememberingEmbedder:
         vectors = np.stack([said[text].vector for text in texts]) if texts else np.empty((0, self.info.dim), np.float32)
         return Encoded(vectors, [said[text].tokens for text in texts])
 
-    def _keep(self, text: str, said: _Said) -> None:
+    def _keep(self, text: str, said: _Entry) -> None:
         with self._lock:
             self._said[text] = said
-            for oldest in list(self._said)[:-KEPT]:
+            for oldest in list(self._said)[:-MAX_TEXTS]:
                 del self._said[oldest]
 
 
-def remembering(embedder: Embedder | None) -> Embedder | None:
+def with_cache(embedder: Embedder | None) -> Embedder | None:
     """The embedder with a memory where it gives tokens, as a model that runs here does; any other as it is."""
-    return RememberingEmbedder(embedder) if isinstance(embedder, TokenEmbedder) else embedder
+    return CachingEmbedder(embedder) if isinstance(embedder, TokenEmbedder) else embedder

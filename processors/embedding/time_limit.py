@@ -19,16 +19,16 @@ from streams.errors import EmbedderUnavailable
 
 Result = TypeVar("Result")
 LIMIT_S = 2.0
-EACH_TEXT_S = 0.1
+S_PER_TEXT = 0.1
 """What a call may take more for each of its texts."""
 THREADS = 4
-READ_CHARS = 20_000
+MAX_CHARS = 20_000
 """About what is embedded of a stored text at once."""
 
 logger = logging.getLogger(__name__)
 
 
-class GuardedEmbedder:
+class TimeLimitedEmbedder:
     """The embedder behind `limit_s` seconds. Whatever it raises is EmbedderUnavailable here."""
 
     def __init__(self, inner: Embedder, limit_s: float = LIMIT_S) -> None:
@@ -53,7 +53,7 @@ class GuardedEmbedder:
                 raise EmbedderUnavailable("The embedder has not answered an earlier call yet.")
         running = self._threads.submit(work)
         try:
-            return running.result(self._limit_s + EACH_TEXT_S * texts)
+            return running.result(self._limit_s + S_PER_TEXT * texts)
         except EmbedderUnavailable:
             raise
         except TimeoutError:
@@ -67,7 +67,7 @@ class GuardedEmbedder:
             raise EmbedderUnavailable(f"The embedder failed ({type(error).__name__}).") from error
 
 
-class GuardedTokenEmbedder(GuardedEmbedder):
+class TimeLimitedTokenEmbedder(TimeLimitedEmbedder):
     """The same for an embedder that gives its tokens too."""
 
     def __init__(self, inner: TokenEmbedder, limit_s: float = LIMIT_S) -> None:
@@ -80,15 +80,15 @@ class GuardedTokenEmbedder(GuardedEmbedder):
 
 
 def _beginnings(texts: Sequence[str]) -> list[str]:
-    return [text[:READ_CHARS] for text in texts]
+    return [text[:MAX_CHARS] for text in texts]
 
 
-def guarded(embedder: Embedder | None, limit_s: float = LIMIT_S) -> Embedder | None:
+def with_time_limit(embedder: Embedder | None, limit_s: float = LIMIT_S) -> Embedder | None:
     """The embedder behind its limit of time; None stays None."""
     if embedder is None:
         return None
     return (
-        GuardedTokenEmbedder(embedder, limit_s)
+        TimeLimitedTokenEmbedder(embedder, limit_s)
         if isinstance(embedder, TokenEmbedder)
-        else GuardedEmbedder(embedder, limit_s)
+        else TimeLimitedEmbedder(embedder, limit_s)
     )

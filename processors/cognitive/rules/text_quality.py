@@ -1,4 +1,4 @@
-"""Information density of a text (cognitive memory 3.1): the share of tokens that say something."""
+"""What a stored text is worth: its information density, and whether a reflection has the form of one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def fidelity(text: str) -> float:
 
 def _counts(token: str) -> bool:
     return len(token) > _SHORT and token not in STOP_WORDS
+
+
+def reflection_warnings(reflection: str) -> list[str]:
+    """A line when the text is not of the form `Problem: … Lesson: …`."""
+    missing = [part for part in ("Problem:", "Lesson:") if part not in reflection]
+    return (
+        [f"The reflection has no {' and no '.join(missing)}; the form is 'Problem: ... Lesson: ...'."]
+        if missing
+        else []
+    )
 
 
 def warning(score: float, threshold: float = THRESHOLD) -> str | None:
