@@ -18,7 +18,7 @@ from starlette.routing import Route
 from mcp_ingress.limits import RateLimits
 from storage.sql.run import MAX_SQL_BYTES, run_sql
 from storage.sql.snapshot import Snapshot
-from streams.errors import Refused, ThalwegError, Unavailable
+from streams.errors import RateLimited, Refused, ThalwegError, Unavailable
 
 SQL_PATH = "/sql"
 AT_ONCE = 2
@@ -56,7 +56,7 @@ class SqlEndpoint:
             asked = _read(await _body(request))
             return _json(200, await self._run(asked))
         except Refused as error:
-            status = 429 if error.error_code == "rate_limited" else 400
+            status = 429 if isinstance(error, RateLimited) else 400
             return _json(status, {**error.extra, "error": error.error_code, "message": error.message})
         except Unavailable as error:
             return _json(503, {**error.extra, "error": error.code, "message": error.message})

@@ -233,7 +233,7 @@ def _value_at(value: Any, path: Sequence[Any]) -> Any:
 
 
 def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
-    """A copy with the defaults of absent properties, also inside objects; `x-default-from-state` leaves one to the reducer."""
+    """A copy with the defaults of absent properties, also inside objects; `x-default-from-state` leaves one to the reducer or the settings."""
     properties = schema.get("properties")
     if not isinstance(value, dict) or not properties:
         return value

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import duckdb
 import numpy as np
@@ -20,16 +20,16 @@ import orjson
 
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
-from processors.cognitive.config import CognitiveConfig
 from processors.embedding.model import Embedder
 from processors.embedding.query import encoded_query
-from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader, StoredOutcome, count_documents_since, find_outcome, outcome_of
-from storage.search.engine import SearchIndexes, SearchResult
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.valence.belief_follower import HeldBeliefs
+from storage.search.records.hits import SearchResult
+from storage.search.search import prefetch, search
 from streams.backlog import Backlog
 from streams.clock import Clock
 from streams.codec import check_size, encode
@@ -41,6 +41,7 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 
 Result = TypeVar("Result")
+PartType = TypeVar("PartType")
 EMBED = "embed"
 """The stage that makes vectors."""
 SOURCE = "thalweg:mcp"
@@ -68,21 +69,17 @@ class Gateway:
     log: Log
     applied: AppliedPositions
     reader: Reader
-    indexes: SearchIndexes
+    indexes: IndexSet
     embedder: Embedder | None
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
     projections: Projections | None = None
     vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    cognitive: CognitiveConfig = field(default_factory=CognitiveConfig)
-    inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
+    parts: dict[type, Any] = field(default_factory=dict)
+    """What toolsets need of the node for themselves, by type."""
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
-    auto_capture: bool = False
-    """Whether a user's turn that is worth keeping becomes an insight without a call (valence 3.7)."""
-    beliefs: HeldBeliefs = field(default_factory=HeldBeliefs)
-    """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
     may_hold: Callable[[str, tuple[Any, ...]], bool] = lambda table, key: True
@@ -92,6 +89,12 @@ class Gateway:
 
     backlog: Callable[[], Backlog] = Backlog
     """What the store lacks of the log; asked at each read."""
+
+    def part(self, kind: type[PartType]) -> PartType:
+        """A toolset's own part; its default where the node was given none."""
+        if kind not in self.parts:
+            self.parts[kind] = kind()
+        return cast(PartType, self.parts[kind])
 
     async def embedding_behind(self, namespace: str) -> int:
         """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
@@ -143,6 +146,10 @@ class Call:
     """Records of the caller's that the search has not found by meaning, because their vectors are not there yet."""
     is_stale: bool = False
     """Whether it has looked before all was there that its caller asked to see: what it did not find may be there by now."""
+
+    def part(self, kind: type[PartType]) -> PartType:
+        """The toolset's own part of the node."""
+        return self.gateway.part(kind)
 
     @property
     def clock(self) -> Clock:
@@ -255,12 +262,13 @@ class Call:
         """Hybrid search; without an embedder, or while it does not answer, it is keywords only and the result says so."""
         indexes, embedder = self.gateway.indexes, self.gateway.embedder
         if embedder is None:
-            return await self.read(lambda cursor: indexes.search(cursor, text, None, chosen, limit))
-        listening = self.read(lambda cursor: indexes.listen(cursor, text, chosen))  # on one core, the model on another
-        heard, (vector, tokens, space) = await asyncio.gather(listening, encoded_query(embedder, text))
-        return await self.read(
-            lambda cursor: indexes.search(cursor, text, vector, chosen, limit, tokens=tokens, space=space, heard=heard)
-        )
+            return await self.read(lambda cursor: search(cursor, indexes, Query(text, None, chosen, limit)))
+        keywords = self.read(
+            lambda cursor: prefetch(cursor, indexes, text, chosen)
+        )  # on one core, the model on another
+        prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
+        query = Query(text, vector, chosen, limit, tokens, space)
+        return await self.read(lambda cursor: search(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable.

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from streams.clock import Clock
-from streams.errors import Refused
+from streams.errors import RateLimited
 
 LOCAL = "local"
 """The credential of whoever may open the node's socket."""
@@ -78,14 +78,13 @@ class RateLimits:
         self._credentials: dict[str, _Credential] = {}
 
     def take(self, credential: str, connection: Hashable = None) -> None:
-        """Count one call. Raises Refused `rate_limited` with `retry_after_ms` when it is one too many."""
+        """Count one call. Raises RateLimited with `retry_after_ms` when it is one too many."""
         wait_s = self.take_or_wait(credential, connection)
         if wait_s:
             wait_ms = math.ceil(wait_s * 1000)
-            raise Refused(
+            raise RateLimited(
                 f"Too many calls: {self._rate:g} a second are accepted of a connection, {CREDENTIAL * self._rate:g} of a credential. "
                 f"Try again in {wait_ms} ms.",
-                code="rate_limited",
                 retry_after_ms=wait_ms,
             )
 

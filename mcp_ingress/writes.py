@@ -39,12 +39,9 @@ NOTE_FIELDS: Mapping[str, Any] = {
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     """An answer's schema: the tool's own fields, and those of a pending or degraded answer."""
-    flags = {"success": {"type": "boolean"}, "degraded": {"type": "boolean"}}
-    return {
-        "type": "object",
-        "properties": {**properties, **flags, **FRESHNESS_FIELDS, **NOTE_FIELDS},
-        "required": ["success"],
-    }
+    flag = {"type": "boolean"}
+    shared = {"success": flag, **FRESHNESS_FIELDS, "degraded": flag, **NOTE_FIELDS}
+    return {"type": "object", "properties": {**properties, **shared}, "required": ["success"]}
 
 
 def invalid(message: str, parameter: str, allowed: Any = None, *, code: str | None = None) -> Refused:

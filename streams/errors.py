@@ -3,8 +3,12 @@
     ThalwegError
     ├── Refused              the caller can correct it: answered with a sentence, never retried
     │   ├── SettingsError    a setting, path, port or flag is wrong
+    │   ├── UnknownTool      no tool of that name is served: a JSON-RPC error
+    │   ├── RateLimited      too many calls: answered with `retry_after_ms`
     │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
+    ├── TimedOut             the tool did not answer in its time: answered, never retried
+    ├── Defect               a bug met by a tool: answered, with its traceback in the node's log
     ├── Poison               this event can never work: to the dead-letter topic with its bytes
     ├── Unavailable          transient: retried, then reported with `retry_after_ms`
     │   ├── LogUnavailable   the broker did not acknowledge in time
@@ -15,7 +19,8 @@
     ├── NodeDown             a command needs a node, and it does not start
     └── DemoFailed           a step of the demo failed
 
-Anything else is a bug: it crashes the process, and a restart recovers from the log.
+Anything else is a bug: a tool answers it as a Defect, elsewhere it crashes the process, and a restart recovers from
+the log.
 Every class carries a stable `code` and a `remedy`; docs/errors.md lists them and a test compares.
 """
 
@@ -54,6 +59,23 @@ class SettingsError(Refused):
     remedy = "Change the setting that the message names (flag, THALWEG_* variable or thalweg.toml)."
 
 
+class UnknownTool(Refused):
+    """No tool or resource of that name is served; the message names what was probably meant."""
+
+    code = "unknown_tool"
+    remedy = "Call the tool that the message names, or ask tools/list for those there are."
+
+
+class RateLimited(Refused):
+    """A connection, a credential or the node has had as many calls as it accepts for now."""
+
+    code = "rate_limited"
+    remedy = (
+        "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit of one connection. "
+        "Only calls over HTTP are refused so: what a socket sends too fast waits."
+    )
+
+
 class RecordRefused(Refused):
     """The log will never take this record: it is too large for its topic, or invalid to the broker."""
 
@@ -66,6 +88,23 @@ class StoreError(Refused):
 
     code = "store_unusable"
     remedy = "Do what the message says; `thalweg rebuild --from-log` makes a fresh store from the log."
+
+
+class TimedOut(ThalwegError):
+    """A tool did not answer within its time."""
+
+    code = "timeout"
+    remedy = (
+        "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its "
+        "request id."
+    )
+
+
+class Defect(ThalwegError):
+    """A tool failed inside, by a bug of the program."""
+
+    code = "internal_error"
+    remedy = "A defect of the program: the node's log has the traceback under the exception's name."
 
 
 class Poison(ThalwegError):

@@ -20,7 +20,7 @@ from processors.frame.batch import Reduced, reduce_batch
 from processors.frame.gathering import Gathering
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.dlq import DeadLetter, bury
@@ -62,7 +62,7 @@ class Materialiser:
         log: Log,
         topics: Sequence[str],
         writer: Writer,
-        indexes: SearchIndexes,
+        indexes: IndexSet,
         applied: AppliedPositions,
         clock: Clock,
         namespace: str = "default",

@@ -22,7 +22,7 @@ from processors.embedding.model import Embedder
 from processors.frame.domains import modules_of
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from streams.clock import Clock
 from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
@@ -133,7 +133,7 @@ class StoreParts:
     """What a process with a store has for its stages."""
 
     reader: Reader
-    indexes: SearchIndexes
+    indexes: IndexSet
     applied: AppliedPositions
 
 

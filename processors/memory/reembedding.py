@@ -13,7 +13,7 @@ import numpy as np
 from processors.embedding.model import ModelInfo
 from processors.memory.registry import NOT_EMBEDDED, STORED_TEXTS
 from processors.memory.vector_facts import embedded_by, items_of, passages_of, split_fact
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, Passage
+from storage.search.records.passages import EMBEDDED_PASSAGES, Passage
 from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label

@@ -10,24 +10,26 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
 
-from storage.search.engine import Hit, SearchIndexes
-from storage.search.records.filter import Filter, predicate
-from storage.search.vectors.token_vectors import Tokens
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.filter import predicate
+from storage.search.records.hits import Hit
+from storage.search.search import search
 from storage.search.words.keyword_index import K1, B
 
 POOL = 60
 SESSIONS = 32
-"""So many sessions, those that the sides' best records are of, are read whole."""
+"""This many sessions, those of the sides' best records, are read whole."""
 EVERY_HIT = 5_000
 KEYWORD_SHARE = 0.1
 LATE_SHARE = 0.2
-HOLDERS = 1_000
-"""Of a word that more records hold than these, the rest are not counted: it says little."""
+MAX_POSTINGS = 1_000
+"""Of a word that more records have, the rest are not counted: it says little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class SessionHit:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """`ranked`: all that were found, best first, of which `limit` were asked for. `degraded`: what was missing, a sentence, or None."""
+    """`ranked`: all that were found, best first. `degraded`: what was missing, as a sentence, or None."""
 
     ranked: list[SessionHit]
     limit: int
@@ -50,7 +52,7 @@ class SessionResult:
 
     @property
     def sessions(self) -> list[SessionHit]:
-        """What was asked for."""
+        """The best, up to the limit."""
         return self.ranked[: self.limit]
 
     @property
@@ -59,74 +61,62 @@ class SessionResult:
         return len(self.ranked)
 
 
-def search_sessions(
-    engine: SearchIndexes,
-    cursor: duckdb.DuckDBPyConnection,
-    text: str,
-    vector: np.ndarray | None,
-    filter: Filter,
-    limit: int,
-    *,
-    tokens: Tokens | None = None,
-    space: str | None = None,
-) -> SessionResult:
-    """The sessions, best first. Records without a session are passed over; arguments are those of `SearchIndexes.search`."""
+def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SessionResult:
+    """The sessions, best first. Records without a session are passed over."""
     grouped: dict[str, list[Hit]] = defaultdict(list)
-    most = max(limit, SESSIONS)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
-    records = engine.search(
-        cursor, text, vector, filter, EVERY_HIT, min_cosine=0.0, pool=POOL, tokens=tokens, space=space, sessions=most
+    of_records = replace(
+        query, limit=EVERY_HIT, min_cosine=0.0, pool=POOL, sessions=max(query.limit, SESSIONS), weights=None
     )
+    records = search(cursor, indexes, of_records)
     for hit in records.hits:
         if hit.session_id is not None:
             grouped[hit.session_id].append(hit)
-    said = score_sessions(engine, cursor, text, filter)
-    read = _read_sessions(engine, tokens, grouped) if tokens is not None else {}
+    by_words = _score_words(cursor, indexes, query)
+    by_tokens = _score_tokens(indexes, query, grouped)
     found = []
-    for session_id in grouped | dict.fromkeys(said):
+    for session_id in grouped | dict.fromkeys(by_words):
         hits = grouped.get(session_id, [])
         parts = {
-            "best": _told(hits),
-            "keyword": KEYWORD_SHARE * said.get(session_id, 0.0),
-            "late": LATE_SHARE * read.get(session_id, 0.0),
+            "best": _best_record(hits),
+            "keyword": KEYWORD_SHARE * by_words.get(session_id, 0.0),
+            "late": LATE_SHARE * by_tokens.get(session_id, 0.0),
         }
         found.append(SessionHit(session_id, sum(parts.values()), parts, hits))
-    return SessionResult(sorted(found, key=lambda hit: (-hit.score, hit.session_id)), limit, records.degraded)
+    return SessionResult(sorted(found, key=lambda hit: (-hit.score, hit.session_id)), query.limit, records.degraded)
 
 
-def _told(hits: Iterable[Hit]) -> float:
-    """The best record's score without what is taken off for asking: a question shows as well what was talked about."""
+def _best_record(hits: Iterable[Hit]) -> float:
+    """The best score without what is taken off for questions: they show as well what was talked about."""
     return max((hit.score - hit.parts.get("asking", 0.0) for hit in hits), default=0.0)
 
 
-def _read_sessions(engine: SearchIndexes, tokens: Tokens, sessions: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
-    """session -> how well its records together match the question's tokens, 0 to 1."""
-    late = engine.late
-    if late.tokens is None:
+def _score_tokens(indexes: IndexSet, query: Query, sessions: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
+    """session -> how well its records together match the query's tokens, 0 to 1."""
+    if query.tokens is None:
         return {}
-    weights = late.tokens.weights(tokens)
-    matches = late.matches(
-        tokens, weights, np.array([hit.label for hits in sessions.values() for hit in hits], np.int64)
-    )
-    read: dict[str, float] = {}
+    labels = np.array([hit.label for hits in sessions.values() for hit in hits], np.int64)
+    matches = indexes.space(query.space).match_tokens(query.tokens, labels)
+    if matches is None:
+        return {}
+    scores: dict[str, float] = {}
     start = 0
     for session_id, hits in sessions.items():
         own = slice(start, start + len(hits))
         rows = matches.rows[own][matches.is_read[own]]
         if len(rows):
-            read[session_id] = max(0.0, float(np.max(rows, axis=0) @ weights))
+            scores[session_id] = max(0.0, float(np.max(rows, axis=0) @ matches.weights))
         start = own.stop
-    return read
+    return scores
 
 
-def score_sessions(
-    engine: SearchIndexes, cursor: duckdb.DuckDBPyConnection, text: str, filter: Filter
-) -> dict[str, float]:
-    """session -> BM25 with the session as document and its records as words, as a share of the most that the text can score."""
-    condition = predicate(filter)
+def _score_words(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, float]:
+    """session -> BM25 with its records as its words, as a share of the most that the text can score."""
+    condition = predicate(query.filter)
     sizes: dict[str, int] = dict(
         cursor.execute(
-            f"SELECT session_id, count(*) FROM documents d WHERE {condition.sql} AND session_id IS NOT NULL GROUP BY session_id",
+            f"SELECT session_id, count(*) FROM documents d WHERE {condition.sql} "
+            "AND session_id IS NOT NULL GROUP BY session_id",
             condition.parameters,
         ).fetchall()
     )
@@ -135,8 +125,10 @@ def score_sessions(
     mean = sum(sizes.values()) / len(sizes)
     most = 0.0
     scores: dict[str, float] = defaultdict(float)
-    for labels in engine.keyword_holders(cursor, text, filter, HOLDERS).values():
-        counts = Counter(session for label in labels if (session := engine.late.timelines.session(label)) in sizes)
+    session_of = indexes.records.timelines.session
+    allowed = indexes.records.allowed(cursor, query.filter)
+    for labels in indexes.words.postings(query.text, allowed, MAX_POSTINGS).values():
+        counts = Counter(session for label in labels if (session := session_of(label)) in sizes)
         rarity = math.log(1 + (len(sizes) - len(counts) + 0.5) / (len(counts) + 0.5))
         most += rarity * (K1 + 1) if counts else 0.0
         for session, count in counts.items():

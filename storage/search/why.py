@@ -1,6 +1,6 @@
 """Why a record is, or is not, among the results of a search: filters first, then each side, floors, pools and ranks.
 
-It asks the engine itself: whether a record is returned is decided by the very search, never computed a second time.
+It asks the search itself: whether a record is returned is never computed a second time.
 """
 
 from __future__ import annotations
@@ -12,21 +12,28 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
-from storage.search.engine import MIN_COSINE, MIN_COSINE_RANKED, MIN_POOL, SearchIndexes, SearchResult
-from storage.search.records.filter import Filter, predicate
+from storage.search.index_set import IndexSet
+from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
+from storage.search.records.filter import Filter, TagFilter, predicate
+from storage.search.records.hits import SearchResult
+from storage.search.search import search
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.vector_codec import read_vector
 
 Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "unmatched", "outranked"]
-Search = Callable[..., SearchResult]
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query], SearchResult]
 WIDE = 10_000
-"""So deep each side is looked into for the place of a record that a search's own pool leaves out."""
+"""The pool that finds the place of a record which a search's own pool leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`place` is the record's place among all that was found (1 = best), `sides` what each side says of it, within `WIDE`:
-    side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions it does not meet. `reasons` are sentences."""
+    """Why a record, or a session, has the place that it has.
+
+    `place` is its place among all that was found (1 = best), `sides` what each side says of it, within `WIDE`:
+    side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions that it does not meet.
+    `reasons` are sentences.
+    """
 
     verdict: Verdict
     place: int | None = None
@@ -40,55 +47,53 @@ class Explanation:
 
 def explain(
     cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
-    text: str,
-    vector: np.ndarray | None,
-    filter: Filter,
-    limit: int,
+    indexes: IndexSet,
+    query: Query,
     record_id: str,
-    search: Search | None = None,
+    search: Search = search,
 ) -> Explanation:
-    """Why `indexes.search` with these arguments returns the record, or does not. `search`: another way to call it."""
-    ask = search or indexes.search
+    """Why the search returns the record for this query, or does not."""
+    namespace, limit = query.filter.namespace, query.limit
     known = cursor.execute(
-        "SELECT label, text FROM documents WHERE namespace = ? AND record_id = ?", [filter.namespace, record_id]
+        "SELECT label, text FROM documents WHERE namespace = ? AND record_id = ?", [namespace, record_id]
     ).fetchone()
     if known is None:
-        return Explanation("unknown", reasons=(_unknown(cursor, filter.namespace, record_id),))
+        return Explanation("unknown", reasons=(_unknown(cursor, namespace, record_id),))
     label, stored = known
-    cosine = _cosine(cursor, indexes, vector, label)
-    failed = failed_filters(cursor, filter, record_id)
+    cosine = _cosine(cursor, indexes, query.vector, label)
+    failed = failed_filters(cursor, query.filter, record_id)
     if failed:
         verdict: Verdict = "merged" if "exclude_merged" in failed else "filtered"
-        reasons = tuple(_filter_reason(cursor, filter, name, record_id) for name in failed)
+        reasons = tuple(_filter_reason(cursor, query.filter, name, record_id) for name in failed)
         return Explanation(verdict, filtered_by=failed, cosine=cosine, is_embedded=cosine is not None, reasons=reasons)
-    pool = max(3 * limit, MIN_POOL)
-    everything = ask(cursor, text, vector, filter, WIDE, pool=pool)
+    pool = pool_of(limit)
+    everything = search(cursor, indexes, replace(query, limit=WIDE, pool=pool))
     place = next((place for place, hit in enumerate(everything.hits, 1) if hit.record_id == record_id), None)
-    wide = ask(cursor, text, vector, filter, WIDE, pool=WIDE)
+    wide = search(cursor, indexes, replace(query, limit=WIDE, pool=WIDE))
     sides = next((dict(hit.sides) for hit in wide.hits if hit.record_id == record_id), {})
     parts = dict(everything.hits[place - 1].parts) if place is not None else {}
     found = Explanation("returned", place, sides, cosine=cosine, is_embedded=cosine is not None, parts=parts)
     if place is not None and place <= limit:
         return replace(found, reasons=(f"It is result {place} of {limit} that were asked for.",))
     if place is not None:
-        return replace(
-            found,
-            verdict="outranked",
-            reasons=(f"It is result {place} of {everything.total}, below the limit of {limit}.",),
-        )
-    superseded = _superseded(cursor, filter.namespace, record_id)
+        reason = f"It is result {place} of {everything.total}, below the limit of {limit}."
+        return replace(found, verdict="outranked", reasons=(reason,))
+    superseded = _superseded(cursor, namespace, record_id)
     if superseded and not sides:
         return replace(found, verdict="superseded", reasons=(superseded,))
     floor = MIN_COSINE_RANKED if any("late" in hit.sides for hit in wide.hits) else MIN_COSINE
-    reasons = (*_beyond(sides, pool), *_unmatched(text, stored, vector, cosine, sides, indexes, floor))
+    reasons = (*_beyond(sides, pool), *_vector_reason(query.vector, cosine, sides, indexes, floor))
+    reasons += tuple(_other_reasons(query.text, stored, sides))
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
 
 
 def failed_filters(
     cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, column: str = "record_id"
 ) -> tuple[str, ...]:
-    """Names of the filter's conditions that the record (no record of the session, when `column` is `session_id`) meets, each asked alone."""
+    """Names of the filter's conditions that the record does not meet, each asked alone.
+
+    With `session_id` as the column: those that no record of the session meets.
+    """
     bare = Filter(filter.namespace, exclude_merged=False)
     names = (
         "kinds",
@@ -123,7 +128,7 @@ def _meets(cursor: duckdb.DuckDBPyConnection, filter: Filter, identity: str, col
 
 
 def _cosine(
-    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, vector: np.ndarray | None, label: int
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, vector: np.ndarray | None, label: int
 ) -> float | None:
     """The record's cosine to the query; None when it has no vector of this model, or the query has none."""
     model = indexes.model
@@ -142,7 +147,10 @@ def _unknown(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) 
         "SELECT kind FROM memories WHERE namespace = ? AND memory_id = ?", [namespace, record_id]
     ).fetchone()
     if row is not None:
-        return f"It is a memory of kind {row[0]}, but no text of it is kept for searches: its kind is not searched, or it was forgotten."
+        return (
+            f"It is a memory of kind {row[0]}, but no text of it is kept for searches: "
+            "its kind is not searched, or it was forgotten."
+        )
     return "No such record can be found in this namespace: it was never applied, or it was forgotten."
 
 
@@ -162,8 +170,10 @@ def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str,
 
 def filter_reason(filter: Filter, name: str) -> str:
     """What a condition that is not met asks for, as a sentence."""
-    asked: Any = getattr(filter, name)
-    shown = ", ".join(asked) if isinstance(asked, tuple) else asked
+    condition: Any = getattr(filter, name)
+    if isinstance(condition, TagFilter):
+        condition = condition.names
+    shown = ", ".join(condition) if isinstance(condition, tuple) else condition
     return f"The filter `{name}` ({shown}) leaves it out."
 
 
@@ -186,24 +196,26 @@ def _beyond(sides: Mapping[str, tuple[int, float]], pool: int) -> list[str]:
     ]
 
 
-def _unmatched(
-    text: str,
-    stored: str,
+def _vector_reason(
     vector: np.ndarray | None,
     cosine: float | None,
     sides: Mapping[str, tuple[int, float]],
-    indexes: SearchIndexes,
+    indexes: IndexSet,
     floor: float,
 ) -> list[str]:
-    """Why a side does not know it at all."""
+    """Why the vector side does not find it at all."""
+    if "vector" in sides:
+        return []
+    if indexes.model is None or vector is None:
+        return ["The vector side was not asked: there is no embedder, or it did not answer."]
+    if cosine is None:
+        return [f"It is not embedded yet by {indexes.model.model_id}."]
+    return [f"Its cosine {cosine:.3f} is below the floor of {floor:g}."] if cosine < floor else []
+
+
+def _other_reasons(text: str, stored: str, sides: Mapping[str, tuple[int, float]]) -> list[str]:
+    """Why words and relations do not find it at all."""
     reasons = []
-    if "vector" not in sides:
-        if indexes.model is None or vector is None:
-            reasons.append("The vector side was not asked: there is no embedder, or it did not answer.")
-        elif cosine is None:
-            reasons.append(f"It is not embedded yet by {indexes.model.model_id}.")
-        elif cosine < floor:
-            reasons.append(f"Its cosine {cosine:.3f} is below the floor of {floor:g}.")
     if "keyword" not in sides:
         shared = set(query_terms(text)) & set(document_terms(stored))
         reasons.append("The keyword side ranks it nowhere." if shared else "It shares no word with the query.")

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import duckdb
-import numpy as np
 
-from storage.search.engine import SearchIndexes
-from storage.search.records.filter import Filter
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.sessions import search_sessions
-from storage.search.vectors.token_vectors import Tokens
 from storage.search.why import Explanation, failed_filters, filter_reason
 
 
 def is_session(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str) -> bool:
     """Whether something is known of a session of this id."""
     row = cursor.execute(
-        "SELECT EXISTS (FROM sessions WHERE namespace = $1 AND session_id = $2) OR EXISTS (FROM documents WHERE namespace = $1 AND session_id = $2)",
+        "SELECT EXISTS (FROM sessions WHERE namespace = $1 AND session_id = $2) "
+        "OR EXISTS (FROM documents WHERE namespace = $1 AND session_id = $2)",
         [namespace, identity],
     ).fetchone()
     return row is not None and bool(row[0])
 
 
-def explain_session(
-    cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
-    text: str,
-    vector: np.ndarray | None,
-    filter: Filter,
-    limit: int,
-    session_id: str,
-    *,
-    tokens: Tokens | None = None,
-    space: str | None = None,
-) -> Explanation:
-    """Why `search_sessions` with these arguments returns the session, or does not. `parts` are those of its score."""
+def explain_session(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, session_id: str) -> Explanation:
+    """Why `search_sessions` returns the session for this query, or does not. `parts` are those of its score."""
+    filter, limit = query.filter, query.limit
     row = cursor.execute(
         "SELECT count(*) FROM documents WHERE namespace = ? AND session_id = ?", [filter.namespace, session_id]
     ).fetchone()
@@ -44,7 +33,7 @@ def explain_session(
     if failed:
         reasons = tuple(f"None of its {records} records: {filter_reason(filter, name)}" for name in failed)
         return Explanation("filtered", filtered_by=failed, reasons=reasons)
-    ranked = search_sessions(indexes, cursor, text, vector, filter, limit, tokens=tokens, space=space).ranked
+    ranked = search_sessions(cursor, indexes, query).ranked
     place, found = next(
         ((place, hit) for place, hit in enumerate(ranked, 1) if hit.session_id == session_id), (None, None)
     )

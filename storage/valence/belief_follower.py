@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from storage.search.records.selection import Members
+from storage.search.records.selection import Selection
 from storage.statements import execute, marks
 from streams.ids import document_label
 
@@ -36,7 +36,7 @@ class Beliefs:
     `overall` does not count tensions in, which only concern those that are `is_computed`.
     """
 
-    members: Members
+    members: Selection
     is_active: np.ndarray
     is_superseded: np.ndarray
     overall: np.ndarray
@@ -117,4 +117,4 @@ def _read(cursor: duckdb.DuckDBPyConnection, where: str, parameters: Sequence[An
 def _sorted(columns: Any) -> Beliefs:
     labels, *others = columns.values()
     order = np.argsort(labels, kind="stable")
-    return Beliefs(Members(np.asarray(labels)[order]), *(np.asarray(column)[order] for column in others))
+    return Beliefs(Selection(np.asarray(labels)[order]), *(np.asarray(column)[order] for column in others))

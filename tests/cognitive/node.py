@@ -18,7 +18,7 @@ from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position
@@ -36,7 +36,7 @@ class CognitiveNode:
         self.applied = AppliedPositions()
         self.reader = FallibleReader(self.store.database, threads=2)
         self.embedder = HashingEmbedder()
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, self.embedder.info)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, self.embedder.info)
         self.indexes.open({})
         self.stage = Embed(self.embedder)
         judges = LexicalJudge(), SemanticJudge(self.embedder)
@@ -49,11 +49,11 @@ class CognitiveNode:
             Spool(home / "spool"),
             self.clock,
             Limits(0.05, 1.0, 0.05),
-            cognitive=CognitiveConfig(judges=judges),
+            parts={CognitiveConfig: CognitiveConfig(judges=judges)},
         )
         self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         inventory = find_tools().select(["cognitive_memory"])
-        self.door = Door(self.gateway, inventory, find_resources().select(inventory.toolsets), rate_limit=1e6)
+        self.door = Door(self.gateway, inventory, find_resources().select(inventory.served), rate_limit=1e6)
         self.visitor = Visitor(self.door.local)
 
     largest, check = Log.largest, Log.check

@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 import pytest
 
+from mcp_ingress.toolsets.cognitive_memory.judges import configured
 from processors.cognitive.api_judge import ApiJudge
 from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judged
@@ -36,7 +37,6 @@ from streams.topics import MEMORY
 from tests.cognitive.node import opened
 from tests.cognitive.test_tools import truth
 from tests.processors.harness import event
-from thalweg.cognitive.judges import configured
 from thalweg.settings import Settings
 
 KEY = "secret-key-of-nobody"
@@ -184,7 +184,9 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
     async with opened(tmp_path) as node:
         truth(node, 42)
         keyless = configured(Settings(judge1="openai:gpt-4o"), None, {})
-        node.gateway.cognitive = replace(keyless, missing_key="The embedder needs a key in OPENAI_API_KEY.")
+        node.gateway.parts[CognitiveConfig] = replace(
+            keyless, missing_key="The embedder needs a key in OPENAI_API_KEY."
+        )
         asked: tuple[tuple[str, dict[str, Any]], ...] = (
             ("store_dual_judge_scores", {"query_id": 42, "query": "q", "docs": docs}),
             ("compress_to_l2_insight", {"content": "text", "source_ids": []}),
@@ -193,7 +195,7 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
         for tool, arguments in asked:
             error = await node.error(tool, **arguments)
             assert error["error"] == "API key not configured" and "OPENAI_API_KEY" in error["details"]
-        node.gateway.cognitive, _ = judges(server, judge2="openai:gpt-4o-mini")
+        node.gateway.parts[CognitiveConfig], _ = judges(server, judge2="openai:gpt-4o-mini")
         server.replies = [said("1.0"), said("1.0"), (400, b""), said("1.0")]
         answer = await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs)
         assert answer["evaluated_documents"] == 2 and len(answer["failed_documents"]) == 1 == answer["judge1_score"]

@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcp_ingress.calls import DOOR_CODES
 from streams import errors
 from streams.errors import Refused, ThalwegError
-from streams.errors import NodeDown
 from tests.docs.source import last_name, program
 
 ROOT = Path(__file__).parents[2]
@@ -40,8 +38,6 @@ CONTROL_FLOW = {
     "processors.valence.rules.beliefs.DraftError": "a rule's: the tool refuses, the reducer rejects",
     "processors.cognitive.rules.ranking.WeightsError": "a rule's: the tool refuses",
     "mcp_ingress.inventory.ToolDefect": "a mistake in a tool's module, found when it is imported",
-    "mcp_ingress.calls.UnknownTool": "the server answers it as an error of JSON-RPC",
-    "mcp_ingress.calls.TimedOut": "the door answers it with the code `timeout`",
     "thalweg.client.launch.NodeError": "the pump answers it as an error of JSON-RPC, a command raises NodeDown",
     "thalweg.demo.Unmet": "a step of the demo catches it",
     "thalweg.spaces.filling.TextFailed": "the filling of a space records it as a failure of that text",
@@ -124,13 +120,9 @@ def test_every_error_of_the_tree_is_listed_with_its_remedy() -> None:
     assert listed == {(error.code, error.__name__, error.remedy) for error in error_classes()}
 
 
-def test_every_code_of_the_door_is_listed_with_its_remedy() -> None:
-    assert {(code.strip("`"), remedy) for code, remedy in table("Codes of the door")} == set(DOOR_CODES.items())
-
-
 def test_every_code_that_one_refusal_has_of_its_own_is_listed() -> None:
-    headings = ("Codes of the program", "Codes of the door", "Codes of tools", "Codes of `thalweg sql`")
-    listed = set().union(*map(codes, headings))
+    headings = ("Codes of the program", "Codes of tools", "Codes of `thalweg sql`")
+    listed = set[str]().union(*(codes(heading) for heading in headings))
     assert codes_in_source() - listed == set()
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.reembedding import missing_labels, partial_labels, read_texts
 from storage.database import Database
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.search.vectors import vector_index as vector_module
 from storage.vector_codec import read_vector, read_vectors
 from streams.positions import Position
@@ -274,7 +274,7 @@ def indexes_at_rest_hold_the_rows(home: Path) -> None:
         f"{topic}/{at}": end
         for topic, at, end in cursor.execute("SELECT topic, partition, next_offset FROM positions").fetchall()
     }
-    indexes = SearchIndexes(home / "indexes", database.cursor, HashingEmbedder().info)
+    indexes = IndexSet(home / "indexes", database.cursor, HashingEmbedder().info)
     exact_rows = vector_module.EXACT_ROWS
     try:
         indexes.open(covered)
@@ -298,14 +298,14 @@ def indexes_at_rest_hold_the_rows(home: Path) -> None:
         database.close()
 
 
-def recall(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, labels: list[int], matrix: np.ndarray) -> float:
+def recall(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, labels: list[int], matrix: np.ndarray) -> float:
     """The share of the ten nearest to some of the rows that the index finds; others exactly as near are as good."""
     found = wanted = 0
     for query in matrix[:: max(1, len(matrix) // 20)]:
         cosines = matrix @ query
         least = np.sort(cosines)[-10:][0] - 1e-4
         cosine = dict(zip(labels, cosines, strict=True))
-        found += sum(cosine[label] >= least for label, _ in indexes.nearest(cursor, query, 10))
+        found += sum(cosine[label] >= least for label, _ in indexes.space().nearest(query, 10).matches)
         wanted += min(10, len(labels))
     assert wanted, "I7: there is nothing to find"
     return found / wanted

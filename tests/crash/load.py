@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mcp_ingress.toolsets.cognitive_memory.answers import FAILED, STORE
+from mcp_ingress.toolsets.cognitive_memory.errors import FAILED, STORE
 from tests.crash.invariants import Ledger
 from tests.crash.sources import Sources
 from tests.crash.writes import WRITES, Known, arguments_of

@@ -18,8 +18,10 @@ from mcp_ingress.inventory import find_tools
 from processors.embedding.hashing import HashingEmbedder
 from processors.talos.stages.dedup import Dedup
 from processors.talos.stages.extract import Extract
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
+from storage.search.records.matches import DocumentMatches
 from storage.search.vectors import vector_index as vector_module
+from storage.search.vectors.dense_space import DenseSpace
 from storage.vector_codec import stored_vector
 from streams.positions import Partition, Position
 from streams.progress import ProgressMark
@@ -274,12 +276,10 @@ def test_indexes_at_rest_that_hold_the_rows_are_asked_exactly_and_through_a_grap
 
 
 FAULTS: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
-    "I7: the vector index": lambda patch: patch.setattr(SearchIndexes, "labels", without_last(SearchIndexes.labels, 1)),
-    "I7: the keyword index": lambda patch: patch.setattr(
-        SearchIndexes, "labels", without_last(SearchIndexes.labels, 0)
-    ),
+    "I7: the vector index": lambda patch: patch.setattr(IndexSet, "labels", without_last(IndexSet.labels, 1)),
+    "I7: the keyword index": lambda patch: patch.setattr(IndexSet, "labels", without_last(IndexSet.labels, 0)),
     "I7: exact search misses": lambda patch: patch.setattr(
-        SearchIndexes, "nearest", lambda self, cursor, vector, k: [(1, 1.0)] * k
+        DenseSpace, "nearest", lambda self, vector, k: DocumentMatches([(1, 1.0)] * k, {})
     ),
     "I7: the graph finds": lambda patch: patch.setattr(
         vector_module, "_ask", lambda graph, query, k, allowed: [(1, 1.0)]
@@ -288,7 +288,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
 
 
 def without_last(labels: Callable[..., Any], side: int) -> Callable[..., Any]:
-    def fewer(self: SearchIndexes) -> Any:
+    def fewer(self: IndexSet) -> Any:
         both = list(labels(self))
         both[side] = both[side][:-1]
         return both

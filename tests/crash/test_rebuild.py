@@ -13,9 +13,11 @@ import pytest
 from processors.embedding.loader import MINILM
 from storage.database import Database
 from storage.migrate import migrate
-from storage.search import backfill as table
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.search import search
+from storage.search.vectors.backfill import TOKEN_ROWS
 from storage.search.vectors.token_vectors import WIDTH, Tokens, pack
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
@@ -31,12 +33,13 @@ import sys
 from pathlib import Path
 from processors.embedding.loader import MINILM
 from storage.database import Database
-from storage.search import backfill as table
-from storage.search.engine import SearchIndexes
+from storage.search import index_set
+from storage.search.index_set import IndexSet
+from storage.search.words import backfill
 
-table.CATCH_UP_ROWS, table.FETCH_ROWS = {CAUGHT_UP}, {AT_ONCE}
+backfill.CATCH_UP_ROWS, index_set.CATCH_UP_ROWS, backfill.FETCH_ROWS = {CAUGHT_UP}, {CAUGHT_UP}, {AT_ONCE}
 database = Database(Path(sys.argv[1]))
-indexes = SearchIndexes(Path(sys.argv[1]) / "indexes", database.cursor, MINILM)
+indexes = IndexSet(Path(sys.argv[1]) / "indexes", database.cursor, MINILM)
 indexes.open({{}})
 indexes.wait_ready(300)
 """
@@ -77,17 +80,19 @@ def fill(home: Path) -> None:
 def answers(home: Path) -> tuple[list[list[tuple[str, float]]], dict[int, bytes], list[int]]:
     """What is found for some questions, the token vectors, and the labels of the keyword index, once all is whole."""
     database = Database(home)
-    indexes = SearchIndexes(home / "indexes", database.cursor, MINILM)
+    indexes = IndexSet(home / "indexes", database.cursor, MINILM)
     indexes.open({})
     assert indexes.wait_ready(300)
-    assert indexes.late.tokens is not None
+    assert indexes.spaces.live is not None
     found = []
     for number, text in enumerate(texts(5, seed=11)):
         vector = unit_rows(1, MINILM.dim, seed=number)[0]
-        result = indexes.search(database.cursor(), text, vector, Filter(NAMESPACE), 10, tokens=tokens_of(number))
+        query = Query(text, vector, Filter(NAMESPACE), 10, tokens_of(number))
+        result = search(database.cursor(), indexes, query)
         assert result.degraded is None
         found.append([(hit.record_id, round(hit.score, 6)) for hit in result.hits])
-    bodies = {label: indexes.late.tokens.packed_body(label) for label in indexes.late.tokens.labels().tolist()}
+    tokens = indexes.spaces.live.tokens
+    bodies = {label: tokens.packed_body(label) for label in tokens.labels().tolist()}
     labels = indexes.labels()[0].tolist()
     indexes.close()
     database.close()
@@ -98,10 +103,11 @@ def test_a_kill_at_any_part_of_a_rebuild_leaves_what_the_next_start_makes_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path)
-    monkeypatch.setattr(table, "CATCH_UP_ROWS", CAUGHT_UP)
+    monkeypatch.setattr("storage.search.words.backfill.CATCH_UP_ROWS", CAUGHT_UP)
+    monkeypatch.setattr("storage.search.index_set.CATCH_UP_ROWS", CAUGHT_UP)
     expected = answers(tmp_path)
     assert len(expected[1]) == len(expected[2]) == COUNT
-    of_words, of_tokens = -(-COUNT // AT_ONCE), -(-COUNT // table.TOKEN_ROWS)
+    of_words, of_tokens = -(-COUNT // AT_ONCE), -(-COUNT // TOKEN_ROWS)
     for nth in (1, of_words, of_words + 1, of_words + of_tokens // 2, of_words + of_tokens):
         for path in sorted((tmp_path / "indexes").rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()

@@ -19,15 +19,12 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 11, "storage": 152, "processors": 217, "mcp_ingress": 135, "thalweg": 169, "tests": 252}
+WIDE_LINES = {"streams": 11, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 165, "tests": 241}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
 
 UNUSED = {
-    "mcp_ingress/calls.py: DOOR_CODES",
-    "mcp_ingress/toolsets/valence/answers.py: SUBSTRATE",
-    "mcp_ingress/toolsets/valence/answers.py: tensions_of",
     "processors/cognitive/rules/episodes.py: is_reflection_due",
     "processors/cognitive/rules/ranking.py: fuse_lists",
     "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
@@ -43,12 +40,10 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Asked": 2,
     "Conditions": 2,
     "Connection": 2,
     "Counts": 2,
     "Found": 2,
-    "Heard": 2,
     "Hit": 2,
     "Judged": 2,
     "Record": 2,
@@ -56,6 +51,7 @@ CLASS_NAMES_USED_TWICE = {
     "Step": 2,
     "Stored": 2,
     "Tags": 2,
+    "_Entry": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -117,7 +113,6 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "processors/valence/rules/exchanges.py": 1,
     "processors/valence/rules/patterns.py": 1,
     "processors/valence/rules/tensions.py": 1,
-    "storage/search/engine.py": 1,
     "thalweg/cognitive/agreement.py": 1,
 }
 

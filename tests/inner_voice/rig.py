@@ -18,7 +18,7 @@ from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import ModelInfo
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
 from streams.clock import SystemClock
 from streams.ids import record_label
@@ -51,7 +51,7 @@ class Rig:
         self.store = Store()
         self.embedder = FixedEmbedder()
         self.reader = FallibleReader(self.store.database, threads=1)
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, MODEL)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, MODEL)
         self.indexes.open({})
         self.gateway = Gateway(
             cast(Log, None),
@@ -62,7 +62,7 @@ class Rig:
             Spool(home / "spool"),
             SystemClock(),
             Limits(0.05, 1.0, 0.05),
-            inner_voice=InnerVoiceConfig(**{"is_enabled": True, **config}),
+            parts={InnerVoiceConfig: InnerVoiceConfig(**{"is_enabled": True, **config})},
         )
         self.door = Door(self.gateway, find_tools())
         self._count = 0

@@ -27,7 +27,7 @@ from tests.talos.node import SmallNode
 async def told(tmp_path: Path) -> AsyncIterator[SmallNode]:
     """A node in which every toolset remembers something, some of it private, merged, archived or superseded; all embedded."""
     node = SmallNode(tmp_path, HashingEmbedder())
-    node.gateway.inner_voice = InnerVoiceConfig(is_enabled=True)
+    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     await _tell_talos(node)
     await _tell_valence(node)
     await _tell_cognitive_memory(node)

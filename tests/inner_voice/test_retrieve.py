@@ -9,12 +9,14 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 import pytest
+from mcp import Client
 
 from mcp_ingress.calls import Request, Visitor
 from mcp_ingress.gateway import Limits
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.server import build_server
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
 from streams.errors import EmbedderUnavailable
 from streams.ids import record_label
@@ -259,7 +261,7 @@ async def test_a_write_is_seen_by_the_next_retrieval(rig: Rig) -> None:
 
 async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(rig: Rig, tmp_path: Path) -> None:
     rig.remember("In the beginning.", kind="Insight")
-    cursor, fresh = rig.store.database.cursor(), SearchIndexes(tmp_path / "fresh", rig.store.database.cursor, None)
+    cursor, fresh = rig.store.database.cursor(), IndexSet(tmp_path / "fresh", rig.store.database.cursor, None)
     vector = (
         "INSERT INTO embeddings SELECT label, 'text/test-8', record_id, 'test-8', 'float32', 8, false, ?, namespace, "
     )
@@ -281,8 +283,7 @@ async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(ri
         if number == 5:  # the table has the vector and the index has not: no fresh look is that quick
             continue
         for wanted in (Wanted("default"), Wanted("default", include_private=True), Wanted("other")):
-            fresh._generation += 1
-            fresh._remembered = {}
+            fresh.records.clear_caches()
             found, expected = (find_eligible(cursor, indexes, MODEL, wanted) for indexes in (rig.indexes, fresh))
             assert {table: some.tolist() for table, some in found.items()} == {
                 table: some.tolist() for table, some in expected.items()
@@ -302,3 +303,16 @@ async def test_no_log_leaves_the_name_and_what_came_of_it(tmp_path: Path, caplog
     assert not caplog.text and quiet.records() == [{"tool": "inner_voice.retrieve", "outcome": "ok"}]
     loud.close()
     quiet.close()
+
+
+async def test_the_schema_that_a_node_lists_has_its_effective_defaults(tmp_path: Path) -> None:
+    for number, config in enumerate(({}, {"top_k": 4, "mix": 0.5})):
+        rig = Rig(tmp_path / str(number), **config)
+        async with Client(build_server(rig.door, "0"), mode="legacy") as client:
+            [listed] = [tool for tool in (await client.list_tools()).tools if tool.name == "inner_voice.retrieve"]
+            answer = (await client.call_tool("inner_voice.retrieve", {"query": "x"})).structured_content or {}
+        properties = listed.input_schema["properties"]
+        expected = {"top_k": 10, "mix": 0.6} | config
+        assert {name: properties[name]["default"] for name in expected} == expected
+        assert answer["diagnostics"]["k_req"] == expected["top_k"], "and they are what a call without them gets"
+        rig.close()

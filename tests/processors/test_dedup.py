@@ -11,7 +11,7 @@ from processors.memory.vector_facts import embedded_by, encode_vector
 from processors.talos.stages.dedup import Dedup
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.event_types.memory import EMBEDDED
 from streams.event_types.talos import ENTITIES_EXTRACTED
@@ -29,7 +29,7 @@ class Compared:
     def __init__(self, home):
         self.store, self.embedder, self.applied = Store(), HashingEmbedder(), AppliedPositions()
         self.reader = Reader(self.store.database, threads=1)
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, self.embedder.info)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, self.embedder.info)
         self.indexes.open({})
         self.stage = Dedup(self.reader, self.indexes, self.applied)
 

@@ -14,8 +14,8 @@ from processors.memory.kind import Kind, Texts
 from processors.memory.registry import CATEGORIES, COUNTED, DECLARED, KINDS, TEXTS, collect, texts_by_event
 from processors.talos.rules.ontology import LABELS
 from storage.search import index_set
-from storage.search.engine import SearchIndexes
-from storage.search.records.filter import Filter, Tags, resolve
+from storage.search.index_set import IndexSet
+from storage.search.records.filter import Filter, TagFilter, resolve
 from streams.events import Event
 from tests.schema import fresh_database, tables
 from tests.talos.node import SmallNode
@@ -85,7 +85,7 @@ async def test_the_category_of_an_entry_and_of_what_was_found_in_it_are_tags_of_
     cursor = node.store.database.cursor()
 
     def tagged(*names: str) -> set[str]:
-        labels = resolve(cursor, Filter("default", tags=Tags(names, CATEGORIES))).tolist()
+        labels = resolve(cursor, Filter("default", tags=TagFilter(names, CATEGORIES))).tolist()
         rows = cursor.execute("SELECT kind FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels])
         return {kind for (kind,) in rows.fetchall()}
 
@@ -111,7 +111,7 @@ def test_frequent_words_are_cached_once_a_counted_table_is_large(
 ) -> None:
     monkeypatch.setattr(index_set, "FREQUENT", 3)
     database = fresh_database()
-    counted, others = (SearchIndexes(tmp_path, database.cursor, None, tables) for tables in (("document_tags",), ()))
+    counted, others = (IndexSet(tmp_path, database.cursor, None, tables) for tables in (("document_tags",), ()))
     for number in range(3):
         assert not counted.are_counted() and not others.are_counted()
         values = [f"w{number}", "default", "t", 0, number, f"e{number}"]

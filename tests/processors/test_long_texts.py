@@ -27,7 +27,7 @@ from processors.memory.reembedding import (
 )
 from processors.memory.stages.embed import Embed, encode_passages
 from processors.talos.stages.extract import Extract
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, split_passages
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, split_passages
 from storage.search.vectors.token_vectors import Tokens, unit
 from streams.clock import SystemClock
 from streams.codec import decode, encode

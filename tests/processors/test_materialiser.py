@@ -13,7 +13,7 @@ from processors.frame.reducer import reducers
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import FILE_NAME, Database
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams import failpoints
 from streams.clock import SystemClock
@@ -44,7 +44,7 @@ class Running:
     def __init__(self, home, log):
         self.database = Database(home if (home / FILE_NAME).exists() else migrated_home(home))
         self.writer, self.applied = Writer(self.database, tables()), AppliedPositions()
-        indexes = SearchIndexes(home / "indexes", self.database.cursor, None)
+        indexes = IndexSet(home / "indexes", self.database.cursor, None)
         indexes.open({})
         topics, mirror = [t.name for t in with_partitions(2)], TelemetryMirror(home / "telemetry", SystemClock())
         self.materialiser = Materialiser(log, topics, self.writer, indexes, self.applied, SystemClock(), mirror=mirror)

@@ -10,8 +10,8 @@ import duckdb
 import numpy as np
 
 from processors.embedding.hashing import HashingEmbedder
-from storage.search.engine import SearchIndexes
 from storage.search.entries import VectorEntry
+from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
 from streams.ids import record_label
 from tests.schema import copy_into
@@ -44,8 +44,8 @@ class Store:
     def positions(self) -> dict[str, int]:
         return {f"{MEMORY}/0": self.offset, f"{DERIVED}/0": self.offset}
 
-    def open(self, directory: Path, model: object = MODEL) -> SearchIndexes:
-        indexes = SearchIndexes(directory, self.connection.cursor, model)  # type: ignore[arg-type]
+    def open(self, directory: Path, model: object = MODEL) -> IndexSet:
+        indexes = IndexSet(directory, self.connection.cursor, model)  # type: ignore[arg-type]
         indexes.open(self.positions)
         return indexes
 
@@ -62,7 +62,7 @@ class Store:
         created_at: datetime | None = None,
         vector: np.ndarray | None = None,
         model_id: str = MODEL.model_id,
-        to: SearchIndexes | None = None,
+        to: IndexSet | None = None,
     ) -> int:
         """A document and its vector; `to` is told as the materialiser would tell it."""
         label, offset = label_of(record_id, namespace), self.offset

@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.search import backfill as table_module
-from storage.search import index_set as held_module
-from storage.search.engine import SearchIndexes
+from storage.search import index_set as index_module
 from storage.search.files.sealed import MANIFEST, open_sealed, seal
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.search import search
 from storage.search.vectors import vector_index as vector_module
+from storage.search.words import backfill as words_module
 from storage.search.words.keyword_index import KeywordIndex
 from tests.search.store import EMBEDDER, MODEL, Store
 
@@ -28,8 +30,9 @@ def small_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_module, "EXACT_LABELS", 100)
         patch.setattr(vector_module, "EXACT_ROWS", 100)
-        patch.setattr(table_module, "CATCH_UP_ROWS", 50)
-        patch.setattr(held_module, "SAVE_ROWS", 50)
+        patch.setattr(words_module, "CATCH_UP_ROWS", 50)
+        patch.setattr(index_module, "CATCH_UP_ROWS", 50)
+        patch.setattr(index_module, "SAVE_ROWS", 50)
         yield
 
 
@@ -58,14 +61,14 @@ def saved(whole: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(whole / "indexes", tmp_path / "saved"))
 
 
-def assert_equal_to_table(indexes: SearchIndexes, store: Store) -> None:
+def assert_equal_to_table(indexes: IndexSet, store: Store) -> None:
     expected = np.sort(store.connection.execute("SELECT label FROM documents").fetchnumpy()["label"])
     for labels in indexes.labels():
         assert (labels == expected).all()
     cursor = store.connection.cursor()
     for number in (0, ROWS // 2, ROWS - 1):
         text = f"river number{number} bends w{number % 11}"
-        found = indexes.search(cursor, text, EMBEDDER.encode([text])[0], Filter("a"), 5)
+        found = search(cursor, indexes, Query(text, EMBEDDER.encode([text])[0], Filter("a"), 5))
         assert found.hits[0].record_id == f"r{number}"
         assert found.hits[0].sides.keys() >= {"vector", "keyword"}
 
@@ -175,7 +178,7 @@ def test_indexes_of_another_table_with_the_same_positions_are_built_again(saved:
         other.write(f"other{number}", f"mountain number{number}")
     indexes = other.open(saved)
     assert indexes.wait_ready(60)
-    assert indexes.search(other.connection.cursor(), "river", None, Filter("a"), 5).hits == []
+    assert search(other.connection.cursor(), indexes, Query("river", None, Filter("a"), 5)).hits == []
     expected = np.sort(other.connection.execute("SELECT label FROM documents").fetchnumpy()["label"])
     for labels in indexes.labels():
         assert (labels == expected).all()
@@ -185,11 +188,12 @@ def test_indexes_of_another_table_with_the_same_positions_are_built_again(saved:
 def test_while_it_is_rebuilt_searches_are_answered_from_the_table(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SearchIndexes, "_rebuild", lambda self: None)  # a rebuild that has not got anywhere yet
+    monkeypatch.setattr(IndexSet, "_rebuild", lambda self: None)  # a rebuild that has not got anywhere yet
     indexes = store.open(tmp_path)
     assert indexes.state()["keyword"]["state"] == "rebuilding"
     cursor = store.connection.cursor()
-    found = indexes.search(cursor, "number17 bending", EMBEDDER.encode(["river number17 bends w6"])[0], Filter("a"), 5)
+    vector = EMBEDDER.encode(["river number17 bends w6"])[0]
+    found = search(cursor, indexes, Query("number17 bending", vector, Filter("a"), 5))
     assert found.hits[0].record_id == "r17"
     assert found.hits[0].sides.keys() >= {"vector", "keyword"}
     indexes.close()
@@ -209,9 +213,6 @@ def test_what_is_written_during_a_rebuild_is_in_the_index_afterwards(store: Stor
 CRASHING = """
 import sys
 from pathlib import Path
-from storage.search import backfill as table
-from storage.search.vectors import vector_index as vector
-from storage.search import engine
 from tests.search.store import Store
 store = Store()
 for number in range(30):

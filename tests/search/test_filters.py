@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.search.engine import SearchIndexes
-from storage.search.records.filter import Filter, Tags, leaves, resolve
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.filter import Filter, TagFilter, leaves, resolve
+from storage.search.search import search
 from tests.search.store import DERIVED, START, Store
 
 MOMENT = START.replace(tzinfo=UTC)
@@ -18,12 +20,14 @@ def store() -> Store:
 
 
 @pytest.fixture
-def indexes(store: Store, tmp_path: Path) -> SearchIndexes:
+def indexes(store: Store, tmp_path: Path) -> IndexSet:
     return store.open(tmp_path)
 
 
-def ids(indexes: SearchIndexes, store: Store, filter: Filter) -> list[str]:
-    return sorted(hit.record_id for hit in indexes.search(store.connection.cursor(), "river", None, filter, 10).hits)
+def ids(indexes: IndexSet, store: Store, filter: Filter) -> list[str]:
+    return sorted(
+        hit.record_id for hit in search(store.connection.cursor(), indexes, Query("river", None, filter, 10)).hits
+    )
 
 
 def tag(store: Store, record_id: str, name: str, namespace: str = "a") -> None:
@@ -32,7 +36,7 @@ def tag(store: Store, record_id: str, name: str, namespace: str = "a") -> None:
     )
 
 
-def test_a_filter_leaves_the_labels_of_its_namespace_alone(indexes: SearchIndexes, store: Store) -> None:
+def test_a_filter_leaves_the_labels_of_its_namespace_alone(indexes: IndexSet, store: Store) -> None:
     own = store.write("r1", "the river bends", namespace="a")
     other = store.write("r1", "the river bends", namespace="b")
     assert resolve(store.connection.cursor(), Filter("a")).tolist() == [own]
@@ -41,7 +45,7 @@ def test_a_filter_leaves_the_labels_of_its_namespace_alone(indexes: SearchIndexe
         assert leaves(Filter("a"), (namespace, "Insight", "talos", None, None, START)) is is_left
 
 
-def test_a_document_of_the_first_moment_is_left_and_of_the_last_is_not(indexes: SearchIndexes, store: Store) -> None:
+def test_a_document_of_the_first_moment_is_left_and_of_the_last_is_not(indexes: IndexSet, store: Store) -> None:
     window = Filter("a", created_from=MOMENT, created_before=MOMENT + timedelta(days=2))
     for day in range(4):
         store.write(f"day-{day - 1}", "the river bends", created_at=START + timedelta(days=day - 1), to=indexes)
@@ -50,28 +54,25 @@ def test_a_document_of_the_first_moment_is_left_and_of_the_last_is_not(indexes: 
         assert leaves(window, ("a", "Insight", "talos", None, None, START + timedelta(days=day))) is is_left
 
 
-def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(
-    indexes: SearchIndexes, store: Store
-) -> None:
+def test_one_of_the_tags_is_enough_and_those_of_another_namespace_do_not_count(indexes: IndexSet, store: Store) -> None:
     for name in ("r1", "r2", "r3"):
         store.write(name, "the river bends", to=indexes)
     tag(store, "r1", "water")
     tag(store, "r2", "bank")
     tag(store, "r3", "water", namespace="b")
-    assert ids(indexes, store, Filter("a", tags=Tags(("water", "bank")))) == ["r1", "r2"]
-    assert ids(indexes, store, Filter("a", tags=Tags(("water",)))) == ["r1"]
+    assert ids(indexes, store, Filter("a", tags=TagFilter(("water", "bank")))) == ["r1", "r2"]
+    assert ids(indexes, store, Filter("a", tags=TagFilter(("water",)))) == ["r1"]
 
 
-def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(
-    indexes: SearchIndexes, store: Store
-) -> None:
+def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(indexes: IndexSet, store: Store) -> None:
     for name in ("entity", "before", "after", "entry", "stranger"):
         store.write(name, "the river bends", to=indexes)
     store.relate("before", "entity")
     store.relate("entity", "after")
-    (event,) = store.connection.execute("SELECT event_id FROM documents WHERE record_id = 'entry'").fetchone()  # type: ignore[misc]
+    [(event,)] = store.connection.execute("SELECT event_id FROM documents WHERE record_id = 'entry'").fetchall()
     store.connection.execute(
-        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, topic, partition, "
+        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, "
+        "topic, partition, "
         "\"offset\", idx, event_id) VALUES ('entity', 'Insight', 'x', 'x', ?, ?, 'a', ?, 0, 0, 0, 'e')",
         [START, event, DERIVED],
     )
@@ -80,7 +81,7 @@ def test_an_entity_leaves_itself_what_is_related_to_it_and_where_it_was_found(
 
 
 def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(
-    indexes: SearchIndexes, store: Store
+    indexes: IndexSet, store: Store
 ) -> None:
     store.write("old", "the river bends", created_at=START, to=indexes)
     store.write("head", "the river bends", created_at=START, to=indexes)
@@ -106,7 +107,8 @@ def test_as_it_was_known_on_a_day_later_records_merges_and_prunes_are_not_there(
 def believe(store: Store, record_id: str, day: int, merged_on: int | None = None) -> None:
     moment = START + timedelta(days=day)
     store.connection.execute(
-        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, topic, partition, "
+        "INSERT INTO entities (entity_id, label, text, canonical_form, created_at, source_event_id, namespace, "
+        "topic, partition, "
         "\"offset\", idx, event_id) VALUES (?, 'Belief', 'x', 'x', ?, '', 'a', ?, 0, 0, 0, '')",
         [record_id, moment, DERIVED],
     )
@@ -128,7 +130,7 @@ def believe(store: Store, record_id: str, day: int, merged_on: int | None = None
     ],
 )
 def test_valid_time_and_transaction_time_are_asked_apart(
-    indexes: SearchIndexes, store: Store, valid: int, known: int | None, expected: list[str]
+    indexes: IndexSet, store: Store, valid: int, known: int | None, expected: list[str]
 ) -> None:
     store.write("first", "the river bends", created_at=START, to=indexes)
     store.write("second", "the river bends", created_at=START + timedelta(days=3), to=indexes)

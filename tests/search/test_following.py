@@ -1,4 +1,4 @@
-"""What is remembered of the tables follows them: allowed labels, relations and label maps are those that are computed anew."""
+"""What is cached of the tables follows them: allow lists, relations and label maps are those that are computed anew."""
 
 from dataclasses import replace
 from datetime import UTC, timedelta
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from storage.search.records.append_only import TableCounts
 from storage.search.records.filter import Filter, resolve
-from storage.search.records.filter_cache import AllowedLabels
+from storage.search.records.filter_cache import FilterCache
 from storage.search.records.label_map import ABSENT, LabelMap
 from storage.search.records.relations import Relations
 from tests.search.store import START, Store, label_of
@@ -38,7 +38,7 @@ def utc(filter: Filter) -> Filter:
 
 
 def test_the_labels_of_a_filter_follow_every_write_and_merge(store: Store) -> None:
-    cursor, allowed, rows = store.connection.cursor(), AllowedLabels(), TableCounts(*TABLES)
+    cursor, allowed, rows = store.connection.cursor(), FilterCache(), TableCounts(*TABLES)
     for step in range(12):
         store.write(
             f"r{step}", "text", namespace="ab"[step % 3 == 2], kind="Belief" if step % 2 else "Insight", domain="Water"
@@ -52,7 +52,7 @@ def test_the_labels_of_a_filter_follow_every_write_and_merge(store: Store) -> No
 
 
 def test_a_row_that_was_deleted_is_noticed(store: Store) -> None:
-    cursor, allowed, rows = store.connection.cursor(), AllowedLabels(), TableCounts(*TABLES)
+    cursor, allowed, rows = store.connection.cursor(), FilterCache(), TableCounts(*TABLES)
     for number in range(3):
         store.write(f"r{number}", "text")
     assert len(allowed.get(cursor, Filter("a"), 0, rows.at(cursor, 0)).labels) == 3

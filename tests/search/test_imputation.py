@@ -15,12 +15,14 @@ from processors.embedding.loader import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
 from processors.memory.vector_facts import decode_vector
-from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.ranking.fusion import imputed_order
 from storage.search.ranking.weights import Evidence, imputed_scores, keyword_scores, score_parts, totals
 from storage.search.records.filter import Filter
 from storage.search.records.timeline import Neighbours
+from storage.search.search import search
 from tests.search.store import EMBEDDER, START, Store, label_of
 
 shares = st.integers(0, 6).map(lambda tenths: tenths / 10)
@@ -31,7 +33,7 @@ texts = st.lists(st.tuples(shares, st.floats(0.01, 1), st.booleans()), min_size=
 def test_embedded_texts_keep_their_order_the_others_that_of_the_words_and_each_stands_behind_as_many_as_by_words(
     drawn: list[tuple[float, float, bool]],
 ) -> None:
-    """As one text after another is embedded, more pairs are ordered by everything, fewer by words, and no pair otherwise."""
+    """With each text that is embedded, more pairs are ordered by everything, fewer by words, and no pair otherwise."""
     said, scores, is_embedded = (np.array(column) for column in zip(*drawn, strict=True))
     found = imputed_scores(said, scores, is_embedded)
     assert found[is_embedded].tolist() == scores[is_embedded].tolist()
@@ -84,16 +86,17 @@ def test_a_fusion_of_ranks_does_not_put_what_is_not_embedded_yet_behind_all_that
         store.write(f"r{number}", f"river bend {number} of the long water", to=indexes)
     newest = label_of("newest")
     store.connection.execute(
-        "INSERT INTO documents VALUES (?, 'newest', 'talos', 'Insight', NULL, NULL, 'heron', ?, 'a', 'thalweg.memory.v1', 0, 99, 'e99')",
+        "INSERT INTO documents VALUES (?, 'newest', 'talos', 'Insight', NULL, NULL, 'heron', ?, 'a', "
+        "'thalweg.memory.v1', 0, 99, 'e99')",
         [newest, START],
     )
     indexes.apply([(newest, "a", "heron")], [], store.positions)
     asked = "river heron"
-    found = indexes.search(store.connection.cursor(), asked, EMBEDDER.encode([asked])[0], Filter("a"), 5)
+    found = search(store.connection.cursor(), indexes, Query(asked, EMBEDDER.encode([asked])[0], Filter("a"), 5))
     assert found.hits[0].record_id == "newest"
     assert "vector" not in found.hits[0].sides, "its cosine is not known"
     assert sum(found.hits[0].parts.values()) == pytest.approx(found.hits[0].score)
-    assert indexes.embedded([newest, label_of("r3")]) == {label_of("r3")}
+    assert indexes.space().embedded([newest, label_of("r3")]) == {label_of("r3")}
     indexes.close(save=False)
 
 
@@ -123,7 +126,7 @@ def test_as_embedding_proceeds_the_order_goes_from_that_of_the_words_to_that_of_
 
     def order(embedded: int, text: str = ASKED) -> list[str]:
         store = Store()
-        indexes: SearchIndexes = store.open(tmp_path / f"{embedded}", MINILM)
+        indexes: IndexSet = store.open(tmp_path / f"{embedded}", MINILM)
         for number, said in enumerate(SAID):
             label, moment = label_of(str(number)), START + timedelta(minutes=number)
             store.connection.execute(
@@ -137,9 +140,8 @@ def test_as_embedding_proceeds_the_order_goes_from_that_of_the_words_to_that_of_
             indexes.apply(
                 [DocumentEntry(label, "a", said, None, moment)], [entry] if number < embedded else [], store.positions
             )
-        hits = indexes.search(
-            store.connection.cursor(), text, vector, Filter("a"), 6, tokens=tokens, min_cosine=-1.0
-        ).hits
+        query = Query(text, vector, Filter("a"), 6, tokens, min_cosine=-1.0)
+        hits = search(store.connection.cursor(), indexes, query).hits
         indexes.close(save=False)
         return [hit.record_id for hit in hits]
 

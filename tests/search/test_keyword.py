@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search.records.selection import Members
+from storage.search.records.selection import Selection
 from storage.search.words import keyword_index as keyword
 from storage.search.words import posting_lists as holders
 from storage.search.words.analyzer import document_terms, query_terms
@@ -245,7 +245,7 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(
     words, there, members = (
         ["river", "bends", "oak", "falls", "stone"],
         dict[int, set[str]](),
-        Members(np.arange(0, 120, 2)),
+        Selection(np.arange(0, 120, 2)),
     )
     for number in range(120):
         held = set(chance.sample(words, 2))
@@ -253,7 +253,7 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(
         index.add([(number, "default", " ".join(held))])
         if number % 7 == 0:
             index.commit()
-            index.remember_frequent(lambda: True, lambda: False, lambda: None)
+            index.cache_frequent(lambda: True, lambda: False, lambda: None)
         if number % 31 == 30:
             gone = chance.sample(sorted(there), 3)
             index.remove(gone)
@@ -262,7 +262,7 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(
             members = members.joined(np.searchsorted(members.labels, [number]), np.array([number]))
         asked = set(chance.sample(words, 2))
         expected = [bool(there.get(label, set()) & asked) for label in members.labels.tolist()]
-        assert index.holding(" ".join(asked), members).tolist() == expected
+        assert index.contained_in(" ".join(asked), members).tolist() == expected
     index.close()
 
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from processors.memory.stages.embed import encode_texts
 from processors.memory.vector_facts import decode_vector
-from storage.search.engine import SearchIndexes
 from storage.search.entries import PassageOf, VectorEntry
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.vectors.passages import (
+from storage.search.records.passages import (
     EMBEDDED_PASSAGES,
     REST_CHARS,
     WINDOW,
@@ -23,6 +24,7 @@ from storage.search.vectors.passages import (
     passage_label,
     split_passages,
 )
+from storage.search.search import search
 from storage.vector_codec import stored_vector
 from tests.search.store import EMBEDDER, MODEL, Store, label_of
 
@@ -86,7 +88,7 @@ def test_allowed_documents_bring_their_passages_and_no_others() -> None:
     text = "river " * 600
     index.add(7, split_passages(text))
     index.add(9, split_passages(text))
-    widened = index.widened(np.array([3, 7], np.int64))
+    widened = index.with_passages(np.array([3, 7], np.int64))
     assert widened is not None
     assert set(widened.tolist()) == {3, 7, *index.parts(7)}
     assert index.owner(index.parts(9)[1]) == 9
@@ -97,7 +99,7 @@ def test_allowed_documents_bring_their_passages_and_no_others() -> None:
 FILLER = "The committee discussed the minutes of the former meeting and adjourned until the following week. "
 
 
-def write_long(store: Store, indexes: SearchIndexes, record_id: str, text: str) -> None:
+def write_long(store: Store, indexes: IndexSet, record_id: str, text: str) -> None:
     """As the stage and the materialiser do it."""
     made = encode_texts(EMBEDDER, [text])[text]
     label = store.write(record_id, text, vector=decode_vector(made["vector"]), to=indexes)
@@ -132,9 +134,8 @@ def test_a_long_text_is_found_by_what_stands_at_its_end_and_the_hit_says_where(t
     store.write("short", "frogs are green", to=indexes)
     question = "heron frog pond"
     for reopened in (indexes, store.open(tmp_path / "anew")):
-        found = reopened.search(
-            store.connection.cursor(), question, EMBEDDER.encode([question])[0], Filter("a"), 5, min_cosine=0.0
-        )
+        query = Query(question, EMBEDDER.encode([question])[0], Filter("a"), 5, min_cosine=0.0)
+        found = search(store.connection.cursor(), reopened, query)
         [hit] = [hit for hit in found.hits if hit.record_id == "long"]
         assert hit.passage is not None
         assert "heron" in text[hit.passage.start : hit.passage.end]
@@ -149,9 +150,10 @@ def test_a_removed_long_text_is_found_by_none_of_its_parts(tmp_path: Path) -> No
     write_long(store, indexes, "long", FILLER * 40 + "The heron ate every frog in the pond. ")
     indexes.remove([label_of("long")])
     cursor = store.connection.cursor()
-    assert indexes.nearest(cursor, EMBEDDER.encode(["heron frog pond"])[0], 5) == []
-    assert indexes.keyword_side(cursor, "heron committee", Filter("a"), 5)[0] == []
-    assert len(indexes.late.passages) == 0
+    assert indexes.space().nearest(EMBEDDER.encode(["heron frog pond"])[0], 5).matches == []
+    everything = indexes.records.allowed(cursor, Filter("a"))
+    assert indexes.words.search(cursor, "heron committee", everything, 5).matches == []
+    assert len(indexes.records.passages) == 0
 
 
 def test_vectors_of_another_model_never_enter_though_they_are_as_long(tmp_path: Path) -> None:
@@ -160,6 +162,6 @@ def test_vectors_of_another_model_never_enter_though_they_are_as_long(tmp_path: 
     label = store.write("r1", "the river bends")
     vector = EMBEDDER.encode(["the river bends"])[0]
     indexes.apply([(label, "a", "the river bends")], [VectorEntry(label, vector, "text/other", "other")])
-    assert indexes.nearest(store.connection.cursor(), vector, 5) == []
+    assert indexes.space().nearest(vector, 5).matches == []
     indexes.apply([], [VectorEntry(label, vector, MODEL.space, MODEL.model_id)])
-    assert [found for found, _ in indexes.nearest(store.connection.cursor(), vector, 5)] == [label]
+    assert [found for found, _ in indexes.space().nearest(vector, 5).matches] == [label]

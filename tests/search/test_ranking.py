@@ -1,4 +1,4 @@
-"""Late interaction and the sum that ranks: packed tokens, weights, neighbours, parts that add up, and what is found with the real model."""
+"""Ranking by evidence: packed tokens, weights, neighbours, parts that add up, what the real model finds."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -11,13 +11,16 @@ from processors.embedding.loader import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
 from processors.memory.vector_facts import decode_vector
-from storage.search.engine import SearchIndexes, SearchResult
 from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.ranking.background import background
-from storage.search.ranking.question_share import asking_share
 from storage.search.ranking.weights import Evidence, late_scores, score_parts, totals
 from storage.search.records.filter import Filter
+from storage.search.records.hits import SearchResult
+from storage.search.records.question_share import question_share
 from storage.search.records.timeline import Neighbours, Timelines
+from storage.search.search import search
 from storage.search.sessions import search_sessions
 from storage.search.vectors.token_store import TokenStore
 from storage.search.vectors.token_vectors import WIDTH, Tokens, pack, reduce_tokens, unpack
@@ -123,9 +126,9 @@ def test_a_record_that_only_asks_loses_a_part_and_says_so() -> None:
 
 
 def test_the_share_that_asks_is_counted_in_characters_of_sentences() -> None:
-    assert asking_share("What did she cook? Soup, soup and soup.") == pytest.approx(18 / 38)
-    assert asking_share("See https://a.example/?q=1 for more.") == 0
-    assert asking_share("何時ですか？") == 1
+    assert question_share("What did she cook? Soup, soup and soup.") == pytest.approx(18 / 38)
+    assert question_share("See https://a.example/?q=1 for more.") == 0
+    assert question_share("何時ですか？") == 1
 
 
 def test_the_background_of_few_texts_is_mostly_what_is_believed_of_any() -> None:
@@ -184,7 +187,7 @@ def embedder(model_cache: Path) -> Embedder:
 
 
 @pytest.fixture
-def spoken(tmp_path: Path, embedder: Embedder) -> Iterator[tuple[Store, SearchIndexes]]:
+def spoken(tmp_path: Path, embedder: Embedder) -> Iterator[tuple[Store, IndexSet]]:
     store = Store()
     indexes = store.open(tmp_path, MINILM)
     moment = START
@@ -205,29 +208,26 @@ def spoken(tmp_path: Path, embedder: Embedder) -> Iterator[tuple[Store, SearchIn
     indexes.close(save=False)
 
 
-def ask(
-    spoken: tuple[Store, SearchIndexes], embedder: Embedder, text: str, filter: Filter = Filter("a")
-) -> SearchResult:
+def ask(spoken: tuple[Store, IndexSet], embedder: Embedder, text: str, filter: Filter = Filter("a")) -> SearchResult:
     vector, found = encode_query(embedder, text)
-    return spoken[1].search(spoken[0].connection.cursor(), text, vector, filter, 5, tokens=found)
+    return search(spoken[0].connection.cursor(), spoken[1], Query(text, vector, filter, 5, found))
 
 
 @pytest.mark.parametrize(("question", "session", "turn"), ASKED)
 def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
-    spoken: tuple[Store, SearchIndexes], embedder: Embedder, question: str, session: str, turn: int
+    spoken: tuple[Store, IndexSet], embedder: Embedder, question: str, session: str, turn: int
 ) -> None:
     hits = ask(spoken, embedder, question).hits
     assert f"{session}:{turn}" in [hit.record_id for hit in hits[:2]]
     vector, found = encode_query(embedder, question)
-    best = search_sessions(
-        spoken[1], spoken[0].connection.cursor(), question, vector, Filter("a"), 3, tokens=found
-    ).sessions
+    query = Query(question, vector, Filter("a"), 3, found)
+    best = search_sessions(spoken[0].connection.cursor(), spoken[1], query).sessions
     assert best[0].session_id == session
     assert best[0].score == pytest.approx(sum(best[0].parts.values()))
 
 
 def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(
-    spoken: tuple[Store, SearchIndexes], embedder: Embedder
+    spoken: tuple[Store, IndexSet], embedder: Embedder
 ) -> None:
     found = ask(spoken, embedder, "Who replaced the alternator?")
     assert found.hits[0].record_id == "garage:2"
@@ -238,9 +238,7 @@ def test_every_hit_says_what_each_side_adds_and_the_sum_is_its_score(
         assert hit.text
 
 
-def test_a_date_in_the_question_leads_to_what_was_said_then(
-    spoken: tuple[Store, SearchIndexes], embedder: Embedder
-) -> None:
+def test_a_date_in_the_question_leads_to_what_was_said_then(spoken: tuple[Store, IndexSet], embedder: Embedder) -> None:
     day = f"{START:%d %B %Y}"
     found = ask(spoken, embedder, f"What was said about the trip on {day}?")
     assert all(hit.parts["date"] == pytest.approx(0.1) and hit.sides["date"][1] == 1.0 for hit in found.hits)
@@ -248,14 +246,14 @@ def test_a_date_in_the_question_leads_to_what_was_said_then(
     assert all("date" not in hit.sides and "date" not in hit.parts for hit in off.hits)
 
 
-def test_a_filter_holds_for_neighbours_too(spoken: tuple[Store, SearchIndexes], embedder: Embedder) -> None:
+def test_a_filter_holds_for_neighbours_too(spoken: tuple[Store, IndexSet], embedder: Embedder) -> None:
     hits = ask(spoken, embedder, "What was wrong with the car?", Filter("a", session_ids=("kitchen",))).hits
     assert {hit.session_id for hit in hits} <= {"kitchen"}
     assert ask(spoken, embedder, "What was wrong with the car?", Filter("b")).hits == []
 
 
 def test_what_is_loaded_from_the_tables_ranks_as_what_was_applied(
-    spoken: tuple[Store, SearchIndexes], embedder: Embedder, tmp_path: Path
+    spoken: tuple[Store, IndexSet], embedder: Embedder, tmp_path: Path
 ) -> None:
     anew = spoken[0].open(tmp_path / "anew", MINILM)
     for question, *_ in ASKED:

@@ -1,4 +1,4 @@
-"""Token vectors in a file: a damaged end costs what it held, another model's or another log's file nothing is taken from."""
+"""Token vectors in a file: a damaged end costs what was in it, another model's or log's file is not used."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Opening with a file of token vectors that lacks some, holds foreign ones, or is another log's: afterwards it holds the table's."""
+"""Whatever file of token vectors is there at the start, incomplete or another log's: then it has the table's."""
 
 from pathlib import Path
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from processors.embedding.loader import MINILM
-from storage.search import backfill as table_module
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.search import search
 from storage.search.vectors.token_store import TokenStore
 from storage.search.vectors.token_vectors import WIDTH, Tokens, pack
 from tests.search.store import Store, label_of, unit_rows
@@ -33,10 +34,10 @@ def store() -> Store:
     return store
 
 
-def held(indexes: SearchIndexes) -> dict[int, bytes]:
+def held(indexes: IndexSet) -> dict[int, bytes]:
     assert indexes.wait_ready(60)
-    tokens = indexes.late.tokens
-    assert tokens is not None
+    assert indexes.spaces.live is not None
+    tokens = indexes.spaces.live.tokens
     return {label: tokens.packed_body(label) for label in tokens.labels().tolist()}
 
 
@@ -52,7 +53,7 @@ def open_and_read(store: Store, directory: Path) -> dict[int, bytes]:
 def test_whatever_lay_there_afterwards_it_is_the_tables(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str, at_once: int
 ) -> None:
-    monkeypatch.setattr(table_module, "CATCH_UP_ROWS", at_once)
+    monkeypatch.setattr("storage.search.index_set.CATCH_UP_ROWS", at_once)
     whole = open_and_read(store, tmp_path)
     assert sorted(whole) == sorted(label_of(f"r{number}") for number in range(30))
     [path] = (tmp_path / "tokens").iterdir()
@@ -74,20 +75,21 @@ def test_whatever_lay_there_afterwards_it_is_the_tables(
 def test_while_the_keyword_index_is_built_a_search_finds_what_is_in_it_and_the_newest_that_are_not(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SearchIndexes, "_rebuild", lambda self: None)
-    monkeypatch.setattr(table_module, "CATCH_UP_ROWS", 3)
-    monkeypatch.setattr("storage.search.engine.SCANNED_ROWS", 10)
+    monkeypatch.setattr(IndexSet, "_rebuild", lambda self: None)
+    monkeypatch.setattr("storage.search.words.backfill.CATCH_UP_ROWS", 3)
+    monkeypatch.setattr("storage.search.words.words.SCANNED_ROWS", 10)
     indexes = store.open(tmp_path, MINILM)
-    indexes._index_of_keywords().add([(label_of(f"r{number}"), "a", f"text {number}") for number in range(25, 30)])
-    indexes._reached(25)
+    indexes.words.index.add([(label_of(f"r{number}"), "a", f"text {number}") for number in range(25, 30)])
+    indexes.words._unindexed = 25
     cursor, away = store.connection.cursor(), unit_rows(1, 384, seed=99)[0]
 
     def found(vector: np.ndarray | None, text: str) -> list[str]:
-        return [hit.record_id for hit in indexes.search(cursor, text, vector, Filter("a"), 30, min_cosine=2.0).hits]
+        query = Query(text, vector, Filter("a"), 30, min_cosine=2.0)
+        return [hit.record_id for hit in search(cursor, indexes, query).hits]
 
     assert found(away, "text 27")[0] == "r27"
     assert found(away, "text 16")[0] == "r16"
     assert "r3" not in found(away, "text 3")
     assert found(None, "text 3")[0] == "r3"
-    assert "being rebuilt" in str(indexes.search(cursor, "text 3", away, Filter("a"), 3).degraded)
+    assert "being rebuilt" in str(search(cursor, indexes, Query("text 3", away, Filter("a"), 3)).degraded)
     indexes.close(save=False)

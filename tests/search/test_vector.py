@@ -244,7 +244,7 @@ def test_which_of_some_rows_are_within_a_cosine_is_what_comparing_all_of_them_sa
 
 
 def test_who_looks_again_finds_what_came_and_not_what_went_since() -> None:
-    """What was found is kept and only the new rows are compared: the answer is that of an index that never looked before."""
+    """The answer is cached and only new rows are compared: it is that of an index without a cache."""
     index, queries, k, least = linked_index(1000), unit_rows(6, seed=8), 12, 0.05
     index.search_many(queries[:4], k, least)
     gone: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.search.records.filter import Filter, Tags
+from storage.search.query import Query
+from storage.search.records.filter import Filter, TagFilter
+from storage.search.search import search
 from storage.search.why import explain
 from tests.examples import examples
 from tests.search.store import EMBEDDER, START, Store
@@ -27,7 +30,7 @@ FILTERS = st.builds(
     st.just("a"),
     kinds=st.sampled_from([(), ("Insight",)]),
     domains=st.sampled_from([(), ("TECH",)]),
-    tags=st.sampled_from([None, Tags(("Sea",))]),
+    tags=st.sampled_from([None, TagFilter(("Sea",))]),
     created_from=st.sampled_from([None, FIRST + timedelta(minutes=2)]),
     known_at=st.sampled_from([None, FIRST + timedelta(minutes=3)]),
     valid_at=st.sampled_from([None, FIRST + timedelta(minutes=4)]),
@@ -61,12 +64,13 @@ def test_for_any_record_and_query_why_agrees_with_what_the_search_does(
             store.relate("r0", "r2")
         chosen = f"r{data.draw(st.integers(0, len(records)))}"
         vector = EMBEDDER.encode([query])[0] if with_vector else None
-        found = indexes.search(store.connection, query, vector, filter, limit)
-        said = explain(store.connection, indexes, query, vector, filter, limit, chosen)
+        asked = Query(query, vector, filter, limit)
+        found = search(store.connection, indexes, asked)
+        said = explain(store.connection, indexes, asked, chosen)
         places = {hit.record_id: place for place, hit in enumerate(found.hits, 1)}
         assert (said.verdict == "returned") == (chosen in places)
         assert said.reasons and (said.verdict != "returned" or said.place == places[chosen])
-        unlimited = {hit.record_id for hit in indexes.search(store.connection, query, vector, filter, 1000).hits}
+        unlimited = {hit.record_id for hit in search(store.connection, indexes, replace(asked, limit=1000)).hits}
         if said.verdict in ("filtered", "merged", "unknown", "unmatched"):
             assert chosen not in unlimited
         if said.verdict == "outranked":
@@ -86,7 +90,7 @@ def test_each_cause_is_named(tmp_path: Path) -> None:
     vector = EMBEDDER.encode(["tide"])[0]
 
     def why(record_id: str, filter: Filter = Filter("a"), limit: int = 1) -> tuple[str, str]:
-        said = explain(store.connection, indexes, "tide", vector, filter, limit, record_id)
+        said = explain(store.connection, indexes, Query("tide", vector, filter, limit), record_id)
         return said.verdict, " ".join(said.reasons)
 
     assert why("r3")[0] == "merged" and "r0" in why("r3")[1]
@@ -95,6 +99,8 @@ def test_each_cause_is_named(tmp_path: Path) -> None:
         why("r1", Filter("a", domains=("tech",)))[0] == "filtered"
         and "domains" in why("r1", Filter("a", domains=("tech",)))[1]
     )
+    _, reasons = why("r1", Filter("a", tags=TagFilter(("land", "sky"))))
+    assert reasons == "The filter `tags` (land, sky) leaves it out."
     assert {why(f"r{number}")[0] for number in range(3)} == {"returned", "outranked"}
     verdict, reasons = why("other")
     assert verdict == "unmatched" and "below the floor of 0.3" in reasons and "no word" in reasons
@@ -121,11 +127,12 @@ def test_what_held_and_what_was_known_can_be_asked_apart(tmp_path: Path, filter:
     for record_id in ("head", "merged"):
         store.write(record_id, "the tide turns", to=indexes, created_at=START)
         store.connection.execute(
-            "INSERT INTO entities SELECT ?, 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, ?, '', 'a', 't', 0, 0, 0, ''",
+            "INSERT INTO entities SELECT ?, 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, ?, '', 'a', "
+            "'t', 0, 0, 0, ''",
             [record_id, START],
         )
     store.merge("merged", "head")
     store.connection.execute("UPDATE merges SET merged_at = ?", [datetime(2026, 1, 2)])
-    found = indexes.search(store.connection, "tide", None, filter, 10)
+    found = search(store.connection, indexes, Query("tide", None, filter, 10))
     assert {hit.record_id for hit in found.hits} == expected
     indexes.close(save=False)

@@ -23,9 +23,7 @@ from mcp_ingress.toolsets.valence.kb_queries import (
 )
 from processors.talos.read.graph_source import read_graph
 from storage.reader import find_outcome
-from storage.search.records.filter import Filter
-from storage.search.records.filter_cache import Allowed
-from storage.search.records.hits import Asked, read_best
+from storage.search.records.hits import read_best
 from storage.valence.belief_follower import HeldBeliefs
 from streams.ids import document_label
 from tests.processors.harness import Store
@@ -155,8 +153,7 @@ def test_the_edges_of_a_graph_are_those_of_its_namespace_where_both_have_the_end
 def test_a_label_of_another_namespace_is_no_hit(cursor: duckdb.DuckDBPyConnection) -> None:
     """An index that gives it, or a filter that restricts nothing, cannot bring it into an answer."""
     labels = np.array([document_label(OTHER, "same"), document_label(OWN, "same")])
-    asked = Asked(cursor, "x", None, None, Filter(OWN), Allowed(labels, True), 5, {})
-    assert [hit.text for hit in read_best(asked, labels, np.array([2.0, 1.0]), 5).values()] == [OWN]
+    assert [hit.text for hit in read_best(cursor, OWN, labels, np.array([2.0, 1.0]), 5).values()] == [OWN]
 
 
 def state(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str, **changes: Any) -> None:

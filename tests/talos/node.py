@@ -24,7 +24,7 @@ from processors.talos.stages.patterns import Patterns
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
 from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
@@ -76,7 +76,7 @@ class SmallNode:
         self.spool = Spool(home / "spool")
         self.embedder = embedder
         self.embed = Embed(embedder)
-        self.indexes = SearchIndexes(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
         self.gateway = Gateway(
             cast(Log, self),

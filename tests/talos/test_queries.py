@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress.toolsets.talos.queries import MAX_RELATED, count_session, find_recurrence, find_related, session_exists
 from processors.talos.rules.identifiers import goal_id
 from processors.talos.rules.ontology import domain_id
-from storage.search.engine import Hit
+from storage.search.records.hits import Hit
 from tests.talos.node import SmallNode
 
 SESSION = "2026-01-05-ontology-design"

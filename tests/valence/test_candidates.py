@@ -64,6 +64,6 @@ async def test_without_a_model_the_latest_are_compared(agent: Believer, node: Be
     denials = [await agent.hold(text, "river") for text in ("The weir is not open", "The mill is not closed")]
     active = ActiveBeliefs(node.store.database.cursor(), "default")
     stated = read_stated(active.cursor, "default", [belief["id"] for belief in denials])
-    found = find_tensions(active, node.indexes, stated, {})
+    found = find_tensions(active, node.indexes.space(), stated, {})
     other_ids = [[conflict.other.belief_id for conflict in found[belief["id"]]] for belief in denials]
     assert other_ids == [[], [last["id"]]] and len(many) > ENOUGH

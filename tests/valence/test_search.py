@@ -109,10 +109,10 @@ async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_n
     await agent.say(session_id, "Redis is the cache of the shop")
     vector = np.asarray(node.embedder.encode([belief["content"]])[0]) if node.embedder else None
     assert vector is not None
-    [near] = nearest_records(node.indexes, vector[None])
+    [near] = nearest_records(node.indexes.space(), vector[None])
     assert len(near) == 4
     active = ActiveBeliefs(node.store.database.cursor(), "default")
-    found = nearest_held(active, node.indexes, Placed(vector, near), 0.75)
+    found = nearest_held(active, node.indexes.space(), Placed(vector, near), 0.75)
     assert list(active.ids(found).values()) == [belief["id"]] and max(found.values()) > 0.99
     again = await agent.call("belief_create", content="Redis is the cache of the shop indeed", source_ref="x")
     assert again["success"]

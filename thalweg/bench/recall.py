@@ -21,11 +21,13 @@ from processors.memory.stages.embed import encode_passages, encode_texts
 from processors.memory.vector_facts import decode_vector
 from storage.database import Database
 from storage.migrate import migrate
-from storage.search.engine import SearchIndexes
 from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
+from storage.search.search import search
 from storage.search.sessions import search_sessions
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, passage_label, split_passages
 from storage.writer import Changes, Writer
 from streams.clock import SystemClock
 from streams.errors import Refused
@@ -75,7 +77,7 @@ def measure_recall(
         database = Database(directory)
         try:
             migrate(database.cursor(), SystemClock().now())
-            engine = SearchIndexes(directory / "indexes", database.cursor, embedder.info)
+            engine = IndexSet(directory / "indexes", database.cursor, embedder.info)
             engine.open({})
             store = _Store(Writer(database), engine, embedder)
             cursor = database.cursor()
@@ -121,7 +123,7 @@ def score(ranked: Sequence[str], gold: frozenset[str]) -> tuple[float, ...]:
 class _Store:
     """Writes turns one at a time, as an agent would: encoded, committed, searchable; and how long each took."""
 
-    def __init__(self, writer: Writer, engine: SearchIndexes, embedder: Embedder) -> None:
+    def __init__(self, writer: Writer, engine: IndexSet, embedder: Embedder) -> None:
         self._writer, self._engine, self._embedder = writer, engine, embedder
         self._offset = 0
         self.durations_ms: list[float] = []
@@ -193,7 +195,7 @@ def _entry(row: dict[str, Any]) -> VectorEntry:
 def _ask(
     conversation: Conversation,
     questions: Sequence[Question],
-    engine: SearchIndexes,
+    engine: IndexSet,
     cursor: duckdb.DuckDBPyConnection,
     embedder: Embedder,
     found: _Found,
@@ -205,20 +207,20 @@ def _ask(
         started = time.perf_counter()
         vector, tokens = encode_query(embedder, question.text)
         asked = time.perf_counter()
-        hits = engine.search(cursor, question.text, vector, chosen, DEPTH, tokens=tokens).hits
+        hits = search(cursor, engine, Query(question.text, vector, chosen, DEPTH, tokens)).hits
         found.durations_ms["query"].append((time.perf_counter() - started) * 1000)
         found.durations_ms["query_encode"].append((asked - started) * 1000)
         ranked = {"thalweg": [hit.record_id for hit in hits]}
-        ranked["bm25"] = [turns[label] for label, _ in engine.keyword_side(cursor, question.text, chosen, DEPTH)[0]]
-        ranked["dense"] = [
-            turns[label] for label, _ in engine.vector_side(vector, DEPTH, engine.allowed(cursor, chosen))[0]
-        ]
+        allowed = engine.records.allowed(cursor, chosen)
+        by_words = engine.words.search(cursor, question.text, allowed, DEPTH).matches
+        ranked["bm25"] = [turns[label] for label, _ in by_words]
+        ranked["dense"] = [turns[label] for label, _ in engine.space().nearest(vector, DEPTH, allowed).matches]
         by_session = {
             way: list(dict.fromkeys(name for turn in order if (name := sessions[turn])))
             for way, order in ranked.items()
         }
         started = time.perf_counter()
-        sessions_found = search_sessions(engine, cursor, question.text, vector, chosen, DEPTH, tokens=tokens)
+        sessions_found = search_sessions(cursor, engine, Query(question.text, vector, chosen, DEPTH, tokens))
         found.durations_ms["query_sessions"].append((time.perf_counter() - started) * 1000)
         by_session["thalweg"] = [hit.session_id for hit in sessions_found.sessions]
         for way, order in ranked.items():

@@ -16,8 +16,10 @@ import tantivy
 from processors.embedding.model import Embedder, encode_query
 from storage.database import Database
 from storage.migrate import migrate
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.search import prefetch, search
 from storage.search.vectors.vector_index import EF_CONSTRUCTION, EF_SEARCH, M
 from storage.writer import Writer
 from streams.clock import SystemClock
@@ -78,13 +80,13 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
             reader = database.cursor()
             for chosen, filter in FILTERS.items():
 
-                def search(number: int, filter: Filter = filter) -> object:
+                def ask(number: int, filter: Filter = filter) -> object:
                     text = questions[number]
-                    listening = beside.submit(engine.listen, reader, text, filter)  # as the door does (`Call.search`)
+                    keywords = beside.submit(prefetch, reader, engine, text, filter)  # as the door does (`Call.search`)
                     vector, tokens = encode_query(embedder, text)
-                    return engine.search(cursor, text, vector, filter, LIMIT, tokens=tokens, heard=listening.result())
+                    return search(cursor, engine, Query(text, vector, filter, LIMIT, tokens), keywords.result())
 
-                _ask(report, f"search_{size}_{chosen}", engine, count, search)
+                _ask(report, f"search_{size}_{chosen}", engine, count, ask)
                 report.add(
                     f"recall_{size}_{chosen}",
                     _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]),
@@ -101,7 +103,7 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
 
 
 def _recall(
-    engine: SearchIndexes,
+    engine: IndexSet,
     cursor: duckdb.DuckDBPyConnection,
     vectors: np.ndarray,
     asked: np.ndarray,
@@ -114,14 +116,15 @@ def _recall(
     found = 0
     for query in asked:
         least = np.sort(usable @ query)[-k]
-        found += sum(cosine >= least - EPSILON for _, cosine in engine.nearest(cursor, query, k, filter))
+        allowed = engine.records.allowed(cursor, filter)
+        found += sum(cosine >= least - EPSILON for _, cosine in engine.space().nearest(query, k, allowed).matches)
     return float(found / (k * len(asked)))
 
 
-def _built(report: Report, directory: Path, database: Database, embedder: Embedder, size: int) -> SearchIndexes:
+def _built(report: Report, directory: Path, database: Database, embedder: Embedder, size: int) -> IndexSet:
     """The engine over indexes made from the tables alone, as after `thalweg rebuild`."""
     shutil.rmtree(directory, ignore_errors=True)
-    engine = SearchIndexes(directory, database.cursor, embedder.info)
+    engine = IndexSet(directory, database.cursor, embedder.info)
     started = time.perf_counter()
     engine.open({})
     engine.wait_ready(READY_S)
@@ -134,7 +137,7 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
     return engine
 
 
-def _ask(report: Report, name: str, engine: SearchIndexes, count: int, search: Callable[[int], object]) -> None:
+def _ask(report: Report, name: str, engine: IndexSet, count: int, search: Callable[[int], object]) -> None:
     """Twice: with nothing written in between, and with something written before each query (the filter is resolved anew)."""
     report.add_quantiles(name, _timed_ms(count, search), p95=SEARCH_P95)
     report.add_quantiles(

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 from mcp_ingress.gateway import EMBED
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
-from storage.search.engine import MIN_POOL, Hit, SearchResult
-from storage.search.records.filter import Filter, Tags
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.filter import Filter, TagFilter
+from storage.search.records.hits import Hit, SearchResult
+from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
-from storage.search.why import Explanation, Search, explain
+from storage.search.why import Explanation, explain
 from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
 
 if TYPE_CHECKING:
     import duckdb
-    import numpy as np
 
     from thalweg.process.running import Running
 
@@ -43,13 +45,10 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
     text, filter, limit = _asked(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.gateway.embedder, text)
+    query, store = Query(text, vector, filter, limit, tokens, space), running.store
     if request.get("sessions"):
-        sessions = await running.store.reader.run(
-            lambda cursor: _sessions(cursor, running, text, vector, filter, limit, tokens=tokens, space=space)
-        )
-        return sessions | lacks
-    search = search_of(running, tokens=tokens, space=space)
-    found = await running.store.reader.run(lambda cursor: search(cursor, text, vector, filter, limit))
+        return await store.reader.run(lambda cursor: _sessions(cursor, store.indexes, query)) | lacks
+    found = await store.reader.run(lambda cursor: search_live(cursor, store.indexes, query))
     return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
 
 
@@ -64,27 +63,14 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     return stale | ({"embedding_behind": unembedded} if unembedded else {}) | running.lag.backlog().flag()
 
 
-def search_of(running: Running, **model: Any) -> Search:
-    """The engine's search without what does not hold any more. A filter with a moment says itself what held then."""
-
-    def search(
-        cursor: duckdb.DuckDBPyConnection,
-        text: str,
-        vector: np.ndarray | None,
-        filter: Filter,
-        limit: int,
-        *,
-        pool: int | None = None,
-    ) -> SearchResult:
-        size = pool or max(3 * limit, MIN_POOL)
-        if filter.valid_at is not None:
-            return running.store.indexes.search(cursor, text, vector, filter, limit, pool=size, **model)
-        found = running.store.indexes.search(cursor, text, vector, filter, EVERY_HIT, pool=size, **model)
-        gone = _gone(cursor, filter.namespace, [hit.record_id for hit in found.hits])
-        hits = [hit for hit in found.hits if hit.record_id not in gone]
-        return replace(found, hits=hits[:limit], total=found.total - len(gone))
-
-    return search
+def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SearchResult:
+    """A search without what does not hold any more. A filter with a moment says itself what held then."""
+    if query.filter.valid_at is not None:
+        return search(cursor, indexes, query)
+    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
+    gone = _gone(cursor, query.filter.namespace, [hit.record_id for hit in found.hits])
+    hits = [hit for hit in found.hits if hit.record_id not in gone]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(gone))
 
 
 def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
@@ -97,21 +83,13 @@ def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[st
     return {record_id for (record_id,) in rows}
 
 
-def _sessions(
-    cursor: duckdb.DuckDBPyConnection,
-    running: Running,
-    text: str,
-    vector: Any,
-    filter: Filter,
-    limit: int,
-    **model: Any,
-) -> dict[str, Any]:
-    found = search_sessions(running.store.indexes, cursor, text, vector, filter, limit, **model)
+def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
+    found = search_sessions(cursor, indexes, query)
     names = [hit.session_id for hit in found.sessions]
     rows = cursor.execute(
         "SELECT session_id, source, project, agent, goal, summary, started_at, ended_at FROM sessions "
         "WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
-        [filter.namespace, names],
+        [query.filter.namespace, names],
     ).fetchall()
     known = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
     return {
@@ -139,15 +117,13 @@ async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, An
     text, filter, limit = _asked(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.gateway.embedder, text)
-    search = search_of(running, tokens=tokens, space=space)
+    query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
     identity = str(request["record_id"])
 
     def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
         if is_session(cursor, filter.namespace, identity):
-            return explain_session(
-                cursor, running.store.indexes, text, vector, filter, limit, identity, tokens=tokens, space=space
-            )
-        return explain(cursor, running.store.indexes, text, vector, filter, limit, identity, search)
+            return explain_session(cursor, indexes, query, identity)
+        return explain(cursor, indexes, query, identity, search_live)
 
     found = await running.store.reader.run(explained)
     return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
@@ -162,7 +138,7 @@ def _asked(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
         raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
     if request.get("tags"):
-        chosen["tags"] = Tags(tuple(request["tags"]), CATEGORIES)
+        chosen["tags"] = TagFilter(tuple(request["tags"]), CATEGORIES)
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
     if "known_at" in chosen:  # what was known then is what held then, as far as was known
         chosen.setdefault("valid_at", chosen["known_at"])

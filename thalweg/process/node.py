@@ -18,12 +18,12 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
+from mcp_ingress.toolset import Setup
 from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
 from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
-from processors.inner_voice.config import InnerVoiceConfig, read_config
 from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
@@ -34,7 +34,7 @@ from storage.database import Database
 from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
 from streams.errors import EmbedderUnavailable, LogUnavailable
@@ -42,7 +42,6 @@ from streams.log import open_log
 from streams.positions import Freshness, Partition
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
-from thalweg.cognitive.judges import configured
 from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
 from thalweg.environment import process_environment
@@ -96,14 +95,13 @@ class Node(Parts):
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        inner_voice = read_config(process_environment(), logger.warning)
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
-        gateway = self._gateway(store, embedder, inner_voice)
+        gateway = self._gateway(store, embedder)
         gateway.backlog, gateway.requests.inherited = lag.backlog, inherited
         door = self._open_door(gateway)
         server = build_server(door, __version__)
@@ -189,8 +187,8 @@ class Node(Parts):
             return embedder
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
-    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> SearchIndexes:
-        indexes = SearchIndexes(
+    async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
+        indexes = IndexSet(
             self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED
         )
         indexes.save_s = self.settings.index_save_s
@@ -256,7 +254,7 @@ class Node(Parts):
             age_at_start=age_at_start,
         )
 
-    def _gateway(self, store: Store, embedder: Embedder | None, inner_voice: InnerVoiceConfig) -> Gateway:
+    def _gateway(self, store: Store, embedder: Embedder | None) -> Gateway:
         settings = self.settings
         gateway = Gateway(
             log=self.log,
@@ -268,9 +266,7 @@ class Node(Parts):
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            cognitive=configured(settings, embedder, process_environment()),
-            inner_voice=inner_voice,
-            auto_capture=settings.valence_auto_capture,
+            parts=find_tools().parts(Setup(settings, process_environment(), embedder)),
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,
         )
@@ -281,7 +277,7 @@ class Node(Parts):
         settings = self.settings
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
-        resources = find_resources().select(inventory.toolsets)
+        resources = find_resources().select(inventory.served)
         door = Door(gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         door.start()
         self._closers.append(door.stop)

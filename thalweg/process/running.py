@@ -22,7 +22,7 @@ from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.codec import encode
@@ -45,7 +45,7 @@ class Store:
     database: Database
     writer: Writer
     reader: Reader
-    indexes: SearchIndexes
+    indexes: IndexSet
     materialiser: Materialiser
     applied: AppliedPositions
     followed: list[str]

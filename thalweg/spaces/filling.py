@@ -29,7 +29,7 @@ from processors.memory.reembedding import (
     slices,
 )
 from processors.memory.stages.embed import encode_or_probe, encode_passages, encode_texts
-from storage.search.vectors.passages import Passage, split_passages
+from storage.search.records.passages import Passage, split_passages
 from streams.codec import encode_batches
 from streams.errors import RecordRefused, Unavailable
 from streams.events import Event

@@ -131,9 +131,9 @@ class Spaces:
             return  # another answers now
         if unable is not None:
             raise unable
-        if self._repaired != (live["space"], running.store.indexes.foreign) and running.runners:
+        if self._repaired != (live["space"], running.store.indexes.spaces.vectors_of_other_models) and running.runners:
             await self._repair(live)
-        if self._completed != (live["space"], running.store.indexes.partial) and running.runners:
+        if self._completed != (live["space"], running.store.indexes.spaces.partly_embedded) and running.runners:
             await self._complete(live)
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
@@ -153,7 +153,7 @@ class Spaces:
     async def _repair(self, row: Row) -> None:
         """Embed what another model embedded: before a switch was known, or by a process of other settings."""
         running = self._running
-        foreign = running.store.indexes.foreign
+        foreign = running.store.indexes.spaces.vectors_of_other_models
         await self._job.wait_applied(Freshness(await running.log.end_offsets([MEMORY.name])), ["embed"])
         # a store that is replayed seems to lack what comes later
         await self._job.wait_applied(Freshness(await running.log.end_offsets([DERIVED.name])))
@@ -165,7 +165,7 @@ class Spaces:
     async def _complete(self, row: Row) -> None:
         """Embed the passages of long texts that did not come with them."""
         running = self._running
-        partial = running.store.indexes.partial
+        partial = running.store.indexes.spaces.partly_embedded
         assert running.embedder is not None
         completed = self._filling.complete(row, running.embedder)
         if await self._job.while_wanted(completed, lambda: self._is_wanted(row["space"])):
@@ -185,7 +185,7 @@ class Spaces:
         await asyncio.to_thread(running.store.indexes.switch, embedder.info)
         running.use(embedder)
         await asyncio.sleep(SWITCH_S)
-        await asyncio.to_thread(running.store.indexes.forget)
+        await asyncio.to_thread(running.store.indexes.drop_other_spaces)
 
     async def _load(self, name: str) -> Embedder:
         if name not in self._loaded:

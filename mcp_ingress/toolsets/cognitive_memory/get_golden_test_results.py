@@ -62,13 +62,12 @@ def _queries(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[st
 
 TOOL = Tool(
     name="get_golden_test_results",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Run the golden test",
     description="Execute Golden Test Set for daily Precision@5 tracking and model drift detection. "
     "Returns daily metrics and drift detection status.",
-    kind="long",
+    kind="write",
     handler=run,
-    error_shape=answers.error_shape,
     timeout_s=60.0,
     input_schema={"type": "object", "properties": {}, "required": []},
     output_schema=answers.output_schema(

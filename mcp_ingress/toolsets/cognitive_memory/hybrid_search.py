@@ -77,12 +77,11 @@ _WEIGHT = {"type": "number", "minimum": 0.0, "maximum": 1.0}
 
 TOOL = Tool(
     name="hybrid_search",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Search insights",
     description="Perform hybrid semantic + keyword search with RRF fusion. Embedding is generated automatically from query_text if not provided.",
     kind="read",
     handler=search,
-    error_shape=answers.error_shape,
     timeout_s=30.0,
     memory_operation="search_memory",
     input_schema={

@@ -17,6 +17,7 @@ from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, numb
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
 from storage.search.ranking.fusion import imputed_order
 from storage.search.records.filter import Filter, predicate
+from storage.search.words.tantivy_schema import WORDS
 from storage.statements import dicts
 
 COSINE_DIGITS = 5
@@ -73,7 +74,7 @@ async def retrieve(
     rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
     own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
     words = [*own, *(label for label in said if label not in own)] if weights["keyword"] else []
-    embedded = call.gateway.indexes.embedded(words, space=space)
+    embedded = call.gateway.indexes.space(space).embedded(words)
     meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
     fused = fuse(meaning, words, weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
@@ -93,7 +94,10 @@ async def _semantic(
 ) -> Sequence[tuple[int, float]]:
     if vector is None or not weights["semantic"]:
         return []
-    return await call.read(lambda cursor: call.gateway.indexes.nearest(cursor, vector, size, chosen, space=space))
+    indexes = call.gateway.indexes
+    return await call.read(
+        lambda cursor: indexes.space(space).nearest(vector, size, indexes.records.allowed(cursor, chosen)).matches
+    )
 
 
 async def _keyword(
@@ -103,7 +107,9 @@ async def _keyword(
         return []
 
     def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
-        said = [label for label, _ in call.gateway.indexes.said(cursor, text, size, chosen)]
+        indexes = call.gateway.indexes
+        allowed = indexes.records.allowed(cursor, chosen)
+        said = [label for label, _ in indexes.words.search(cursor, text, allowed, size, field=WORDS).matches]
         return said if len(said) >= top_k else [*said, *_alike(cursor, text, chosen, set(said), size - len(said))]
 
     return await call.read(search)

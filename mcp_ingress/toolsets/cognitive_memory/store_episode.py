@@ -28,12 +28,11 @@ async def store(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 TOOL = Tool(
     name="store_episode",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Store an episode",
     description="Store episode memory with query, reward, and reflection for verbal reinforcement learning",
     kind="write",
     handler=store,
-    error_shape=answers.error_shape,
     memory_operation="create_memory",
     input_schema={
         "type": "object",

@@ -27,13 +27,12 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 TOOL = Tool(
     name="update_working_memory",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Update working memory",
     description="Add item to Working Memory with atomic eviction handling. "
     "Returns {added_id: int, evicted_id: Optional[int], archived_id: Optional[int]}",
     kind="write",
     handler=update,
-    error_shape=answers.error_shape,
     memory_operation="update_memory",
     input_schema={
         "type": "object",

@@ -14,7 +14,7 @@ import numpy as np
 from processors.inner_voice.rules.provenance import ID_PREFIXES
 from processors.memory.kind import TableName
 from processors.memory.registry import ENDED, PRIVATE, TAGS, place_of
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.search.records.append_only import Mark, mark, new_rows
 from storage.search.vectors.vector_index import VectorModel
 from streams.ids import document_label
@@ -50,7 +50,7 @@ class _Eligible:
 
 
 def find_eligible(
-    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, model: VectorModel, wanted: Wanted
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, model: VectorModel, wanted: Wanted
 ) -> Mapping[TableName, np.ndarray]:
     """For each table the labels of the live rows with a vector of this very model that pass privacy and tags; sorted, int64."""
 
@@ -71,7 +71,7 @@ def find_eligible(
         labels = {table: _without(embedded[table], hidden[table], wanted.namespace) for table in TABLES}
         return _Eligible(documents, embedded, pending, hidden, labels)
 
-    return indexes.followed(cursor, ("inner_voice", wanted, model.space, model.model_id, model.dim), find).labels
+    return indexes.records.cached(cursor, ("inner_voice", wanted, model.space, model.model_id, model.dim), find).labels
 
 
 _Rows = tuple[Mark, Mapping[TableName, np.ndarray], Sequence[tuple[int, TableName]]]
@@ -80,7 +80,7 @@ _Rows = tuple[Mark, Mapping[TableName, np.ndarray], Sequence[tuple[int, TableNam
 
 def _grown(
     cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
+    indexes: IndexSet,
     model: VectorModel,
     wanted: Wanted,
     known: _Eligible,
@@ -96,12 +96,9 @@ def _grown(
         if namespace == wanted.namespace
     ]
     waiting = [*known.pending, *((label, place.table) for label, place in places if place is not None)]
-    asked = np.array([label for label, _ in waiting], np.int64)
-    has_vector = (
-        ~np.isnan(indexes.cosines(np.zeros(model.dim, np.float32), asked, space=model.space)) if waiting else []
-    )
-    pending = [one for one, is_there in zip(waiting, has_vector, strict=True) if not is_there]
-    come = [one for one, is_there in zip(waiting, has_vector, strict=True) if is_there]
+    has_vector = indexes.space(model.space).embedded([label for label, _ in waiting])
+    pending = [(label, table) for label, table in waiting if label not in has_vector]
+    come = [(label, table) for label, table in waiting if label in has_vector]
     embedded = {table: _with(known.embedded[table], [label for label, of in come if of == table]) for table in TABLES}
     return fresh[1], embedded, pending
 

@@ -17,7 +17,7 @@ from processors.inner_voice.rules.provenance import origin_of
 from processors.inner_voice.rules.selection import Candidate
 from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
 from storage.search.vectors.vector_index import VectorModel
 
 
@@ -31,7 +31,7 @@ class Fetched:
 
 def fetch_candidates(
     cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
+    indexes: IndexSet,
     model: VectorModel,
     vector: np.ndarray,
     tables: Sequence[TableName],
@@ -40,7 +40,7 @@ def fetch_candidates(
 ) -> dict[TableName, Fetched]:
     """Of each of these tables the `cap` rows most similar to the unit vector, of those that pass the filters."""
     eligible = find_eligible(cursor, indexes, model, wanted)
-    found_labels = indexes.nearest_of(vector, cap, [eligible[table] for table in tables], space=model.space)
+    found_labels = indexes.space(model.space).nearest_of_each(vector, cap, [eligible[table] for table in tables])
     near = {table: dict(some) for table, some in zip(tables, found_labels, strict=True)}
     found = _read(cursor, wanted.namespace, {label: cosine for some in near.values() for label, cosine in some.items()})
     return {

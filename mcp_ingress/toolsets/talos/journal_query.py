@@ -12,7 +12,7 @@ from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
 from mcp_ingress.toolsets.talos.search_arguments import checked_limit, search_filter
-from storage.search.engine import Hit
+from storage.search.records.hits import Hit
 from streams.clock import format_time
 
 

@@ -15,7 +15,8 @@ from processors.talos.read.significance_counts import count_significance
 from processors.talos.rules.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRELOADED
 from processors.talos.rules.session_signals import indicators_now
 from processors.talos.rules.significance import Counts
-from storage.search.engine import Hit, SearchIndexes
+from storage.search.index_set import IndexSet
+from storage.search.records.hits import Hit
 
 MAX_RELATED = 10
 MAX_SIMILAR = 5
@@ -153,7 +154,7 @@ def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_
 
 
 def find_related(
-    cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, hits: Sequence[Hit]
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[Hit]
 ) -> dict[str, list[dict[str, str]]]:
     """The live neighbours of each record, one hop, at most ten, sessions first: `{"type": label, "id": id}`.
 
@@ -184,10 +185,11 @@ _SESSIONS_OF = {
 """(record, session) of kinds that no relation joins with their sessions."""
 
 
-def _ends(cursor: duckdb.DuckDBPyConnection, indexes: SearchIndexes, namespace: str, hit: Hit) -> dict[str, str | None]:
+def _ends(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: Hit) -> dict[str, str | None]:
     """id -> label of what a record is joined with, None where only the sessions can tell."""
     is_entry = hit.kind == JOURNAL_ENTRY
-    ends = indexes.ends(cursor, namespace, hit.record_id, hit.event_id if is_entry else None)
+    relations = indexes.records.follow_relations(cursor)
+    ends = relations.ends(namespace, hit.record_id, hit.event_id if is_entry else None)
     if is_entry and hit.session_id is not None:
         ends.setdefault(hit.session_id)
     return {end: label or PRELOADED.get(end, (None, ""))[0] for end, label in ends.items()}

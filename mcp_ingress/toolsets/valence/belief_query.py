@@ -11,8 +11,10 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
-from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, pool_of, search_beliefs
+from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, search_beliefs
+from mcp_ingress.toolsets.valence.part import Valence
 from processors.embedding.query import encoded_query
+from storage.search.query import pool_of
 
 
 async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -24,7 +26,7 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
-    indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
+    indexes, held, now = call.gateway.indexes, call.part(Valence).beliefs, call.clock.now()
     listening = call.read(lambda cursor: listen(cursor, indexes, held, query, conditions, pool_of(limit), now))
     heard, (vector, _, space) = await asyncio.gather(listening, encoded_query(call.gateway.embedder, query))
     found, total = await call.read(

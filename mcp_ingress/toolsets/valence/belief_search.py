@@ -14,14 +14,13 @@ from mcp_ingress.toolsets.valence.belief_queries import Row, beliefs_of
 from processors.valence.read.tension_candidates import linked_to
 from processors.valence.rules.confidence import age_days, recency
 from processors.valence.rules.wording import without_grammar
-from storage.search.engine import SearchIndexes
-from storage.search.vectors.vector_index import Matches
+from storage.search.index_set import IndexSet
+from storage.search.query import MIN_COSINE, pool_of
+from storage.search.records.matches import Matches
 from storage.valence.belief_follower import Beliefs, HeldBeliefs
 from streams.ids import document_label
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
-MIN_COSINE = 0.30
-MIN_POOL = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Heard:
 
 def listen(
     cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
+    indexes: IndexSet,
     held: HeldBeliefs,
     text: str,
     conditions: Conditions,
@@ -69,18 +68,18 @@ def listen(
         beliefs = held.of(cursor, conditions.namespace)
         allowed = _allowed(cursor, beliefs, conditions, now)
         asked = without_grammar(text)
-        matches = indexes.holding(cursor, asked, conditions.namespace, beliefs.members) & allowed
+        matches = indexes.words.contained_in(cursor, asked, conditions.namespace, beliefs.members) & allowed
         return Heard(
             beliefs,
             allowed,
             matches,
-            dict(indexes.words(cursor, asked, conditions.namespace, pool, beliefs.labels[allowed])),
+            dict(indexes.words.best_of(cursor, asked, conditions.namespace, beliefs.labels[allowed], pool)),
         )
 
 
 def search_beliefs(
     cursor: duckdb.DuckDBPyConnection,
-    indexes: SearchIndexes,
+    indexes: IndexSet,
     heard: Heard,
     vector: np.ndarray | None,
     namespace: str,
@@ -91,23 +90,19 @@ def search_beliefs(
 ) -> tuple[list[Found], int]:
     """The best of all matches, and how many matches there are. A match shares a word or has cosine >= .30."""
     with indexes.searching():
+        nearby = indexes.space(space)
         beliefs, matches, said, best = heard.beliefs, heard.matches, heard.said, Matches()
         if vector is not None:
-            near, best = indexes.within(vector, MIN_COSINE, beliefs.members, heard.allowed, pool_of(limit), space=space)
+            near, best = nearby.within(vector, MIN_COSINE, beliefs.members, heard.allowed, pool_of(limit))
             matches = matches | near
         chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
-        meaning = np.full(len(chosen), np.nan) if vector is None else indexes.cosines(vector, chosen, space=space)
+        meaning = np.full(len(chosen), np.nan) if vector is None else nearby.similarities(vector, chosen)
         most = max(said.values(), default=0.0)
         semantic = {
             label: _semantic(cosine, said.get(label, 0.0), most)
             for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
         }
         return _ranked(cursor, namespace, beliefs, semantic, limit, now), int(matches.sum())
-
-
-def pool_of(limit: int) -> int:
-    """How many each side brings, so that `limit` are among them."""
-    return max(3 * limit, MIN_POOL)
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:

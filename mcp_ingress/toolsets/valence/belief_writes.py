@@ -49,10 +49,11 @@ async def near_to(call: Call, content: str) -> Near:
 
     def look(cursor: duckdb.DuckDBPyConnection) -> Near:
         with indexes.searching():
-            [near] = nearest_records(indexes, vector[None], space=space)
+            nearby = indexes.space(space)
+            [near] = nearest_records(nearby, vector[None])
             place = Placed(vector, near)
             active = ActiveBeliefs(cursor, namespace)
-            alike = nearest_held(active, indexes, place, DUPLICATE_COSINE, space=space)
+            alike = nearest_held(active, nearby, place, DUPLICATE_COSINE)
         return Near(place, _similar(alike, active.ids(alike)), space)
 
     try:
@@ -131,9 +132,8 @@ def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: 
     stated = Stated(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
     placed = {} if near.place is None else {belief["id"]: near.place}
     active = ActiveBeliefs(cursor, call.namespace)
-    conflicts = find_tensions(active, call.gateway.indexes, {belief["id"]: stated}, placed, space=near.space)[
-        belief["id"]
-    ]
+    space = call.gateway.indexes.space(near.space)
+    conflicts = find_tensions(active, space, {belief["id"]: stated}, placed)[belief["id"]]
     recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding, _ in conflicts])
     return [
         without_action(recorded[finding.tension_id])

@@ -11,6 +11,7 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.belief_writes import near_to, with_similar
+from mcp_ingress.toolsets.valence.part import Valence
 from processors.valence.rules.capture import capture
 from processors.valence.rules.conversations import tokens_approx
 from processors.valence.rules.identifiers import EXCHANGE, object_id
@@ -24,7 +25,7 @@ async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     session_id, content = common.checked_id(arguments, "session_id"), writes.checked_text(arguments, "content")
     asked = writes.request(call, "valence.exchange.added", {**arguments, "session_id": session_id}, subject=session_id)
     exchange_id = object_id(asked, EXCHANGE)
-    kept = await _captured(call, session_id, arguments["role"], content) if call.gateway.auto_capture else []
+    kept = await _captured(call, session_id, arguments["role"], content) if call.part(Valence).auto_capture else []
     published = await writes.publish(call, asked, *kept)
     result, problem = await writes.decision(call, published, exchange_id=exchange_id)
     sequence = None if result is None else result["sequence"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from processors.frame.reducer import EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
 from processors.memory.vector_facts import decode_vector
-from storage.search.vectors.passages import passage_label
+from storage.search.records.passages import passage_label
 from storage.search.vectors.token_vectors import unpack
 from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import LoggedEvent

@@ -17,7 +17,7 @@ from processors.embedding.model import Embedder, RetryingEmbedder, TokenEmbedder
 from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import TEXTS, texts_to_embed
 from processors.memory.vector_facts import Item, embedded_by, encode_vector, items_of, split_fact
-from storage.search.vectors.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
+from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
 from storage.search.vectors.token_vectors import pack, unit
 from streams.errors import EmbedderUnavailable, KeyMissing
 from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED

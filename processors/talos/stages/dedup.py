@@ -20,8 +20,9 @@ from processors.talos.rules import similarity
 from processors.talos.rules.canonical import canonical_form
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from storage.search.engine import SearchIndexes
-from storage.search.vectors.vector_index import Matches
+from storage.search.index_set import IndexSet
+from storage.search.records.matches import Matches
+from storage.search.vectors.space import Space
 from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
 from streams.ids import document_label
@@ -109,7 +110,7 @@ class Dedup(Stage):
 
     _applied: AppliedPositions
 
-    def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
+    def __init__(self, reader: Reader, indexes: IndexSet, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
 
     @classmethod
@@ -177,7 +178,7 @@ class Dedup(Stage):
         if model is None or not news:
             return {}
         own = {number: document_label(new.namespace, new.record.record_id) for number, new in news.items()}
-        near = self._nearest(own.values(), model.space)
+        near = self._nearest(own.values(), self._indexes.space(model.space))
         others = sorted({other for found in near.values() for other, _ in found})
         if not others:
             return {}
@@ -191,16 +192,14 @@ class Dedup(Stage):
             for number, label in own.items()
         }
 
-    def _nearest(self, labels: Iterable[int], space: str) -> dict[int, Matches]:
+    def _nearest(self, labels: Iterable[int], space: Space) -> dict[int, Matches]:
         """Of each label that has a vector what is nearest to it. The records of one memory often share their text: each vector is looked
         for once, and the index is read once for all."""
-        held = self._indexes.vectors(np.array(sorted(set(labels)), np.int64), space=space)
+        held = space.vectors(np.array(sorted(set(labels)), np.int64))
         different = {vector.tobytes(): vector for vector in held.values()}
         if not different:
             return {}
-        found = self._indexes.nearest_to_each(
-            np.stack(list(different.values())), POOL, similarity.SIMILAR_COSINE, space=space
-        )
+        found = space.nearest_to_each(np.stack(list(different.values())), POOL, similarity.SIMILAR_COSINE)
         near = dict(zip(different, found, strict=True))
         return {label: near[vector.tobytes()] for label, vector in held.items()}
 

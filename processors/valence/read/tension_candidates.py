@@ -14,8 +14,8 @@ from processors.valence.read.belief_rows import read_beliefs, read_labelled
 from processors.valence.read.belief_standing import read_standing, stands
 from processors.valence.rules.confidence import WEIGHTS, Confidence
 from processors.valence.rules.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
-from storage.search.engine import SearchIndexes
-from storage.search.vectors.vector_index import Matches
+from storage.search.records.matches import Matches
+from storage.search.vectors.space import Space
 from storage.statements import execute, marks
 from streams.ids import document_label
 
@@ -148,15 +148,13 @@ def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collecti
 
 def find_tensions(
     active: ActiveBeliefs,
-    indexes: SearchIndexes,
+    space: Space,
     stated: Mapping[str, Stated],
     placed: Mapping[str, Placed],
-    *,
-    space: str | None = None,
 ) -> dict[str, list[Conflict]]:
     """The conflicts of each of these beliefs with others, best score first; none of one that is not held any more.
 
-    `placed`: those that have a vector, in `space`. Whatever the store says of all the others is read at once.
+    `placed`: those that have a vector in the space. Whatever the store says of all the others is read at once.
     """
     own = {
         document_label(active.namespace, belief_id): belief_id
@@ -172,7 +170,7 @@ def find_tensions(
         match for belief_id in least for match in placed[belief_id].near[:READ_AT_ONCE] if match[1] >= least[belief_id]
     )
     active.among([*own, *(label for label, _ in near)])
-    cosines = _candidates(active, indexes, own, stated, placed, space)
+    cosines = _candidates(active, space, own, stated, placed)
     best = {label: _best(others) for label, others in cosines.items() if others}
     held = active.held({label for others in best.values() for label in others} | best.keys())
     found: dict[str, list[Conflict]] = {belief_id: [] for belief_id in stated}
@@ -187,11 +185,10 @@ def find_tensions(
 
 def _candidates(
     active: ActiveBeliefs,
-    indexes: SearchIndexes,
+    space: Space,
     own: Mapping[int, str],
     stated: Mapping[str, Stated],
     placed: Mapping[str, Placed],
-    space: str | None,
 ) -> dict[int, Cosines]:
     """For each the active beliefs that it may be in conflict with: those near to it, the nearest about the same things, and
     those with which what it has superseded was in conflict."""
@@ -203,15 +200,13 @@ def _candidates(
     found: dict[int, Cosines] = {}
     for label, belief_id in own.items():
         belief, place = stated[belief_id], placed.get(belief_id)
-        others: Cosines = (
-            dict(nearest_held(active, indexes, place, CANDIDATE_COSINE, space=space)) if place is not None else {}
-        )
+        others: Cosines = dict(nearest_held(active, space, place, CANDIDATE_COSINE)) if place is not None else {}
         if group := {member for entity in belief.linked for member in groups[canonical[entity]]}:
-            others |= _about_the_same(active, indexes, group, place, space)
+            others |= _about_the_same(active, space, group, place)
         if belief.supersedes_id is not None:
             partners = execute(cursor, _OLD_PARTNERS, [belief.supersedes_id, namespace]).fetchall()
             labels = active.among(document_label(namespace, partner) for (partner,) in partners)
-            others = _with_cosines(indexes, labels, place, space) | others
+            others = _with_cosines(space, labels, place) | others
         others.pop(label, None)
         found[label] = others
     return found
@@ -226,14 +221,12 @@ def _known(cosine: float | None) -> float:
     return -1.0 if cosine is None else cosine
 
 
-def nearest_records(indexes: SearchIndexes, vectors: np.ndarray, *, space: str | None = None) -> list[Matches]:
-    """For each of (n, dim) unit vectors of `space` the `ASKED` records that are nearest, of any kind and namespace, however near."""
-    return indexes.nearest_to_each(vectors, ASKED, -1.0, space=space)
+def nearest_records(space: Space, vectors: np.ndarray) -> list[Matches]:
+    """For each of (n, dim) unit vectors the `ASKED` records that are nearest, of any kind and namespace, however near."""
+    return space.nearest_to_each(vectors, ASKED, -1.0)
 
 
-def nearest_held(
-    active: ActiveBeliefs, indexes: SearchIndexes, place: Placed, least: float, *, space: str | None = None
-) -> dict[int, float]:
+def nearest_held(active: ActiveBeliefs, space: Space, place: Placed, least: float) -> dict[int, float]:
     """The active beliefs whose cosine is at least this, label -> cosine; the nearest of them, when they are more than `CANDIDATES`.
 
     The index holds other records and other namespaces too: it is asked for more until enough of what it names are beliefs.
@@ -249,13 +242,11 @@ def nearest_held(
             return found
         if seen >= len(near):
             asked *= 4
-            [more] = indexes.nearest_to_each(place.vector[None], asked, least, space=space)
+            [more] = space.nearest_to_each(place.vector[None], asked, least)
             near = more
 
 
-def _about_the_same(
-    active: ActiveBeliefs, indexes: SearchIndexes, group: Collection[str], place: Placed | None, space: str | None
-) -> Cosines:
+def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str], place: Placed | None) -> Cosines:
     """The active ones among the beliefs that are linked to these entities: the nearest, and where too few have a vector, the latest."""
     links = _links(active, group, at_most=MANY_LINKS)
     if (
@@ -264,7 +255,7 @@ def _about_the_same(
         if len(found := _linked_among(active, group, place.near if place is not None else [])) > CANDIDATES:
             return found
         links = _links(active, group)
-    return _nearest_linked(active, indexes, links, place, space)
+    return _nearest_linked(active, space, links, place)
 
 
 def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) -> Cosines:
@@ -278,14 +269,12 @@ def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) 
     return found
 
 
-def _nearest_linked(
-    active: ActiveBeliefs, indexes: SearchIndexes, links: Links, place: Placed | None, space: str | None
-) -> Cosines:
+def _nearest_linked(active: ActiveBeliefs, space: Space, links: Links, place: Placed | None) -> Cosines:
     found: Cosines = {}
     near: Matches = []
     asked = READ_AT_ONCE
     while place is not None and len(found) <= CANDIDATES:
-        [near] = indexes.nearest_of(place.vector, asked, [links.labels], space=space)
+        [near] = space.nearest_of_each(place.vector, asked, [links.labels])
         cosines = dict(near)
         found = {label: cosines[label] for label in active.among(cosines)}
         if len(near) < asked:
@@ -300,10 +289,10 @@ def _nearest_linked(
     return found
 
 
-def _with_cosines(indexes: SearchIndexes, labels: Sequence[int], place: Placed | None, space: str | None) -> Cosines:
+def _with_cosines(space: Space, labels: Sequence[int], place: Placed | None) -> Cosines:
     if place is None or not labels:
         return dict.fromkeys(labels)
-    cosines = indexes.cosines(place.vector, np.array(labels, np.int64), space=space).tolist()
+    cosines = space.similarities(place.vector, np.array(labels, np.int64)).tolist()
     return {label: None if math.isnan(cosine) else cosine for label, cosine in zip(labels, cosines, strict=True)}
 
 

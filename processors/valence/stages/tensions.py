@@ -30,7 +30,8 @@ from processors.valence.read.tension_candidates import (
 from processors.valence.rules.beliefs import belief_id_of
 from storage.applied import AppliedPositions
 from storage.reader import Reader, find_outcome
-from storage.search.engine import SearchIndexes
+from storage.search.index_set import IndexSet
+from storage.search.vectors.space import Space
 from streams.event_types.valence import (
     BELIEF_CREATED,
     BELIEF_REINFORCED,
@@ -80,7 +81,7 @@ class Tensions(Stage):
 
     _applied: AppliedPositions
 
-    def __init__(self, reader: Reader, indexes: SearchIndexes, applied: AppliedPositions) -> None:
+    def __init__(self, reader: Reader, indexes: IndexSet, applied: AppliedPositions) -> None:
         self._reader, self._indexes, self._applied = reader, indexes, applied
         self._found: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """The pairs that were found last: their facts may not be applied yet when one of them is closed."""
@@ -141,34 +142,33 @@ class Tensions(Stage):
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, stated: Mapping[str, Stated]
     ) -> dict[str, list[dict[str, Any]]]:
         model = self._indexes.model
-        placed = self._placed(namespace, list(stated))
-        space = model.space if model is not None else None
+        space = self._indexes.space(model.space if model is not None else None)
+        placed = self._placed(namespace, list(stated), space)
         told: dict[str, list[dict[str, Any]]] = {}
         ids = list(stated)
         for start in range(0, len(ids), AT_ONCE):
             some = {belief_id: stated[belief_id] for belief_id in ids[start : start + AT_ONCE]}
             active = ActiveBeliefs(cursor, namespace)
-            for belief_id, found in find_tensions(active, self._indexes, some, placed, space=space).items():
+            for belief_id, found in find_tensions(active, space, some, placed).items():
                 made_by = {"model_id": model.model_id} if model is not None and belief_id in placed else {}
                 told[belief_id] = [
                     asdict(finding) | {"tension_id": finding.tension_id, **made_by} for finding, _ in found
                 ]
                 self._found |= {finding.tension_id: (finding.belief_a_id, finding.belief_b_id) for finding, _ in found}
-            self._indexes.give_way()
+            self._indexes.yield_to_callers()
         while len(self._found) > REMEMBERED:
             self._found.popitem(last=False)
         return told
 
-    def _placed(self, namespace: str, ids: Sequence[str]) -> dict[str, Placed]:
+    def _placed(self, namespace: str, ids: Sequence[str], space: Space) -> dict[str, Placed]:
         """Those of these beliefs that have a vector, with what is near to each: all are looked for at once, which reads the index once."""
-        if self._indexes.model is None or not ids:
+        if not ids:
             return {}
-        space = self._indexes.model.space
         labels = {document_label(namespace, belief_id): belief_id for belief_id in ids}
-        held = self._indexes.vectors(np.array(list(labels), np.int64), space=space)
+        held = space.vectors(np.array(list(labels), np.int64))
         if not held:
             return {}
-        near = nearest_records(self._indexes, np.stack(list(held.values())), space=space)
+        near = nearest_records(space, np.stack(list(held.values())))
         return {
             labels[label]: Placed(vector, others) for (label, vector), others in zip(held.items(), near, strict=True)
         }

@@ -80,6 +80,12 @@ def sealed_facts(directory: Path) -> Mapping[str, Any] | None:
         return None
 
 
+def is_ahead(directory: Path, positions: Mapping[str, int]) -> bool:
+    """Whether the content covers more than these positions: then it belongs to another table. See `facts["covered"]`."""
+    facts = sealed_facts(directory) or {}
+    return any(offset > positions.get(at, 0) for at, offset in facts.get("covered", {}).items())
+
+
 def _manifest(directory: Path) -> dict[str, Any]:
     envelope = orjson.loads((directory / MANIFEST).read_bytes())
     body = envelope["body"].encode()

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 
+from storage.search.records.hits import TIE_DIGITS
+
 K = 60
 WEIGHTS: Mapping[str, float] = {"vector": 0.5, "keyword": 0.3, "graph": 0.2}
 
@@ -22,9 +24,10 @@ def fuse(sides: Mapping[str, Sequence[int]], weights: Mapping[str, float] = WEIG
 
 
 def imputed_order(near: Sequence[int], said: Sequence[int], embedded: Container[int]) -> list[int]:
-    """The labels of the vector side and, among them, what is said but not embedded yet: each behind as many embedded ones as by words.
+    """The vector side, and among it what words find that is not embedded yet, behind as many embedded ones as by words.
 
-    Both sides best first. What words put behind more than the vector side has found is left out.
+    `near` and `said` are the labels of the vector and the keyword side, best first. What words put behind more than the
+    vector side has found is left out.
     """
     places = [(place, True, label) for place, label in enumerate(near)]
     ahead = 0
@@ -38,8 +41,7 @@ def imputed_order(near: Sequence[int], said: Sequence[int], embedded: Container[
 
 
 def ordered(scores: Mapping[int, float], described: Mapping[int, tuple[datetime, str]]) -> list[int]:
-    """Labels, best first; equal scores newer first, then by record id. `described`: label -> (created_at, record_id)."""
+    """Labels, best first; tied scores newer first, then by record id. `described`: label -> (created_at, record_id)."""
     by_id = sorted(scores, key=lambda label: described[label][1])
     by_age = sorted(by_id, key=lambda label: described[label][0], reverse=True)
-    # sums in another order differ in the last bits: a tie is a tie to 12 digits
-    return sorted(by_age, key=lambda label: round(scores[label], 12), reverse=True)
+    return sorted(by_age, key=lambda label: round(scores[label], TIE_DIGITS), reverse=True)

@@ -41,7 +41,7 @@ _ABOUT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
+class TagFilter:
     """Names of tags, compared without case; each of `categories` SELECTs (namespace, record_id, tag) from a table of its own.
 
     A record has a tag that is its domain, in `document_tags`, or in one of the categories.
@@ -69,7 +69,7 @@ class Filter:
     created_from: datetime | None = None
     created_before: datetime | None = None
     exclude_merged: bool = True
-    tags: Tags | None = None
+    tags: TagFilter | None = None
     entities: tuple[str, ...] = ()
     valid_at: datetime | None = None
     known_at: datetime | None = None

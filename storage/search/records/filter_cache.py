@@ -1,4 +1,4 @@
-"""What each filter leaves, remembered: a search after a write looks at the new rows only."""
+"""Cache of the labels that filters leave. Rows are append-only, so a search after a write reads the new rows only."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ import numpy as np
 from storage.search.records.append_only import NOTHING, Mark, mark, new_rows
 from storage.search.records.filter import ROW_COLUMNS, Filter, is_plain, leaves, resolve
 from storage.search.records.label_map import ABSENT, places_in
-from storage.search.vectors.passages import PassageIndex
+from storage.search.records.passages import PassageIndex
 from streams.ids import document_label
 
-REMEMBERED = 8
+CACHED_FILTERS = 8
 ENDED_BY = ("merges", "prunes")
 """Tables whose rows take a record out of what `exclude_merged` leaves."""
 
 
 @dataclass(slots=True)
-class Allowed:
+class AllowList:
     """The labels that a filter leaves, sorted, int64. `is_everything`: no document is left out."""
 
+    filter: Filter
     labels: np.ndarray
     is_everything: bool
-    _widened: tuple[int, np.ndarray] | None = None
+    _with_passages: tuple[int, np.ndarray] | None = None
 
     @property
     def restriction(self) -> np.ndarray | None:
         """The labels, None when they restrict nothing. None is a hint: what is found is read under the filter's own condition."""
         return None if self.is_everything else self.labels
 
-    def widened(self, passages: PassageIndex) -> np.ndarray | None:
-        """The restriction with all passages of what it leaves."""
+    def with_passages(self, passages: PassageIndex) -> np.ndarray | None:
+        """The restriction, with all passages of the documents in it."""
         if self.is_everything or not len(passages):
             return self.restriction
-        known = self._widened
+        known = self._with_passages
         if known is None or known[0] != len(passages):
-            known = self._widened = len(passages), passages.widened(self.labels)
+            known = self._with_passages = len(passages), passages.with_passages(self.labels)
         return known[1]
 
     def of(self, labels: np.ndarray) -> np.ndarray:
@@ -49,17 +50,17 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Entry:
     """A filter's labels as of a generation, how far the documents were read for it, and how many records had ended."""
 
     generation: int
-    allowed: Allowed
+    allowed: AllowList
     documents: Mark
     ended: int
 
 
-class _Ended:
-    """The labels of merged and pruned records, in the order in which they came. They only become more."""
+class _EndedRecords:
+    """The labels of merged and pruned records, in the order in which they came; append-only."""
 
     def __init__(self) -> None:
         self.order: list[int] = []
@@ -67,53 +68,53 @@ class _Ended:
         self.marks: dict[str, Mark] = dict.fromkeys(ENDED_BY, NOTHING)
 
 
-class AllowedLabels:
-    """The labels of the filters asked last. Any number of threads, each with its cursor."""
+class FilterCache:
+    """The labels of the last filters. Any number of threads, each with its cursor."""
 
     def __init__(self) -> None:
-        self._known: dict[Filter, _Known] = {}
+        self._entries: dict[Filter, _Entry] = {}
         """Replaced, never changed."""
-        self._ended = _Ended()
-        self._remembering = threading.Lock()
+        self._ended = _EndedRecords()
+        self._lock = threading.Lock()
 
     def get(
         self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]
-    ) -> Allowed:
-        """What the filter leaves; `generation` changes with every commit that may matter (read it before asking), `rows` says
-        how many each table had then."""
-        known = self._known.get(filter)
+    ) -> AllowList:
+        """What the filter leaves. `generation` changes with every commit that may matter (read it before asking);
+        `rows`: how many each table had then."""
+        known = self._entries.get(filter)
         if known is None or known.generation != generation:
-            known = self._grown(cursor, filter, known, generation, rows) or self._resolved(
+            known = self._refreshed(cursor, filter, known, generation, rows) or self._resolved(
                 cursor, filter, generation, rows
             )
-            with self._remembering:
-                others = [(other, one) for other, one in self._known.items() if other != filter]
-                self._known = dict([*others[1 - REMEMBERED :], (filter, known)])
+            with self._lock:
+                others = [(other, one) for other, one in self._entries.items() if other != filter]
+                self._entries = dict([*others[1 - CACHED_FILTERS :], (filter, known)])
         return known.allowed
 
     def _resolved(
         self, cursor: duckdb.DuckDBPyConnection, filter: Filter, generation: int, rows: Mapping[str, int]
-    ) -> _Known:
+    ) -> _Entry:
         ended = self._follow(cursor, rows)  # before the labels: what ends meanwhile is taken out twice
         documents = mark(cursor, "documents")
         labels = resolve(cursor, filter)
-        return _Known(
+        return _Entry(
             generation,
-            Allowed(labels, len(labels) == documents.rows),
+            AllowList(filter, labels, len(labels) == documents.rows),
             documents,
             0 if ended is None else len(ended.order),
         )
 
-    def _follow(self, cursor: duckdb.DuckDBPyConnection, rows: Mapping[str, int]) -> _Ended | None:
-        """What has ended; None when a table of it has not simply grown."""
-        with self._remembering:
+    def _follow(self, cursor: duckdb.DuckDBPyConnection, rows: Mapping[str, int]) -> _EndedRecords | None:
+        """The records that ended until now; None when one of the tables has lost rows."""
+        with self._lock:
             ended = self._ended
             for table in ENDED_BY:
                 if rows[table] == ended.marks[table].rows:
                     continue
                 found = new_rows(cursor, table, "namespace, record_id", ended.marks[table], rows[table])
                 if found is None:
-                    self._ended, self._known = _Ended(), {}
+                    self._ended, self._entries = _EndedRecords(), {}
                     return None
                 new = [document_label(*row) for row in found[0]]
                 ended.labels.update(new)
@@ -121,15 +122,15 @@ class AllowedLabels:
                 ended.marks[table] = found[1]
             return ended
 
-    def _grown(
+    def _refreshed(
         self,
         cursor: duckdb.DuckDBPyConnection,
         filter: Filter,
-        known: _Known | None,
+        known: _Entry | None,
         generation: int,
         rows: Mapping[str, int],
-    ) -> _Known | None:
-        """What was known, with what has come since; None when the filter looks at more than documents and what ends them."""
+    ) -> _Entry | None:
+        """The entry with the rows that came since; None when the filter reads more than documents and what ends them."""
         if known is None or not is_plain(filter):
             return None
         ended = self._follow(cursor, rows)
@@ -145,8 +146,8 @@ class AllowedLabels:
         allowed = known.allowed
         labels = _changed(allowed.labels, new, gone) if new or gone else allowed.labels
         if labels is not allowed.labels or allowed.is_everything != (len(labels) == fresh[1].rows):
-            allowed = Allowed(labels, len(labels) == fresh[1].rows)
-        return _Known(generation, allowed, fresh[1], count)
+            allowed = AllowList(filter, labels, len(labels) == fresh[1].rows)
+        return _Entry(generation, allowed, fresh[1], count)
 
 
 def _changed(labels: np.ndarray, new: list[int], gone: list[int]) -> np.ndarray:

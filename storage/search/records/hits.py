@@ -1,5 +1,7 @@
-"""What a search gives, and reading it from `documents`. Only labels that the table gave for the filter get here (`allowed`), so that
-no index can leak a record."""
+"""What a search gives, and reading it from `documents`.
+
+Only labels that the table gave for the filter get here (`filter_cache`), so that no index can leak a record.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,10 @@ from datetime import datetime
 import duckdb
 import numpy as np
 
-from storage.search.records.filter import Filter
-from storage.search.records.filter_cache import Allowed
-from storage.search.vectors.passages import Passage
-from storage.search.vectors.token_vectors import Tokens
-from storage.search.words.tantivy_schema import Scores
+from storage.search.records.passages import Passage
 
 TIE_DIGITS = 12
-"""Sums in another order differ in the last bits: a tie is a tie to so many digits."""
+"""Scores that agree to this many digits are tied: sums in another order differ in the last bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,53 +50,33 @@ class SearchResult:
     degraded: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """The keyword side: (label, BM25), best first, and document -> the label of what in it fitted best."""
+def read_best(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
+) -> dict[int, Hit]:
+    """Of (n,) labels the `limit` best by their (n,) scores, and what is tied with the last of them, by label.
 
-    said: Scores
-    fits: dict[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One search on its way through the sides. `fits`: document -> the label of what in it fitted best."""
-
-    cursor: duckdb.DuckDBPyConnection
-    text: str
-    vector: np.ndarray | None
-    tokens: Tokens | None
-    filter: Filter
-    allowed: Allowed
-    size: int
-    fits: dict[int, int]
-
-
-def read_best(asked: Asked, labels: np.ndarray, scores: np.ndarray, limit: int) -> dict[int, Hit]:
-    """Of (n,) labels the `limit` best by score, and what is as good as the last of them, by label.
-
-    For those that are not there any more the next best are read.
+    In place of those that are not there any more the next best are read.
     """
     rounded = np.round(scores, TIE_DIGITS)
     order = np.argsort(-rounded, kind="stable")
     found: dict[int, Hit] = {}
-    start, wanted = 0, limit
-    while start < len(order) and wanted > 0:
-        stop = min(start + wanted, len(order))
+    start, missing = 0, limit
+    while start < len(order) and missing > 0:
+        stop = min(start + missing, len(order))
         while stop < len(order) and rounded[order[stop]] == rounded[order[stop - 1]]:
             stop += 1
-        found |= _read_hits(asked, labels[order[start:stop]].tolist())
-        start, wanted = stop, limit - len(found)
+        found |= _read_hits(cursor, namespace, labels[order[start:stop]].tolist())
+        start, missing = stop, limit - len(found)
     return found
 
 
-def _read_hits(asked: Asked, labels: Sequence[int]) -> dict[int, Hit]:
+def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, Hit]:
     """By key alone: DuckDB evaluates further conditions on all rows first (11 ms instead of 1 at 100,000)."""
-    rows = asked.cursor.execute(
-        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace FROM documents "
-        f"WHERE label IN ({', '.join(map(str, labels))})"
+    rows = cursor.execute(
+        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace "
+        f"FROM documents WHERE label IN ({', '.join(map(str, labels))})"
     ).fetchall()
-    return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == asked.filter.namespace}
+    return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == namespace}
 
 
 def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:

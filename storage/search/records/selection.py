@@ -1,4 +1,4 @@
-"""Some of the records, and where each lies in the indexes: a search that looks at most of them asks by place, not by label.
+"""A selection of records with their places in the indexes: a search over most of them goes by place, not by label.
 
 Looking up 100,000 labels takes some five milliseconds. It is done once: what comes later is looked up alone.
 """
@@ -22,8 +22,8 @@ class Numbered(Protocol):
         ...
 
 
-class Members:
-    """(n,) labels, sorted, int64. Never changed, but for what it remembers; any number of threads ask."""
+class Selection:
+    """(n,) labels, sorted, int64. Immutable but for its cache of places; any number of threads ask."""
 
     def __init__(self, labels: np.ndarray, places: WeakKeyDictionary[Numbered, np.ndarray] | None = None) -> None:
         self.labels = labels
@@ -37,7 +37,7 @@ class Members:
         places = np.full(len(self.labels), ABSENT, np.int32) if known is None else known
         missing = np.flatnonzero(places == ABSENT)
         if len(missing):
-            places = places.copy()  # whoever has the former goes on with it
+            places = places.copy()  # readers keep the former
             places[missing] = index.places(self.labels[missing])
             with self._lock:
                 self._places[index] = places
@@ -48,10 +48,10 @@ class Members:
         found = places_in(self.labels, labels)
         return found[found != ABSENT]
 
-    def joined(self, at: np.ndarray, labels: np.ndarray) -> Members:
+    def joined(self, at: np.ndarray, labels: np.ndarray) -> Selection:
         """These, with (m,) new labels before those that stand at (m,) places now."""
         places = WeakKeyDictionary[Numbered, np.ndarray]()
         with self._lock:
             for index, known in self._places.items():
                 places[index] = np.insert(known, at, np.full(len(labels), ABSENT, np.int32))
-        return Members(np.insert(self.labels, at, labels), places)
+        return Selection(np.insert(self.labels, at, labels), places)

@@ -1,85 +1,115 @@
-"""What the engine holds of one model: its vectors and its token vectors, from the tables and from what is applied."""
+"""A space: what can be searched by the vectors of one model."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
-import duckdb
 import numpy as np
 
-from storage.search.backfill import read_token_samples, read_tokens, token_labels
-from storage.search.entries import VectorEntry
-from storage.search.vectors.token_store import TokenStore
-from storage.search.vectors.vector_index import VectorIndex
-from streams.failpoints import hit
-
-_SAMPLE = 16
-_AT_ONCE = 32
-"""So many are added before a writer that waits has its turn."""
+from storage.search.records.filter_cache import AllowList
+from storage.search.records.matches import DocumentMatches, Matches
+from storage.search.records.selection import Selection
+from storage.search.vectors.token_vectors import Tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """One model's vectors and token vectors. One thread applies; any number search."""
+class TokenMatches(NamedTuple):
+    """How (n,) documents match the (k,) tokens of a query.
 
-    vectors: VectorIndex
-    tokens: TokenStore
+    `weights`: (k,) what each token counts. `is_read`: (n,) whether a document has token vectors. `rows`: (n, k) the best
+    cosine to each token, 0 without token vectors. `fits`: (n,) the label of the text or of its passage that fits best.
+    `lengths`: (n,) content tokens, of a long text those of all passages.
+    """
 
-    @classmethod
-    def of(cls, vectors: VectorIndex, directory: Path) -> Space:
-        """`directory` holds the token vectors of each model in a file of its own."""
-        model = vectors.model
-        name = hashlib.blake2b(f"{model.space}\0{model.model_id}".encode(), digest_size=8).hexdigest()
-        return cls(vectors, TokenStore(directory / f"{name}.tokens", model.space, model.model_id))
-
-    def apply(self, entries: Sequence[VectorEntry]) -> None:
-        """Make vectors of this model findable."""
-        self.tokens.add((entry.label, entry.tokens) for entry in entries if entry.tokens)
-        self.vectors.add([entry.label for entry in entries], np.stack([entry.vector for entry in entries]))
-
-    def remove(self, labels: Sequence[int]) -> None:
-        self.vectors.remove(labels)
-        self.tokens.remove(labels)
-
-    def missing_tokens(self, cursor: duckdb.DuckDBPyConnection) -> np.ndarray:
-        """Labels whose token vectors the table has and the file lacks. What the table does not have leaves the file."""
-        stored, held = token_labels(cursor, self.vectors.model), self.tokens.labels()
-        sample = np.intersect1d(stored, held, assume_unique=True)
-        sample = sample[:: max(1, len(sample) // _SAMPLE)][:_SAMPLE]
-        kept = read_token_samples(cursor, self.vectors.model, sample)
-        if any(self.tokens.packed_body(label) != body for label, body in kept):
-            self.tokens.clear()  # the same labels, other texts: the file belongs to another log
-        elif len(foreign := np.setdiff1d(held, stored, assume_unique=True)):
-            self.tokens.remove(foreign.tolist())
-        return np.setdiff1d(stored, self.tokens.labels(), assume_unique=True)
-
-    def fill_tokens(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        missing: np.ndarray,
-        stopped: Callable[[], bool] = lambda: False,
-        pause: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Add the token vectors of these labels from the table; returns early when `stopped` says so. `pause` is called after every
-        millisecond of work."""
-        for chunk in read_tokens(cursor, self.vectors.model, missing):
-            for start in range(0, len(chunk), _AT_ONCE):
-                if stopped():
-                    return
-                self.tokens.add(chunk[start : start + _AT_ONCE])
-                pause()
-            hit("mid_index_rebuild")
-
-    def close(self) -> None:
-        self.tokens.close()
+    weights: np.ndarray
+    is_read: np.ndarray
+    rows: np.ndarray
+    fits: np.ndarray
+    lengths: np.ndarray
 
 
-def delete_others(directory: Path, spaces: Sequence[Space]) -> None:
-    """Delete the files of models that are not held any more."""
-    kept = {space.tokens.path for space in spaces}
-    for path in directory.glob("*.tokens"):
-        if path not in kept:
-            path.unlink(missing_ok=True)
+class Space(Protocol):
+    """The vectors of one model by label, and how near they are to a query's. Any number of threads search.
+
+    A vector is an array in the form that the model gives it: (dim,) float32 of length 1 where it is dense, pairs of index
+    and weight where it is sparse, packed bits where it is binary. Higher similarities are nearer; of dense vectors they
+    are cosines.
+    """
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether token vectors are kept beside the vectors."""
+        ...
+
+    def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
+        """The k nearest documents, each by its best passage; of all namespaces where nothing is said of what is allowed."""
+        ...
+
+    def nearest_of_each(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        """Of each group of labels (sorted, int64) the k nearest."""
+        ...
+
+    def nearest_to_each(self, vectors: np.ndarray, k: int, least: float) -> list[Matches]:
+        """For each of (n, …) vectors the k labels of all namespaces with at least this similarity."""
+        ...
+
+    def within(
+        self, vector: np.ndarray, least: float, selection: Selection, allowed: np.ndarray, k: int
+    ) -> tuple[np.ndarray, Matches]:
+        """(n,) whether each of a selection is (n,) allowed and at least this near; and the k nearest of these."""
+        ...
+
+    def similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n,) labels -> (n,) float32 similarities, NaN without a vector."""
+        ...
+
+    def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n,) documents -> (n,) similarities; of a long one the mean of its whole vector's and its best passage's."""
+        ...
+
+    def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
+        """Those of a few labels that have a vector, with it."""
+        ...
+
+    def embedded(self, labels: Sequence[int]) -> set[int]:
+        """Those of a few labels that have a vector."""
+        ...
+
+    def match_tokens(self, query: Tokens, labels: np.ndarray) -> TokenMatches | None:
+        """How (n,) documents match a query token by token; None where no token vectors are kept."""
+        ...
+
+
+class EmptySpace:
+    """The space of a model of which there are no vectors: whatever is asked finds nothing."""
+
+    has_tokens = False
+
+    def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
+        return DocumentMatches([], {})
+
+    def nearest_of_each(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
+        return [[] for _ in groups]
+
+    def nearest_to_each(self, vectors: np.ndarray, k: int, least: float) -> list[Matches]:
+        return [[] for _ in vectors]
+
+    def within(
+        self, vector: np.ndarray, least: float, selection: Selection, allowed: np.ndarray, k: int
+    ) -> tuple[np.ndarray, Matches]:
+        return np.zeros(len(allowed), bool), []
+
+    def similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.full(len(labels), np.nan, np.float32)
+
+    def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.full(len(labels), np.nan)
+
+    def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
+        return {}
+
+    def embedded(self, labels: Sequence[int]) -> set[int]:
+        return set()
+
+    def match_tokens(self, query: Tokens, labels: np.ndarray) -> TokenMatches | None:
+        return None

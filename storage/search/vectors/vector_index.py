@@ -20,6 +20,7 @@ import numpy as np
 from storage.search.files.row_file import RowFile
 from storage.search.files.sealed import open_sealed, seal
 from storage.search.records.label_map import ABSENT, REMOVED, LabelMap
+from storage.search.records.matches import Matches
 from storage.search.vectors.exact_scan import close_pairs, error_of, largest_found, products, quantise_rows
 from storage.search.vectors.neighbour_cache import Looked, LookedFor
 
@@ -41,7 +42,6 @@ MIN_CAPACITY = 16_384
 _SAMPLE = 64
 _SOME = 8
 """Queries of many whose few nearest are put in order in about a millisecond."""
-Matches = list[tuple[int, float]]
 
 
 class VectorModel(Protocol):

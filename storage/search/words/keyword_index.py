@@ -24,13 +24,13 @@ import orjson
 
 from storage.search.files.hard_links import copier, link, linker
 from storage.search.files.sealed import open_sealed, seal
-from storage.search.records.selection import Members
+from storage.search.records.matches import Matches
+from storage.search.records.selection import Selection
 from storage.search.words.analyzer import document_terms, document_words, query_terms, query_words
 from storage.search.words.posting_lists import MAX_NUMBERS, Holders
 from storage.search.words.tantivy_schema import (
     TERMS,
     WORDS,
-    Scores,
     document_of,
     hits_of,
     labels_of,
@@ -199,7 +199,7 @@ class KeywordIndex:
 
     def search(
         self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None, *, field: str = TERMS
-    ) -> Scores:
+    ) -> Matches:
         """The k best as (label, BM25), best first. `allowed`: sorted int64 labels, None for the whole namespace.
 
         Every word counts as an alternative; nothing in `text` is syntax.
@@ -212,13 +212,13 @@ class KeywordIndex:
             found.setdefault(label, score)
         return sorted(found.items(), key=lambda match: (-match[1], match[0]))[:k]
 
-    def holding(self, text: str, members: Members) -> np.ndarray:
-        """(n,) whether each of the members holds a word of the text."""
-        places = members.numbers_in(self._holders)  # before the words: every number is among those that are marked
+    def contained_in(self, text: str, selection: Selection) -> np.ndarray:
+        """(n,) whether each of a selection has a word of the text."""
+        places = selection.numbers_in(self._holders)  # before the words: every number is among those that are marked
         marked: np.ndarray = self._holders.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
         return marked
 
-    def remember_frequent(
+    def cache_frequent(
         self, is_wanted: Callable[[], bool], stopped: Callable[[], bool], pause: Callable[[], None]
     ) -> None:
         """Look for the documents of the words that many hold, before somebody counts them: 4 ms for 25,000 documents.
@@ -247,7 +247,7 @@ class KeywordIndex:
         hits = searcher.search(word, max(1, searcher.num_docs), count=False).hits
         return np.array([*waiting, *searcher.fast_field_values("label", [address for _, address in hits])], np.int64)
 
-    def holders(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
+    def postings(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
         """For each word of the text at most k documents that hold it."""
         held: dict[str, list[int]] = {}
         for term in query_terms(text)[:MAX_QUERY_TERMS]:
@@ -267,7 +267,7 @@ class KeywordIndex:
             _rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items()
         )
 
-    def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Scores:
+    def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Matches:
         """(label, BM25) of texts that are not in the index, as if they were; those that hold none of the words are left out."""
         terms = _ASKED[field](text)[:MAX_QUERY_TERMS]
         counted = [(label, Counter(_HELD[field](said))) for label, said in documents]
@@ -313,7 +313,7 @@ class KeywordIndex:
 
     def _search_tantivy(
         self, terms: Sequence[str], namespace: str, k: int, allowed: np.ndarray | None, field: str = TERMS
-    ) -> Scores:
+    ) -> Matches:
         known, searcher = self._alone, self._index.searcher()
         if allowed is not None and len(allowed) <= TERM_SET_LABELS:
             return hits_of(searcher, query_of(self._schema, terms, namespace, allowed.tolist(), field), k)

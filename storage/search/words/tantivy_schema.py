@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from storage.search.records.matches import Matches
+
 if TYPE_CHECKING:
     import tantivy
 
 TERMS, WORDS = "text", "words"
 """The two fields of a document."""
-Scores = list[tuple[int, float]]
 
 
 def schema_of_documents() -> tantivy.Schema:
@@ -54,7 +55,7 @@ def query_of(
     )
 
 
-def hits_of(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Scores:
+def hits_of(searcher: tantivy.Searcher, query: tantivy.Query, limit: int) -> Matches:
     hits = searcher.search(query, max(1, limit), count=False).hits
     labels: list[Any] = searcher.fast_field_values("label", [address for _, address in hits])
     return [(int(label), float(score)) for label, (score, _) in zip(labels, hits, strict=True)]

@@ -59,7 +59,7 @@ def _shown(row: Any) -> dict[str, Any]:
 
 RESOURCE = Resource(
     uri="memory://l2-insights",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Insights",
     description="Query L2 Insights database with search and filtering capabilities",
     parameters={
@@ -81,5 +81,4 @@ RESOURCE = Resource(
         "created_before": DAY,
     },
     handler=read,
-    error_shape=answers.error_shape,
 )

@@ -1,4 +1,4 @@
-"""How much of a record asks instead of telling: a question is most like another question, and seldom answers it."""
+"""How much of a record is questions: a question is most like another question, and seldom answers it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SENTENCES = re.compile(r"(?<=[.!?。！？؟])[\"'”’)]*\s+|(?<=[。！？])
 _ASKS = re.compile(r"[?？؟][\"'”’)]*$")
 
 
-def asking_share(text: str) -> float:
+def question_share(text: str) -> float:
     """The share of a text's characters that stand in sentences with a question mark at their end."""
     if not any(mark in text for mark in "?？؟"):
         return 0.0
@@ -20,15 +20,15 @@ def asking_share(text: str) -> float:
     return asked / max(1, sum(map(len, sentences)))
 
 
-class AskingIndex:
-    """The share by label, of records that ask at all. One thread adds and removes; any number look."""
+class QuestionShares:
+    """The share by label, of records with a question. One thread adds and removes; any number read."""
 
     def __init__(self) -> None:
         self._shares: dict[int, float] = {}
 
     def add(self, texts: Iterable[tuple[int, str]]) -> None:
         for label, text in texts:
-            if share := asking_share(text):
+            if share := question_share(text):
                 self._shares[label] = share
 
     def remove(self, labels: Sequence[int]) -> None:

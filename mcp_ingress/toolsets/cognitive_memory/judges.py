@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from processors.cognitive.api_judge import CHAT_FORMS, PER_SECOND, ApiJudge
 from processors.cognitive.config import CognitiveConfig
@@ -12,10 +13,9 @@ from processors.embedding.api import ApiEmbedder
 from processors.embedding.model import Embedder
 from processors.embedding.providers import ProviderClient
 from streams.errors import SettingsError
-from thalweg.settings import Settings
 
 
-def configured(settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]) -> CognitiveConfig:
+def configured(settings: Any, embedder: Embedder | None, environ: Mapping[str, str]) -> CognitiveConfig:
     """What the tools are given. Raises SettingsError for a judge or a threshold that is none."""
     judges = _judge("judge1", settings.judge1, embedder, environ), _judge("judge2", settings.judge2, embedder, environ)
     if settings.judge_stages and not all(isinstance(judge, ApiJudge) for judge in judges):

@@ -15,6 +15,7 @@ from itertools import chain, count, islice
 import numpy as np
 
 from storage.search.entries import VectorEntry
+from storage.search.records.matches import DocumentMatches
 from streams.ids import record_label
 
 WINDOW = 235
@@ -193,7 +194,7 @@ class PassageIndex:
             self._sorted = labels[order], owners[order]
         return self._sorted
 
-    def widened(self, allowed: np.ndarray) -> np.ndarray:
+    def with_passages(self, allowed: np.ndarray) -> np.ndarray:
         """Sorted labels of documents, and of all their passages with them."""
         if not self._of or not len(allowed):
             return allowed
@@ -201,9 +202,10 @@ class PassageIndex:
         at = np.minimum(np.searchsorted(allowed, owners), len(allowed) - 1)
         return np.sort(np.concatenate([allowed, labels[allowed[at] == owners]]))
 
-    def folded(self, matches: Iterable[tuple[int, float]]) -> dict[int, tuple[float, int]]:
-        """document -> (its best score, the label that has it), best first, of matches that are best first."""
+    def documents_of(self, matches: Iterable[tuple[int, float]], k: int) -> DocumentMatches:
+        """The k best documents of matches with documents and passages, each with its best score."""
         best: dict[int, tuple[float, int]] = {}
         for label, score in matches:
             best.setdefault(self.owner(label), (score, label))
-        return best
+        found = [(label, score) for label, (score, _) in best.items()][:k]
+        return DocumentMatches(found, {label: part for label, (_, part) in best.items()})

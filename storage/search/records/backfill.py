@@ -1,0 +1,45 @@
+"""Reading from the tables what searches know of every record: its session, the questions in it, its passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+
+from storage.search.entries import DocumentEntry
+from storage.search.records.passages import FIRST_PASSAGES, MIN_LONG_CHARS, Passage, split_passages
+
+FETCH_ROWS = 8_192
+SURELY_LONG_CHARS = 2_000
+
+
+def read_sessions(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
+    """Every document that belongs to a session, without its text."""
+    cursor.execute("SELECT label, namespace, session_id, created_at FROM documents WHERE session_id IS NOT NULL")
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        for label, namespace, session_id, created_at in rows:
+            yield DocumentEntry(label, namespace, "", session_id, created_at)
+
+
+def read_questions(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
+    """(label, text) of every document with a question mark."""
+    cursor.execute("SELECT label, text FROM documents WHERE regexp_matches(text, '[?？؟]')")
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        yield from rows
+
+
+def read_passages(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, list[Passage]]]:
+    """(document, passages): as embedded, and of long texts that no model has read whole, as they are cut."""
+    rows = cursor.execute("SELECT DISTINCT owner_label, number, char_start, char_end FROM passages").fetchall()
+    for owner, *place in rows:
+        yield owner, [Passage(*place)]
+    cursor.execute(
+        "SELECT label, text FROM documents WHERE length(text) > ? "
+        "AND (label IN (SELECT label FROM embeddings WHERE passages > ?) "
+        "OR label NOT IN (SELECT owner_label FROM passages) "
+        "AND (length(text) > ? OR label NOT IN (SELECT label FROM embeddings)))",
+        [MIN_LONG_CHARS, FIRST_PASSAGES, SURELY_LONG_CHARS],
+    )
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        for label, text in rows:
+            yield label, split_passages(text)

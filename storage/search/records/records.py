@@ -1,0 +1,105 @@
+"""What searches keep in memory of every record, whatever the query: passages, sessions, relations, filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import duckdb
+
+from storage.search.entries import DocumentEntry
+from storage.search.records.append_only import TableCounts
+from storage.search.records.backfill import read_passages, read_questions, read_sessions
+from storage.search.records.filter import Filter
+from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
+from storage.search.records.passages import PassageIndex, split_passages
+from storage.search.records.question_share import QuestionShares
+from storage.search.records.relations import FOLLOWED, Relations
+from storage.search.records.timeline import Timelines
+
+Value = TypeVar("Value")
+CACHED_VALUES = 8
+
+
+class Records:
+    """Passages, sessions and questions by label, and caches that follow the tables.
+
+    One thread applies and removes; any number read, each with a cursor of its own. A cache is good for one generation:
+    every commit that may change what a search finds begins the next.
+    """
+
+    def __init__(self) -> None:
+        self.passages = PassageIndex()
+        self.timelines = Timelines()
+        self.questions = QuestionShares()
+        self.generation = 0
+        self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
+        self._filters = FilterCache()
+        self._relations = Relations()
+        self._values: dict[Hashable, tuple[int, Any]] = {}
+
+    def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Read all that the tables hold."""
+        self.questions.add(read_questions(cursor))
+        self.timelines.add(read_sessions(cursor))
+        for owner, passages in read_passages(cursor):
+            self.passages.add(owner, passages)
+
+    def apply(self, documents: Sequence[DocumentEntry]) -> None:
+        """Take in committed documents."""
+        self.timelines.add(documents)
+        self.questions.add((entry.label, entry.text) for entry in documents)
+        for entry in documents:
+            self.passages.add(entry.label, split_passages(entry.text))
+
+    def remove(self, labels: Sequence[int]) -> list[int]:
+        """Forget documents with their passages; all labels that went."""
+        gone = [*labels, *self.passages.remove(labels)]
+        self.timelines.remove(labels)
+        self.questions.remove(labels)
+        return gone
+
+    def begin_generation(self) -> None:
+        """Call after each commit that may change what a search finds."""
+        self.generation += 1
+
+    def clear_caches(self) -> None:
+        """Begin a generation that reads the tables anew: rows have gone, which nobody can tell from rows that came."""
+        self.begin_generation()
+        self._filters, self._relations, self._values = FilterCache(), Relations(), {}
+
+    def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
+        """table -> rows, of the tables that the caches follow, as of this generation."""
+        return self._counts.at(cursor, self.generation)
+
+    def allowed(self, cursor: duckdb.DuckDBPyConnection, filter: Filter) -> AllowList:
+        """The records that the filter leaves."""
+        generation = self.generation
+        return self._filters.get(cursor, filter, generation, self._counts.at(cursor, generation))
+
+    def follow_relations(self, cursor: duckdb.DuckDBPyConnection) -> Relations:
+        """The relations, brought up to date."""
+        generation, relations = self.generation, self._relations
+        relations.follow(cursor, generation, self._counts.at(cursor, generation))
+        return relations
+
+    def cached(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        key: Hashable,
+        compute: Callable[[Value | None, Mapping[str, int]], Value],
+    ) -> Value:
+        """The value of `compute`, kept under the key for one generation.
+
+        `compute` is given its last value, None where that is forgotten, and the rows of `documents` and of the tables
+        whose rows end a record.
+        """
+        generation = self.generation  # read before computing: what is committed meanwhile belongs to the next one
+        values = self._values  # replaced, never changed: readers share it
+        last, value = values.get(key, (-1, None))
+        if last != generation:
+            value = compute(value, self._counts.at(cursor, generation))
+            others = [(other, one) for other, one in values.items() if other != key]
+            if self._values is values:  # else it was cleared, or another reader came first
+                self._values = dict([*others[1 - CACHED_VALUES :], (key, (generation, value))])
+        return cast(Value, value)

@@ -1,0 +1,103 @@
+"""One query: filter first, then every side, then one ranking over the candidates of all.
+
+It walks down once: from the indexes that are kept equal to the tables (`index_set`) it takes the words, one space and the
+records, finds what each side has, has the candidates scored (`ranking/candidates`) and reads the best from `documents`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+
+from storage.search.index_set import IndexSet
+from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query
+from storage.search.ranking.candidates import fuse_ranks, rank
+from storage.search.ranking.context import Scored, SearchContext
+from storage.search.ranking.fusion import WEIGHTS, ordered
+from storage.search.records.filter import Filter
+from storage.search.records.hits import SearchResult, read_best
+from storage.search.records.label_map import places_in
+from storage.search.records.matches import DocumentMatches
+
+KEYWORD_DEPTH = 400
+"""This many BM25 scores count as evidence; candidates are the best of them only."""
+_NO_MATCHES = DocumentMatches([], {})
+
+
+def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
+    """What a search can do while its text is encoded: the keyword side, and bringing caches of the tables up to date."""
+    with indexes.searching():
+        allowed = indexes.records.allowed(cursor, filter)
+        keywords = indexes.words.search(cursor, text, allowed, KEYWORD_DEPTH, alone=False)
+        indexes.records.follow_relations(cursor)
+        return keywords
+
+
+def search(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
+) -> SearchResult:
+    """Hybrid search. `prefetched`: what `prefetch` gave for this text and filter.
+
+    With tokens, or where nothing is embedded, the candidates are ranked by evidence (`ranking/weights`); else, or with
+    weights, by reciprocal-rank fusion. What is not embedded yet stands among what is where its words put it.
+    """
+    size, vector = query.pool_size, query.vector
+    with indexes.searching():
+        records, words, space = indexes.records, indexes.words, indexes.space(query.space)
+        context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records)
+        near = _NO_MATCHES if vector is None else space.nearest(vector, size, context.allowed)
+        can_rank = space is indexes.space() and (not near.matches or (query.tokens is not None and space.has_tokens))
+        is_ranked = query.weights is None and (vector is None or can_rank)
+        depth = KEYWORD_DEPTH if is_ranked else size
+        if prefetched is not None and depth <= KEYWORD_DEPTH and (vector is not None or words.is_ready):
+            said = prefetched
+        else:
+            said = words.search(cursor, query.text, context.allowed, depth, alone=vector is None)
+        floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
+        nearest = [match for match in near.matches if match[1] >= floor]
+        if is_ranked:
+            scored = rank(context, nearest, said.matches[:depth])
+        else:
+            weights = WEIGHTS if query.weights is None else query.weights
+            scored = fuse_ranks(context, nearest, said.matches[:depth], weights)
+        return _result(context, scored, near.fits | said.fits | scored.fits, _degraded(indexes, query))
+
+
+def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], degraded: str | None) -> SearchResult:
+    """The best of the candidates, read from the table."""
+    query, passages = context.query, context.records.passages
+    found = read_best(context.cursor, query.filter.namespace, scored.labels, scored.scores, query.limit)
+    places = places_in(scored.labels, np.fromiter(found, np.int64, len(found)))
+    scores = dict(zip(found, scored.scores[places].tolist(), strict=True))
+    parts = {side: dict(zip(found, values[places].tolist(), strict=True)) for side, values in scored.parts.items()}
+    sides = {
+        side: {label: (place, raw) for place, (label, raw) in enumerate(matches, 1) if label in found}
+        for side, matches in scored.sides.items()
+    }
+    best = ordered(scores, {label: (hit.created_at, hit.record_id) for label, hit in found.items()})
+    hits = [
+        replace(
+            found[label],
+            score=scores[label],
+            sides={side: places[label] for side, places in sides.items() if label in places},
+            parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
+            passage=passages.passage(fits.get(label, label)),
+        )
+        for label in best[: query.limit]
+    ]
+    return SearchResult(hits, len(scored.labels), degraded)
+
+
+def _degraded(indexes: IndexSet, query: Query) -> str | None:
+    """What the result lacks, as a sentence."""
+    if indexes.model is None:
+        return "No embedder is configured: results come from keywords and relations only."
+    if query.vector is None:
+        return "The embedder did not answer: results come from keywords and relations only."
+    if indexes.words.lacks_old_documents:
+        return "The keyword index is being rebuilt: until it is, older texts are found by their vectors only."
+    return None
