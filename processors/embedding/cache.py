@@ -15,7 +15,7 @@ MAX_TEXTS = 64
 """Texts that somebody asked for alone. What comes in a batch is read for the log, and asked for once."""
 
 
-class _Entry(NamedTuple):
+class _CachedText(NamedTuple):
     vector: np.ndarray
     tokens: Tokens
 
@@ -25,7 +25,7 @@ class CachingEmbedder:
 
     def __init__(self, inner: TokenEmbedder) -> None:
         self._inner = inner
-        self._said: dict[str, _Entry] = {}
+        self._said: dict[str, _CachedText] = {}
         self._lock = threading.Lock()
 
     @property
@@ -44,7 +44,7 @@ class CachingEmbedder:
         if unknown:
             new = self._inner.encode_tokens(unknown)
             said |= {
-                text: _Entry(vector, tokens)
+                text: _CachedText(vector, tokens)
                 for text, vector, tokens in zip(unknown, new.vectors, new.tokens, strict=True)
             }
         if unknown and len(texts) == 1:
@@ -52,7 +52,7 @@ class CachingEmbedder:
         vectors = np.stack([said[text].vector for text in texts]) if texts else np.empty((0, self.info.dim), np.float32)
         return Encoded(vectors, [said[text].tokens for text in texts])
 
-    def _keep(self, text: str, said: _Entry) -> None:
+    def _keep(self, text: str, said: _CachedText) -> None:
         with self._lock:
             self._said[text] = said
             for oldest in list(self._said)[:-MAX_TEXTS]:
