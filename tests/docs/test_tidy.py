@@ -19,7 +19,7 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 11, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 165, "tests": 241}
+WIDE_LINES = {"streams": 11, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 165, "tests": 80}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}

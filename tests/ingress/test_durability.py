@@ -1,4 +1,7 @@
-"""Acknowledged means synced: the bytes of a file, and its name in its directory. What happens without is shown by `just power-cut`."""
+"""Acknowledged means synced: the bytes of a file, and its name in its directory.
+
+What happens without is shown by `just power-cut`.
+"""
 
 from __future__ import annotations
 

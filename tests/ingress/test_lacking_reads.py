@@ -35,7 +35,10 @@ SEARCHES = {
 
 
 class Slow(HashingEmbedder):
-    """The hashing embedder, which does not come to what journals hold until `goes_on` is set; what is asked it encodes at once."""
+    """The hashing embedder, which does not come to what journals hold until `goes_on` is set.
+
+    What is asked it encodes at once.
+    """
 
     info = HashingEmbedder().info
 

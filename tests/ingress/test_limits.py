@@ -1,4 +1,6 @@
-"""How often may be called: a flood of one client leaves the others' calls accepted and quick, and what is unused is lent."""
+"""How often may be called: a flood of one client leaves the others' calls accepted and quick, and what is unused is
+lent.
+"""
 
 from __future__ import annotations
 

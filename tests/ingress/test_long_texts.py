@@ -1,4 +1,6 @@
-"""A text that no record can hold is refused by every tool that remembers one, with a sentence, and before anything is kept."""
+"""A text that no record can hold is refused by every tool that remembers one, with a sentence, and before anything is
+kept.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,10 @@ def node_command(home: Path) -> list[str]:
 
 
 def pump_command(home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S) -> list[str]:
-    """A pump that waits so long for the last answers: as long as the tests, unless one is about the program's own patience."""
+    """A pump that waits so long for the last answers.
+
+    As long as the tests, unless one is about the program's own patience.
+    """
     return [sys.executable, "-c", PUMP, str(home), str(last_answers_s), *(node or node_command(home))]
 
 

@@ -1,4 +1,7 @@
-"""A whole node whose log goes away: what asks for all that was accepted says `stale` while something is spooled, and nothing overtakes it."""
+"""A whole node whose log goes away.
+
+What asks for all that was accepted says `stale` while something is spooled, and nothing overtakes it.
+"""
 
 from __future__ import annotations
 

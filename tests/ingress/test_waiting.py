@@ -1,4 +1,7 @@
-"""Waiting for what was accepted, on a node in process: who waits is answered in their own time, and told what was not in time."""
+"""Waiting for what was accepted, on a node in process.
+
+Who waits is answered in their own time, and told what was not in time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows are safe: a changed row comes from the event that changed it, and no column or table is written that is not there."""
+"""Rows are safe: a changed row comes from the event that changed it, and no column or table is written that is not
+there.
+"""
 
 from __future__ import annotations
 

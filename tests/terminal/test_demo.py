@@ -1,4 +1,7 @@
-"""`thalweg demo`: the whole program on the bundled example; its report says what the system said, and a failure is no success."""
+"""`thalweg demo`: the whole program on the bundled example.
+
+Its report says what the system said, and a failure is no success.
+"""
 
 from __future__ import annotations
 
