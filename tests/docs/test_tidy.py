@@ -17,10 +17,14 @@ from tests.docs.source import PACKAGES, ROOT, modules, program
 MOST_LINES = 425
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
+MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 13, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 0, "tests": 234}
+WIDE_LINES = {"streams": 10, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 165, "tests": 80}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
+
+LONG_SUMMARIES = {"streams": 3, "storage": 111, "processors": 201, "mcp_ingress": 89, "thalweg": 136}
+"""How many first sentences of docstrings may have more characters."""
 
 LONG_FUNCTIONS: set[str] = set()
 
@@ -49,6 +53,7 @@ CLASS_NAMES_USED_TWICE = {
     "Step": 2,
     "Stored": 2,
     "Tags": 2,
+    "_Entry": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -132,6 +137,17 @@ def test_a_line_is_no_wider_than_120_characters_also_in_prose_and_sql() -> None:
     assert over == {}
 
 
+def test_the_first_sentence_of_a_docstring_is_short() -> None:
+    long = Counter(
+        module.package
+        for module in program()
+        for node in module.nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if len(first_sentence(ast.get_docstring(node) or "")) > MOST_CHARACTERS_OF_A_SUMMARY
+    )
+    assert {package: count for package, count in long.items() if count > LONG_SUMMARIES[package]} == {}
+
+
 def test_everything_that_the_program_declares_is_used_by_it() -> None:
     used = Counter(name for module in program() for name in module.names_used())
     ours = {each.name for module in program() for each in module.classes()}
@@ -199,6 +215,10 @@ def test_every_package_that_is_imported_is_one_that_is_declared() -> None:
 
 def canonical(name: str) -> str:
     return name.lower().replace("_", "-")
+
+
+def first_sentence(docstring: str) -> str:
+    return re.split(r"(?<=[.!?])\s", docstring)[0]
 
 
 def lines_of(node: ast.stmt) -> int:

@@ -1,7 +1,9 @@
-"""Cognitive Memory as its printed documentation has it: each request over stdio by the real MCP client, each answer of the printed shape.
+"""Cognitive Memory as its printed documentation has it.
 
-`data/cognitive_memory_printed.json` holds the document's JSON: of each tool the signature, a request and an answer, of each resource
-a response and the URIs of its example calls.
+Each request over stdio by the real MCP client, each answer of the printed shape.
+
+`data/cognitive_memory_printed.json` holds the document's JSON: of each tool the signature, a request and an answer, of
+each resource a response and the URIs of its example calls.
 """
 
 from __future__ import annotations

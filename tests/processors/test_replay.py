@@ -1,4 +1,7 @@
-"""Dead letters on a whole node: after a defect is mended, a replayed letter lands, and once, however often it is replayed."""
+"""Dead letters on a whole node.
+
+After a defect is mended, a replayed letter lands, and once, however often it is replayed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Events to records and back: what was encoded decodes to the same, and what can never work is refused with a reason."""
+"""Events to records and back.
+
+What was encoded decodes to the same, and what can never work is refused with a reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The pure rules of beliefs: the check vectors of confidence, ranking and tensions, and what never may be taken for the same."""
+"""The pure rules of beliefs.
+
+The check vectors of confidence, ranking and tensions, and what never may be taken for the same.
+"""
 
 from __future__ import annotations
 

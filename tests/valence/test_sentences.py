@@ -1,4 +1,7 @@
-"""Sentences of the specification about beliefs that no other test pins: what a search counts, what a successor inherits, whom a name links."""
+"""Sentences of the specification about beliefs that no other test pins.
+
+What a search counts, what a successor inherits, whom a name links.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ VOCABULARY = ["river", "gauge", "bank", "flood", "lantern", "street", "anchor", 
 
 
 async def test_all_matches_are_counted_and_ranked_as_by_comparing_everything(agent: Believer, node: BeliefNode) -> None:
-    """A match shares a word or has a cosine of at least .30; filters come first, and what was committed meanwhile counts too."""
+    """A match shares a word or has a cosine of at least .30.
+
+    Filters come first, and what was committed meanwhile counts too.
+    """
     chance, said = random.Random(3), dict[str, str]()
     for number in range(50):
         belief = await agent.hold(
