@@ -232,7 +232,10 @@ async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_p
 
 
 class DownBetweenReads:
-    """A reader whose log is gone for one moment: right after the first read that returned records, while more are gathered."""
+    """A reader whose log is gone for one moment.
+
+    Right after the first read that returned records, while more are gathered.
+    """
 
     def __init__(self, reader):
         self._reader, self.outages, self._after_records = reader, 0, False

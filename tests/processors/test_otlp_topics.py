@@ -121,7 +121,7 @@ async def test_a_dead_letter_whose_topic_is_gone_is_left_with_a_sentence_and_the
     monkeypatch.setattr(node.log, "end_offsets", without(LOGS.name, node.log.end_offsets))
     replayed = await node.control.handle({"command": "dlq_replay"})
     assert (replayed["ok"], replayed["replayed"], replayed["left"]) == (True, 1, 1)
-    assert "otlp_logs, which this log does not hold" in replayed["reasons"][0]
+    assert "otlp_logs, which is not on this log" in replayed["reasons"][0]
 
 
 def without(name: str, end_offsets: Any) -> Any:

@@ -1,7 +1,7 @@
 """Two namespaces of one node that hold every kind of record, said in the same words but for a mark of each.
 
-Both are filled by the same steps under the same request ids, and what callers name themselves (sessions, rooms, dialogues, queries)
-has the same name on both sides once: nothing but the namespace keeps their rows apart.
+Both are filled by the same steps under the same request ids, and what callers name themselves (sessions, rooms,
+dialogues, queries) has the same name on both sides once: nothing but the namespace keeps their rows apart.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ class Question:
 
 @dataclass
 class Side:
-    """One namespace of the node: who calls in it, the mark in each of its texts, and the ids that it was given by kind."""
+    """One namespace of the node.
+
+    Who calls in it, the mark in each of its texts, and the ids that it was given by kind.
+    """
 
     node: Node
     namespace: str
@@ -122,7 +125,9 @@ async def fill(side: Side, folder: Path) -> None:
 
 
 async def settle(node: Node) -> None:
-    """Wait until everything that was published is applied, records of answered calls included, with all that every stage makes of it."""
+    """Wait until everything that was published is applied, records of answered calls included, with all that every
+    stage makes of it.
+    """
     stages = [stage.name for stage in stage_types()]
     while True:
         assert await node.running.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
@@ -139,7 +144,9 @@ async def _publish(side: Side, *events: Event) -> None:
 
 
 async def _long_ago(side: Side) -> None:
-    """What has lapsed by now: a Talos pattern that does not occur any more, observations that became an insight, what is doubted, an old pattern."""
+    """What has lapsed by now: a Talos pattern that does not occur any more, observations that became an insight, what
+    is doubted, an old pattern.
+    """
     events = []
     for number in range(3):
         old = f"2020-01-0{number + 1}-{side.mark}"

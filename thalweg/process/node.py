@@ -12,7 +12,7 @@ from dataclasses import replace
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
-from mcp_ingress.http import HttpServer
+from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
@@ -296,15 +296,12 @@ class Node(Parts):
     async def _open_http(self, running: Running, snapshots: AnalystSnapshots, token: HttpToken) -> None:
         settings, door = self.settings, running.door
         host, port = settings.http_address
+        allowed_hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
         http = HttpServer(
             build_server(door, __version__),
             replace(door.local, name="http"),
             door.limits,
-            host=host,
-            port=port,
-            token=token.value,
-            token_place=token.place,
-            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            Endpoint(token.value, host, port, token.place, allowed_hosts),
             analysts=SqlEndpoint(snapshots.get, door.limits) if settings.http_sql else None,
         )
         await http.start()
