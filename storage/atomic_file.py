@@ -1,4 +1,4 @@
-"""Atomic files: they appear whole or not at all, readable by their owner only, also in a shared folder."""
+"""Atomic files: they appear whole or not at all, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIX = ".thalweg.tmp"
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a new file that replaces `target`, synced, when the block ends; when the block raises, nothing changes.
+    """Open a new file that replaces `target`, synced, unless the block raises.
 
     Until then it lies beside `target` under an unpredictable name; it is new and is not opened through a link.
     A link at `target` is replaced, not followed.
@@ -35,6 +35,6 @@ def atomic_file(target: Path) -> Iterator[BinaryIO]:
 
 
 def remove_left_overs(folder: Path) -> None:
-    """Delete the half-written files of killed processes below a folder, in which no other process may be writing."""
+    """Delete the half-written files of killed processes below a folder that no process is writing to."""
     for left_over in folder.rglob(f".*{SUFFIX}"):
         left_over.unlink(missing_ok=True)

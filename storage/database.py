@@ -1,4 +1,4 @@
-"""The DuckDB file of a data directory: owned by one process, opened with fixed settings, moved aside when damaged.
+"""The DuckDB file of a data directory: owned by one process, and moved aside when damaged.
 
 The file is a view of the log, so a damaged one is never repaired: it is kept under another name and rebuilt.
 DuckDB's own file lock is not enough (any open and close of the file in this process drops it), hence `store.lock`.

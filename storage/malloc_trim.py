@@ -7,7 +7,7 @@ import gc
 
 
 def release_free_memory() -> None:
-    """Return free memory to the system where the C library can; takes tens of milliseconds, off the event loop."""
+    """Return free memory to the system where the C library can; takes tens of milliseconds."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)

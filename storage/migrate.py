@@ -1,4 +1,4 @@
-"""Migrations of the schema: numbered SQL files, each applied in one transaction with the row that records it."""
+"""Migrations of the schema: numbered SQL files, each applied and recorded in one transaction."""
 
 from __future__ import annotations
 

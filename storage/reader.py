@@ -67,7 +67,7 @@ class Reader:
 
 
 def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Close a query's result: after a `fetchone` its transaction stays open, and no CHECKPOINT is possible."""
+    """Close a query's result, because its transaction would stay open and block a CHECKPOINT."""
     try:
         cursor.fetchall()
     except duckdb.Error:

@@ -1,4 +1,4 @@
-"""The sandbox of a process that runs a query: it dies with its parent, and the kernel limits its resources.
+"""The sandbox of a process that runs a query: the kernel limits it and kills it with its parent.
 
 This module imports no database, so that each kind of child loads its own library only.
 """

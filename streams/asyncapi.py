@@ -85,7 +85,7 @@ def _channel(topic: Topic) -> dict[str, Any]:
 
 
 def _operations() -> Iterator[tuple[str, dict[str, Any]]]:
-    """An operation `receive` for what the program reads and `send` for what it writes; it reads back its own."""
+    """The operations: `receive` for what the program reads, `send` for what it writes."""
     for topic in SOURCES:
         for channel in (topic, topic.dlq):
             for action in ("receive", "send"):

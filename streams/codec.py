@@ -40,7 +40,7 @@ def encode(topic: str, event: Event, *, partition: int | None = None) -> Outgoin
 def encode_batch(
     topic: str, envelope: Event, observations: Sequence[Event], *, partition: int | None = None
 ) -> Outgoing:
-    """Encode many observations as one record; `envelope` has the record's own id and what they have in common."""
+    """Encode observations as one record; `envelope` has its id and what they have in common."""
     items = []
     for event in observations:
         item: dict[str, Any] = {"id": event.id, "time": format_time(event.time), "data": event.data}
@@ -60,7 +60,7 @@ def encode_batches(
     *,
     partition: int | None = None,
 ) -> list[Outgoing]:
-    """Encode many observations as one record, halved until the data of each record has at most `largest` bytes.
+    """Encode observations as records of at most `largest` bytes of data each, by halving.
 
     `envelope` makes the envelope of a record from its observations.
     """
@@ -132,15 +132,16 @@ def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[
 
 
 def observation_alone(record: Record, index: int) -> Record | None:
-    """The record with only one observation of its array, under the same id; None when its data is not an array."""
+    """The record with one observation of its array; None when its data is not an array."""
     body = _body_of(record.value or b"")
-    structured = _is_structured({name.lower(): value for name, value in record.headers})
+    headers = {name.lower(): value for name, value in record.headers}
+    structured = _is_structured(headers)
     items = body.get("data") if structured else body
     if not isinstance(items, list):
         return None
     item = items[index]
     if isinstance(item, dict) and "id" not in item:
-        envelope_id = body.get("id") if structured else dict(record.headers).get("ce_id", b"").decode()
+        envelope_id = body.get("id") if structured else (headers.get("ce_id") or b"").decode()
         item = {"id": f"{envelope_id}/{index}", **item}
     return replace(record, value=orjson.dumps({**body, "data": [item]} if structured else [item]))
 
@@ -155,7 +156,7 @@ def _body_of(value: bytes) -> Any:
 
 
 def source_and_type(record: Record) -> tuple[str | None, str | None]:
-    """The CloudEvents source and type of a record, whatever else is wrong with it; None for what is missing."""
+    """The CloudEvents source and type of a record, which may be poison; None for what is missing."""
     named: Mapping[str, Any] = {name.lower().removeprefix("ce_"): value for name, value in record.headers}
     if _is_structured(named):
         try:
@@ -320,7 +321,7 @@ def check_size(record: Outgoing) -> None:
 
 
 def in_parts(items: Sequence[Item], largest: int) -> list[list[Item]]:
-    """Split the items into lists of at most `largest` bytes of JSON each; a larger item is a list by itself."""
+    """Split items into lists of at most `largest` bytes of JSON; a larger item is a list by itself."""
     parts: list[list[Item]] = []
     size = largest
     for item in items:

@@ -73,7 +73,7 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
 
 
 def _is_text(value: bytes) -> bool:
-    """Whether it is UTF-8 without control characters: other bytes (protobuf) hold lengths that a mark would break."""
+    """Whether it is UTF-8 without control characters: a mark would break the lengths in protobuf."""
     try:
         value.decode()
     except UnicodeDecodeError:
@@ -103,7 +103,7 @@ def first_letter(record: Record) -> str | None:
 
 
 def exhume(record: Record) -> Outgoing:
-    """Restore the original record for its topic; of our headers it has only the one that names its dead letter."""
+    """Restore the original record, with one header of ours: the name of its dead letter."""
     letter = read_letter(record)
     headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
     if first_letter(record) is None:

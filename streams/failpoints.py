@@ -1,6 +1,6 @@
-"""Failpoints: named places where a test can kill the process or raise, `THALWEG_FAILPOINT=name:n:kill|raise`.
+"""Failpoints: named places where a test can kill the process or raise.
 
-Without the variable a failpoint costs one comparison.
+`THALWEG_FAILPOINT=name:n:kill|raise` sets one. Without the variable a failpoint costs one comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that survive a power failure: bytes do once their file is synced, names once their directory is."""
+"""Files that survive a power failure: file and directory are synced."""
 
 from __future__ import annotations
 

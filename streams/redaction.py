@@ -1,8 +1,8 @@
 """Redaction of secrets in text and JSON bytes, by the patterns of well-known keys.
 
 Escapes (`\\u002d`, `%2D`, `\\x2d`, `\\/`, also in JSON within JSON) are decoded before the search. Redacted JSON is the
-same JSON around the mark. Two kinds of secret are not redacted: one without a form of its own, such as a password in prose,
-and one that is encoded as a whole (base64).
+same JSON around the mark. Two kinds of secret are not redacted: one without a form of its own, such as a password in
+prose, and one that is encoded as a whole (base64).
 
 The rules are our own table of the forms that gitleaks and detect-secrets know, without a rule of entropy: the plugins
 of detect-secrets read text line by line in Python, and a text of high entropy in a transcript is nearly always a hash

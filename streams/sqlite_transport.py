@@ -112,7 +112,7 @@ class Consumer(base.Consumer):
         )
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Write the offsets; False when the log takes nothing (a full disk), and then the next commit includes them.
+        """Write the offsets; False when the log takes nothing, and then the next commit includes them.
 
         The stages go on meanwhile. A stage that is restarted before that reads the records again, and their facts are
         applied once.

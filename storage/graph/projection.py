@@ -1,4 +1,4 @@
-"""The projections of a node: one ladybug file per namespace, rebuilt from the store when a query needs newer data.
+"""The projections of a node: one ladybug file per namespace, rebuilt when a query needs newer data.
 
 A projection is never truth: files are replaced as a whole, and those of an earlier run are removed at start.
 """

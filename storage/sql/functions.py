@@ -1,7 +1,8 @@
-"""The functions that an analyst's SQL may call: an allow-list, so that new ones of DuckDB are refused until reviewed.
+"""The functions that an analyst's SQL may call.
 
-Left out on purpose: what reads the environment, settings, files or other SQL (`getenv`, `current_setting`, `read_*`,
-`glob`, `query`, `json_*_sql`), what waits or logs (`sleep_ms`, `write_log`), raw aggregate states, and `repeat`.
+It is an allow-list, so that new functions of DuckDB are refused until reviewed. Left out on purpose: what reads the
+environment, settings, files or other SQL (`getenv`, `current_setting`, `read_*`, `glob`, `query`, `json_*_sql`), what
+waits or logs (`sleep_ms`, `write_log`), raw aggregate states, and `repeat`.
 """
 
 from __future__ import annotations

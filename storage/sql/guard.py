@@ -1,8 +1,8 @@
-"""The check of an SQL statement: an allow-list over the syntax tree that DuckDB's `json_serialize_sql` makes of it.
+"""The check of an SQL statement: an allow-list over its syntax tree.
 
-A pure check. The type of a statement protects nothing (`WITH x AS (DELETE … RETURNING *) SELECT …` is a SELECT), so
-every node of the tree must be of a known harmless kind; unknown kinds are refused. The child that runs the statement is
-locked down as well.
+DuckDB's `json_serialize_sql` makes the tree; the check itself is pure. The type of a statement protects nothing (`WITH
+x AS (DELETE … RETURNING *) SELECT …` is a SELECT), so every node of the tree must be of a known harmless kind; unknown
+kinds are refused. The child that runs the statement is locked down as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Backoff for aiokafka while a broker is away: a pause after a failed metadata refresh, and a limit on its log lines.
+"""Backoff for aiokafka while a broker is away, and a limit on its log lines.
 
-Without the pause a producer without a leader spins, thousands of turns and log lines a second: the refresh fails at
-once, and its waiters retry at once. Both are installed for the whole process, so they hold for Faust's clients too.
+The backoff is a pause after a failed metadata refresh. Without the pause a producer without a leader spins, thousands
+of turns and log lines a second: the refresh fails at once, and its waiters retry at once. Both are installed for the
+whole process, so they hold for Faust's clients too.
 """
 
 from __future__ import annotations

@@ -131,4 +131,4 @@ class Log(ABC):
 
     @abstractmethod
     async def committed(self, group: str, topics: Iterable[str]) -> dict[Partition, int]:
-        """The next offset that a consumer group has committed, by partition; without partitions that have none."""
+        """The next offsets that a consumer group has committed, by partition."""

@@ -135,7 +135,7 @@ class KafkaLog(Log):
         return created
 
     async def _refresh(self, ready: Iterable[str] = ()) -> bool:
-        """Read the partition counts of all topics and the limits of ours; True when all of `ready` have leaders.
+        """Read partition counts of all topics and limits of ours; True when all of `ready` have leaders.
 
         It asks for all topics because a question by name may make the broker create them.
         """
@@ -335,7 +335,7 @@ def _silent_client() -> Iterator[None]:
 async def _group_offsets(
     admin: AIOKafkaAdminClient, group: str, wanted: list[TopicPartition]
 ) -> Mapping[TopicPartition, Any]:
-    """The offsets that a group has committed; tries again while the broker creates the group's coordinator."""
+    """The offsets that a group has committed; waits while the broker creates its coordinator."""
     while True:
         try:
             return await admin.list_consumer_group_offsets(group, partitions=wanted)

@@ -86,7 +86,7 @@ class Batch:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch; of a damaged header's two counts the smaller, so that no record is skipped."""
+        """The offset behind the batch; a damaged header's smaller count, so that no record is skipped."""
         if self._is_whole:
             return int(self._batch.next_offset)
         last, count = (int.from_bytes(self._data[place], signed=True) for place in (LAST_OFFSET_DELTA, COUNT))
@@ -113,7 +113,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Substitute:
-    """Replaces the records of a batch from `first` on; it has the attributes of an aiokafka record that are read."""
+    """Replaces the records of a batch from `first` on, with the attributes of an aiokafka record."""
 
     first: int
     offset: int

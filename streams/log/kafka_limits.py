@@ -1,4 +1,4 @@
-"""The limits of a Kafka's topics, read from the broker where that is allowed, and the meaning of its refusals."""
+"""The limits of a Kafka's topics, as the broker states them, and the meaning of its refusals."""
 
 from __future__ import annotations
 

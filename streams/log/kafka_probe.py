@@ -1,4 +1,4 @@
-"""Why a Kafka refuses a connection: one is opened by hand, because a client only says that no broker answered."""
+"""Why a Kafka refuses a connection: its clients only say that no broker answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROBE_S = 3.0
 
 
 async def why_refused(bootstrap: str, security: KafkaSecurity) -> str | None:
-    """A sentence that names the setting to correct; None when the first broker is away or accepts the connection."""
+    """A sentence that names the setting to correct; None when the first broker is away or accepts."""
     address = bootstrap.split(",")[0]
     host, _, port = address.rpartition(":")
     try:

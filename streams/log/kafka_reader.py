@@ -24,7 +24,7 @@ CONNECTION_ERRORS = (KafkaError, OSError, TimeoutError, asyncio.TimeoutError)
 
 
 class KafkaLogReader(LogReader):
-    """A consumer without a group: its partitions are assigned, and it resumes by itself when the broker is back."""
+    """A consumer without a group; it resumes by itself when the broker is back."""
 
     def __init__(self, consumer: AIOKafkaConsumer, start: Mapping[Partition, int]) -> None:
         self._consumer = consumer

@@ -1,4 +1,4 @@
-"""The producing half of the Kafka log: one idempotent producer, replaced when it can no longer be trusted.
+"""The producing half of the Kafka log: one idempotent producer, replaced after any failure.
 
 An idempotent producer numbers its batches. A batch that fails leaves a gap in the numbers, and the broker then refuses
 everything that follows (OutOfOrderSequenceNumber, for ever). So batches are not allowed to fail: the producer's own
@@ -88,7 +88,7 @@ class BoundedProducer:
 
     @property
     def stuck(self) -> bool:
-        """Whether the oldest record has waited for so long that this producer is not worth keeping."""
+        """Whether the oldest record has waited longer than STUCK_S."""
         oldest = next(iter(self._waiting.values()), None)
         return oldest is not None and time.monotonic() - oldest[0] > STUCK_S
 

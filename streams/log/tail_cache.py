@@ -14,7 +14,7 @@ MAX_BYTES = 128 * 1024
 
 
 class TailCache:
-    """The records that this process appended last: one run of offsets without holes per partition, for one thread."""
+    """The records that this process appended last, one run of offsets per partition; for one thread."""
 
     def __init__(self) -> None:
         self._tails: dict[Partition, deque[Record]] = {}

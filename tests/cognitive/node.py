@@ -1,4 +1,7 @@
-"""A node on one thread with a real door, store, indexes and a hashing embedder; a publish is applied and embedded at once."""
+"""A node on one thread with a real door, store, indexes and a hashing embedder.
+
+A publish is applied and embedded at once.
+"""
 
 from __future__ import annotations
 

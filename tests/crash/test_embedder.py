@@ -1,4 +1,7 @@
-"""R16: the embedder is slow, raises or hangs. Writes are applied all the same, and search answers from keywords and says so."""
+"""R16: the embedder is slow, raises or hangs.
+
+Writes are applied all the same, and search answers from keywords and says so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A process that is killed while it rebuilds its indexes, token vectors among them: the next start is whole and answers alike."""
+"""A process that is killed while it rebuilds its indexes, token vectors among them.
+
+The next start is whole and answers alike.
+"""
 
 from __future__ import annotations
 

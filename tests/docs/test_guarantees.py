@@ -1,4 +1,7 @@
-"""GUARANTEES.md says of each row which tests show it, and on which broker they run: compared with what pytest collects."""
+"""GUARANTEES.md says of each row which tests show it, and on which broker they run.
+
+Compared with what pytest collects.
+"""
 
 from __future__ import annotations
 

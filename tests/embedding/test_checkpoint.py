@@ -1,4 +1,7 @@
-"""Checkpoints of sentence-transformers are read without it: what each is, and which are refused because a head is missing."""
+"""Checkpoints of sentence-transformers are read without it.
+
+What each is, and which are refused because a head is missing.
+"""
 
 from __future__ import annotations
 

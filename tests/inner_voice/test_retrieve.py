@@ -1,4 +1,7 @@
-"""inner_voice.retrieve through the real door over a real store: the acceptance list, and the defects that it must not have."""
+"""inner_voice.retrieve through the real door over a real store.
+
+The acceptance list, and the defects that it must not have.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a broker that dies, hangs or stays away does to publishing and reading: typed errors, no loss, no help needed."""
+"""What a broker that dies, hangs or stays away does to publishing and reading.
+
+Typed errors, no loss, no help needed.
+"""
 
 from __future__ import annotations
 

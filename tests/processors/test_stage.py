@@ -169,7 +169,7 @@ class Away(HashingEmbedder):
 
 
 async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_batch_can_hold(monkeypatch):
-    monkeypatch.setattr("processors.memory.stages.embed.REMEMBERED", 3)
+    monkeypatch.setattr("processors.memory.stages.embed.MAX_COUNTED_EVENTS", 3)
     stage = Embed(Away())
     for number in range(9):
         with pytest.raises(EmbedderUnavailable):

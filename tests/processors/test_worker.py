@@ -1,4 +1,7 @@
-"""How an agent runs its stage: the next batch is derived while the last is published, in order, and whatever fails crashes the app."""
+"""How an agent runs its stage.
+
+The next batch is derived while the last is published, in order, and whatever fails crashes the app.
+"""
 
 from __future__ import annotations
 

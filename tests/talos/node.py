@@ -1,4 +1,6 @@
-"""A node on one thread: the real tools, reducers, store and spool; the log is a list, and a publish is processed at once.
+"""A node on one thread: the real tools, reducers, store and spool.
+
+The log is a list, and a publish is processed at once.
 
 Entities are compared by canonical form only (no model). `is_down`, `is_behind` and `store_is_down` are the faults.
 """

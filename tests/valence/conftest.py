@@ -1,4 +1,7 @@
-"""What the tests of beliefs run on: the real door over a node on one thread, with the hashing embedder and the real detector."""
+"""What the tests of beliefs run on.
+
+The real door over a node on one thread, with the hashing embedder and the real detector.
+"""
 
 from __future__ import annotations
 

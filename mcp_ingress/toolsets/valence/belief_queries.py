@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 import orjson
 
+from processors.valence.read.belief_consistency import Consistency, read_consistency, with_tensions
 from processors.valence.read.belief_rows import read_beliefs, read_labelled
-from processors.valence.read.belief_standing import Standing, read_standing, stands
 from processors.valence.rules.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.rules.entities import name_key
 from processors.valence.rules.tensions import SEVERITIES
@@ -74,7 +74,7 @@ def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[st
     links = {row[0]: orjson.loads(row[13]) for row in rows}
     entities = _named(cursor, namespace, {link["entity_id"] for given in links.values() for link in given})
     sources = _sources(cursor, namespace, {row[12] for row in rows} - {None})
-    standing = read_standing(cursor, namespace, list(links))
+    standing = read_consistency(cursor, namespace, list(links))
     return {
         row[0]: _belief(row, sources.get(row[12]), _linked(links[row[0]], entities), standing.get(row[0]))
         for row in rows
@@ -121,11 +121,11 @@ def _sources(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, 
     return {row[0]: dict(zip(("id", "type", "title", "url", "session_id"), row, strict=True)) for row in rows}
 
 
-def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standing: Standing | None) -> Row:
+def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standing: Consistency | None) -> Row:
     plain = _shown(_PLAIN, row)
     overall, origin, *dimensions = row[14:]
     given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
-    confidence, status = stands(
+    confidence, status = with_tensions(
         Confidence(overall, origin, given), plain["status"], plain["corroboration_count"], standing
     )
     return plain | {
