@@ -93,7 +93,7 @@ class Spool:
                 )
             try:
                 _write_synced(self.path, self._size, frame)
-                if not self._is_named:  # whoever made the file may have ended before its name was on disk
+                if not self._is_named:  # the process that made the file may have ended before its name was on disk
                     sync(self.path.parent)
                     self._is_named = True
             except OSError as error:

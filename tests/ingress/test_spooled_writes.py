@@ -135,6 +135,18 @@ async def test_a_spooled_write_of_any_tool_says_that_it_is_accepted_and_not_to_b
     assert await agent.node.spool.drain(agent.node.gateway.log) >= len(WRITES)
 
 
+async def test_the_subject_of_a_request_is_the_session_that_it_belongs_to(agent: Agent) -> None:
+    for tool in ("session_open", "journal_write", "friction_log", "reflect", "session_close"):
+        await agent.call(tool, **WRITES[tool] | {"session_id": SESSION})
+    for tool in ("session_end", "exchange_add", "insight_extract", "pattern_reinforce"):
+        await agent.call(tool, **WRITES[tool] | {"session_id": UUID})
+    await agent.call("store_raw_dialogue", **WRITES["store_raw_dialogue"])
+    requests = [event for event in agent.node.published if "request_id" in event.data]
+    named = {event.type: (event.subject, event.data.get("session_id")) for event in requests}
+    assert named.pop("thalweg.cm.l0.stored.v1") == (None, "s"), "a dialogue's session is the caller's own word"
+    assert len(named) == 9 and all(subject == session_id for subject, session_id in named.values()), named
+
+
 async def test_after_a_spooled_write_every_read_says_stale_until_the_write_is_applied(agent: Agent) -> None:
     agent.node.is_down = True
     assert (await agent.call("journal_write", content="Caches lie.", category="insight")).body["spooled"]

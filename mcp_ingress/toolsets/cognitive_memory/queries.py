@@ -97,5 +97,5 @@ def start(found: date | None) -> datetime | None:
 
 
 def since(now: datetime, days_back: int) -> datetime:
-    """The moment so many days ago."""
+    """The moment this many days ago."""
     return now.astimezone(UTC).replace(tzinfo=None) - timedelta(days=days_back)

@@ -1,4 +1,4 @@
-"""Finding beliefs: which may be found, which match, and in what order (valence 3.4)."""
+"""The search of beliefs: which may be found, which match, and in what order."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _FILTERS = ("external_room_id", "platform", "status")
 
 
 async def find_session_by_room(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The newest match in whatever status, unless one is asked for; none is no error."""
+    """The newest match in whatever status, unless one is asked for; no match is not an error."""
     writes.checked_text(arguments, "external_room_id")
     wanted = {name: arguments.get(name) for name in _FILTERS}
     is_fresh = await call.fresh()
