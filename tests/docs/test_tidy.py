@@ -14,7 +14,7 @@ from importlib.metadata import packages_distributions
 
 from tests.docs.source import PACKAGES, ROOT, modules, program
 
-MOST_LINES = 425
+MOST_LINES = 420
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 MOST_CHARACTERS_OF_A_SUMMARY = 100
