@@ -1,4 +1,4 @@
-"""The MCP server: protocol on one side, the door on the other. It serves both protocol eras and holds no state of its own."""
+"""The MCP server: protocol on one side, the door on the other. It serves both protocol eras and has no state."""
 
 from __future__ import annotations
 
@@ -50,10 +50,14 @@ LISTS = ("tools/list", "resources/list", "resources/templates/list")
 NO_DEFAULTS: Mapping[str, Any] = {}
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
-INTRODUCTION = "thalweg is a durable memory. What you write is on a log before the answer comes, and searchable within about a second."
+INTRODUCTION = (
+    "thalweg is a durable memory. "
+    "What you write is on a log before the answer comes, and searchable within about a second."
+)
 CONVENTIONS = """\
 A write answers with `freshness`; reads on the same connection wait for your own last writes by themselves.
-`pending: true` means accepted, not applied yet: not an error, nothing to repeat. `degraded: true` means that a part is down; go on.
+`pending: true` means accepted, not applied yet: not an error, nothing to repeat. \
+`degraded: true` means that a part is down; go on.
 An error's message names the argument and what is accepted."""
 
 
@@ -72,7 +76,7 @@ class Pulses(ServerMiddleware[Any]):
 
 
 class Lists(ServerMiddleware[Any]):
-    """Keeps what the lists answer: they stay the same while a node runs, and the SDK takes 10 ms of its loop to make tools/list."""
+    """Caches the answers of the lists: they stay the same while a node runs, and the SDK takes 10 ms for tools/list."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], HandlerResult] = {}
@@ -101,84 +105,94 @@ class MalformedParams(ServerMiddleware[Any]):
             ) from None
 
 
-def build_server(door: Door, version: str) -> Server[Visitor]:
-    """The server of the door's tools. Each stream connection is a visitor of its own; an HTTP request is one too, and waits for
-    what its credential has written over HTTP so far, because it has no connection that would know."""
-    embedder = door.gateway.embedder
-    dim = None if embedder is None else embedder.info.dim
-    toolsets = [door.inventory.toolsets[name] for name in door.inventory.served]
-    pulses = [toolset.pulse for toolset in toolsets if toolset.pulse is not None]
-    listed = ListToolsResult(
-        tools=[wire_tool(tool, dim, tool.defaults(door.gateway) if tool.defaults else {}) for tool in door.inventory]
-    )
-    written: dict[Principal, Freshness] = {}
-    schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
+class _Handlers:
+    """What the server asks for each request, answered by the door."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self._written: dict[Principal, Freshness] = {}
+        embedder = door.gateway.embedder
+        dim = None if embedder is None else embedder.info.dim
+        defaults = {tool.name: tool.defaults(door.gateway) for tool in door.inventory if tool.defaults is not None}
+        self._tools = [wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
 
     @asynccontextmanager
-    async def visit(_: Server[Visitor]) -> AsyncIterator[Visitor]:
-        yield Visitor(door.local, is_paced=True)  # the socket reads no faster than the limits allow
+    async def visit(self, _: Server[Visitor]) -> AsyncIterator[Visitor]:
+        yield Visitor(self.door.local, is_paced=True)  # the socket reads no faster than the limits allow
 
-    async def list_tools(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListToolsResult:
-        return listed
+    async def list_tools(
+        self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=self._tools)
 
-    async def call_tool(ctx: ServerRequestContext[Visitor], params: CallToolRequestParams) -> CallToolResult:
-        visitor = _visitor(ctx, written)
+    async def call_tool(self, ctx: ServerRequestContext[Visitor], params: CallToolRequestParams) -> CallToolResult:
+        visitor = _visitor(ctx, self._written)
         try:
-            answer = await door.call(visitor, Request(params.name, params.arguments, dict(ctx.meta or {})))
+            answer = await self.door.call(visitor, Request(params.name, params.arguments, dict(ctx.meta or {})))
         except UnknownTool as unknown:
-            raise MCPError(code=INVALID_PARAMS, message=str(unknown)) from None
+            raise MCPError(code=INVALID_PARAMS, message=unknown.message) from None
         if ctx.request is not None:
-            written[visitor.principal] = _written(visitor.principal, written).merged(visitor.connection.last_writes)
+            known = self._written.get(visitor.principal, Freshness())
+            self._written[visitor.principal] = known.merged(visitor.connection.last_writes)
         if answer.failure is not None and answer.failure.plane == "jsonrpc":
             raise MCPError(code=answer.failure.rpc_code, message=answer.failure.message, data=answer.body)
         return wire_answer(answer)
 
     async def list_resources(
-        ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+        self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        return ListResourcesResult(
-            resources=[wire_resource(resource) for resource in door.resources.resources.values()]
-        )
+        resources = self.door.resources.resources.values()
+        return ListResourcesResult(resources=[wire_resource(each) for each in resources])
 
     async def list_templates(
-        ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+        self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        resources = door.resources.resources.values()
-        return ListResourceTemplatesResult(
-            resource_templates=[wire_template(each) for each in resources if each.template]
-        )
+        resources = self.door.resources.resources.values()
+        templates = [wire_template(each) for each in resources if each.template]
+        return ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(
-        ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams
+        self, ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         try:
-            answer = await door.read(_visitor(ctx, written), params.uri, dict(ctx.meta or {}))
+            answer = await self.door.read(_visitor(ctx, self._written), params.uri, dict(ctx.meta or {}))
         except UnknownTool:
-            raise _unknown_resource(ctx, door, params.uri) from None
+            raise _unknown_resource(ctx, self.door, params.uri) from None
         if answer.failure is not None:
             raise _unread(ctx, params.uri, answer.failure, answer.body)
         text = TextResourceContents(uri=redact(params.uri), mime_type=MIME_TYPE, text=answer.text)
         return ReadResourceResult(contents=[text])
 
+
+def build_server(door: Door, version: str) -> Server[Visitor]:
+    """The server of the door's tools.
+
+    Each stream connection is a visitor of its own. An HTTP request is one too; it waits for what its credential has
+    written over HTTP so far, because it has no connection that would know.
+    """
+    handlers = _Handlers(door)
+    toolsets = [door.inventory.toolsets[name] for name in door.inventory.served]
+    schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
     reads: dict[str, Any] = {}
     if door.resources.resources:
         reads = {
-            "on_list_resources": list_resources,
-            "on_list_resource_templates": list_templates,
-            "on_read_resource": read_resource,
+            "on_list_resources": handlers.list_resources,
+            "on_list_resource_templates": handlers.list_templates,
+            "on_read_resource": handlers.read_resource,
         }
     server: Server[Visitor] = Server(
         NAME,
         version=version,
         title="thalweg",
         instructions=instructions(toolsets),
-        lifespan=visit,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        lifespan=handlers.visit,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
         get_tool_input_schema=schemas.get,
         **reads,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
+    pulses = [toolset.pulse for toolset in toolsets if toolset.pulse is not None]
     server.middleware[:] = [Spans(), MalformedParams(), Lists(), Pulses(pulses)]
     return server
 
@@ -250,17 +264,13 @@ def wire_answer(answer: Answer) -> CallToolResult:
     )
 
 
-def _written(principal: Principal, written: Mapping[Principal, Freshness]) -> Freshness:
-    return written.get(principal, Freshness())
-
-
 def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Freshness]) -> Visitor:
     visitor = ctx.lifespan_context
     if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
         principal: Principal = ctx.request.state.principal
         visitor = Visitor(
             principal,
-            Connection(last_writes=_written(principal, written)),
+            Connection(last_writes=written.get(principal, Freshness())),
             ctx.request.client,
             is_paced=ctx.request.state.is_paced,
         )

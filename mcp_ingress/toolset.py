@@ -31,7 +31,7 @@ class ErrorStyle:
     code_field: str | None = None
     """A second name under which an error's answer carries its code."""
     plane: Plane = "result"
-    """Whether a failed tool is answered with a result that says so, or with a JSON-RPC error whose data is that body."""
+    """Whether a failed tool is answered with a result that says so, or with a JSON-RPC error that has it as data."""
     rpc_codes: Mapping[str, int] = field(default_factory=dict)
     """JSON-RPC codes by the toolset's code. Without one a refusal is -32602, and everything else -32603."""
 

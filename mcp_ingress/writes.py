@@ -128,8 +128,8 @@ def written(
 ) -> dict[str, Any]:
     """A write's answer, with its freshness token.
 
-    `own`: what the request itself says (ids, objects), answered always. `found`: what the store says, left out while the
-    log is down (spooled) or the store is (`problem`).
+    `own`: what the request itself says (ids, objects), answered always. `found`: what the store says, left out while
+    the log is down (spooled) or the store is (`problem`).
     """
     notes: dict[str, Any] = {"freshness": published.freshness.to_json()}
     if published.spooled:

@@ -134,13 +134,14 @@ def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[
 def observation_alone(record: Record, index: int) -> Record | None:
     """The record with one observation of its array; None when its data is not an array."""
     body = _body_of(record.value or b"")
-    structured = _is_structured({name.lower(): value for name, value in record.headers})
+    headers = {name.lower(): value for name, value in record.headers}
+    structured = _is_structured(headers)
     items = body.get("data") if structured else body
     if not isinstance(items, list):
         return None
     item = items[index]
     if isinstance(item, dict) and "id" not in item:
-        envelope_id = body.get("id") if structured else dict(record.headers).get("ce_id", b"").decode()
+        envelope_id = body.get("id") if structured else (headers.get("ce_id") or b"").decode()
         item = {"id": f"{envelope_id}/{index}", **item}
     return replace(record, value=orjson.dumps({**body, "data": [item]} if structured else [item]))
 

@@ -19,7 +19,7 @@
     ├── NodeDown             a command needs a node, and it does not start
     └── DemoFailed           a step of the demo failed
 
-Anything else is a bug: a tool answers it as a Defect, elsewhere it crashes the process, and a restart recovers from
+Anything else is a bug: a tool answers it as a Defect; elsewhere it crashes the process, and a restart recovers from
 the log.
 Every class carries a stable `code` and a `remedy`; docs/errors.md lists them and a test compares.
 """
@@ -95,8 +95,8 @@ class TimedOut(ThalwegError):
 
     code = "timeout"
     remedy = (
-        "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its "
-        "request id."
+        "Ask for less, or call again; a write that was accepted before is not lost "
+        "and has one effect under its request id."
     )
 
 

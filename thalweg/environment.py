@@ -13,5 +13,5 @@ def process_environment() -> Mapping[str, str]:
 
 
 def default_home() -> Path:
-    """The data directory of a user who names none."""
+    """The data directory unless another one is named."""
     return Path(process_environment().get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "thalweg"

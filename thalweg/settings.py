@@ -1,4 +1,4 @@
-"""Settings: flags over THALWEG_* variables over thalweg.toml over defaults. docs/settings.md lists them; a test compares."""
+"""Settings: flags over THALWEG_* variables over thalweg.toml over defaults. docs/settings.md lists them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ class Settings:
     broker: str = field(
         default="",
         metadata={
-            "help": "sqlite:///path/log.db or kafka://host:port (default: the log of the data directory's last node, else log.db there)"
+            "help": "sqlite:///path/log.db or kafka://host:port "
+            "(default: the log of the data directory's last node, else log.db there)"
         },
     )
     role: str = field(
         default="all",
         metadata={
-            "help": "all; ingress: no stages, others on the same kafka:// run them; worker: extract and embed only, no store and no door"
+            "help": "all; ingress: no stages, others on the same kafka:// run them; "
+            "worker: extract and embed only, no store and no door"
         },
     )
     namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
@@ -42,13 +44,15 @@ class Settings:
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), openai:MODEL, the name or directory of a sentence-transformers model; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), "
+            "openai:MODEL, the name or directory of a sentence-transformers model; none: keywords only"
         },
     )
     model_path: str = field(
         default="",
         metadata={
-            "help": "directory with the model.safetensors and tokenizer.json of minilm; another model's directory is the embedder's name"
+            "help": "directory with the model.safetensors and tokenizer.json of minilm; "
+            "another model's directory is the embedder's name"
         },
     )
     embed_threads: int = field(
@@ -59,17 +63,20 @@ class Settings:
     token: str = field(
         default="",
         metadata={
-            "help": "bearer token for HTTP; empty: on loopback the one in the file `token` of the data directory, beyond loopback refused"
+            "help": "bearer token for HTTP; empty: on loopback the one in the file `token` of the data directory, "
+            "beyond loopback refused"
         },
     )
     allowed_hosts: str = field(
         default="",
         metadata={
-            "help": "comma-separated further names under which HTTP may be reached: NAME, or NAME:PORT where another port leads here"
+            "help": "comma-separated further names under which HTTP may be reached: NAME, "
+            "or NAME:PORT where another port leads here"
         },
     )
     http_sql: bool = field(
-        default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"}
+        default=False,
+        metadata={"help": "also answer analysts' SQL at POST /sql: every client of it sees every namespace"},
     )
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
@@ -79,7 +86,8 @@ class Settings:
     vector_wait_s: float = field(
         default=0.15,
         metadata={
-            "help": "seconds a search waits for vectors of its caller's writes, once it finds their words; then `embedding_behind` says how many it lacks"
+            "help": "seconds a search waits for vectors of its caller's writes, once it finds their words; "
+            "then `embedding_behind` says how many it lacks"
         },
     )
     rate_limit: float = field(
@@ -89,7 +97,7 @@ class Settings:
         },
     )
     idle_exit_s: float = field(
-        default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"}
+        default=0.0, metadata={"help": "end the node after this many seconds without a client; 0: never"}
     )
     index_save_s: float = field(
         default=300.0,
@@ -98,7 +106,8 @@ class Settings:
     behind_s: float = field(
         default=10.0,
         metadata={
-            "help": "seconds that a record may wait to be applied, or processed by a stage, before `thalweg status` is red"
+            "help": "seconds that a record may wait to be applied, or processed by a stage, "
+            "before `thalweg status` is red"
         },
     )
     otlp_topics: bool = field(
@@ -107,7 +116,8 @@ class Settings:
     valence_auto_capture: bool = field(
         default=False,
         metadata={
-            "help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"
+            "help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, "
+            "at most 10 a session"
         },
     )
     judge1: str = field(
@@ -133,7 +143,8 @@ class Settings:
         match = _ADDRESS.fullmatch(self.http)
         if match is None or not 0 < int(match["port"]) < 65536:
             raise SettingsError(
-                f"The setting http is {self.http!r}; accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
+                f"The setting http is {self.http!r}; "
+                "accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
             )
         return match["v6"] or match["host"] or "127.0.0.1", int(match["port"])
 

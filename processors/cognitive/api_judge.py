@@ -1,4 +1,7 @@
-"""Judges that ask a provider (OpenAI, Anthropic): a request a second, their tokens and cost counted; what fails is missing."""
+"""Judges that ask a provider (OpenAI, Anthropic): one request a second, with tokens and cost counted.
+
+A judgement that fails is missing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from streams.errors import Refused
 
 PER_SECOND = 1.0
 BUDGET_S = 540.0
-"""After so long no further document is asked about: its judgement is missing, and the call is answered."""
+"""After this long no further document is judged: its judgement is missing, and the call is answered."""
 _SCORE = re.compile(r"(?<![\d.])(?:0(?:\.\d+)?|1(?:\.0+)?)(?![\d.])")
 PROMPT = """\
 How relevant is the document to the query? Answer with one number and nothing else:
@@ -28,7 +31,10 @@ Document: {document}"""
 
 @dataclass(frozen=True)
 class ChatForm:
-    """How a provider's chat is asked and read. `prices`: USD per million tokens, in and out, by the beginning of a model's name."""
+    """How a provider's chat is asked and read.
+
+    `prices`: USD per million tokens, in and out, by the beginning of a model's name.
+    """
 
     path: str
     text_of: Callable[[Any], str]

@@ -1,4 +1,7 @@
-"""Embeddings by a provider (`openai:MODEL`), when the settings name one: three requests a second, tried again when it is busy."""
+"""Embeddings by a provider (`openai:MODEL`), when the settings name one.
+
+Three requests a second, tried again when the provider is busy.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,9 @@ from streams.errors import EmbedderUnavailable, KeyMissing
 
 PER_SECOND = 3.0
 MAX_TEXTS = 256
-"""In one request."""
+"""Texts in one request."""
 MAX_CHARS = 24_000
-"""Of a text that is sent: the models read 8,191 tokens, and refuse more."""
+"""Characters of a text that are sent: the models read 8,191 tokens and refuse more."""
 DIMENSIONS: Mapping[str, int] = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -29,13 +32,17 @@ def load_api_embedder(name: str, environ: Mapping[str, str]) -> ApiEmbedder:
     provider, _, model = name.partition(":")
     if provider != "openai" or model not in DIMENSIONS:
         raise EmbedderUnavailable(
-            f"There is no embedder {name!r}; of providers there are {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
+            f"There is no embedder {name!r}; "
+            f"of providers there are {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
         )
     return ApiEmbedder(model, ProviderClient.configured(provider, PER_SECOND, environ))
 
 
 class ApiEmbedder:
-    """An Embedder. Without a key each call raises KeyMissing: what is stored meanwhile is embedded once there is one."""
+    """An Embedder over a provider's model.
+
+    Without a key each call raises KeyMissing; what is stored meanwhile is embedded once there is one.
+    """
 
     def __init__(self, model: str, client: ProviderClient) -> None:
         self._model, self._client = model, client
@@ -85,7 +92,7 @@ class ApiEmbedder:
 
 
 def _vectors(answer: Any) -> np.ndarray | None:
-    """The vectors in the order of the texts; None when the answer is none."""
+    """The vectors in the order of the texts; None when the answer has none."""
     try:
         return np.array(
             [each["embedding"] for each in sorted(answer["data"], key=lambda each: int(each["index"]))], np.float64

@@ -38,7 +38,7 @@ Post = Callable[[str, Mapping[str, str], bytes], HttpReply]
 
 @dataclass(frozen=True)
 class Provider:
-    """Where a provider is, the environment variables of its key and of another address, and how a request carries the key."""
+    """A provider's address, the variables of its key and of another address, and how a request carries the key."""
 
     url: str
     key_variable: str
@@ -101,7 +101,7 @@ class ProviderClient:
         )
 
     def ask(self, path: str, question: Mapping[str, Any]) -> ProviderAnswer:
-        """Four tries, waiting 1, 2, 4 s ± 20 %, after 429, 503 and a time-out; anything else that is no 200 is no answer."""
+        """Four tries, 1, 2, 4 s ± 20 % apart, after 429, 503 and a time-out; any other status but 200 is not an answer."""
         body = orjson.dumps(question)
         for attempt in range(TRIES):
             self._pace()

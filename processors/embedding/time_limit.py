@@ -1,7 +1,7 @@
-"""An embedder that answers in time or says that it does not: a model that is slow, fails or hangs takes no caller with it.
+"""An embedder behind a time limit: a model that is slow, fails or hangs does not hold up its callers.
 
-The door is given its embedder through this. While a call hangs, others are told at once, so that no thread gathers behind it.
-Of a long text its beginning is read: nobody waits for a book to be compared.
+Tools use their embedder through this. While one call hangs, others fail at once, so that threads do not pile up behind
+it. Only the beginning of a long text is encoded: comparing a book is not worth the wait.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from streams.errors import EmbedderUnavailable
 Result = TypeVar("Result")
 LIMIT_S = 2.0
 S_PER_TEXT = 0.1
-"""What a call may take more for each of its texts."""
+"""Added to the limit for each text of a call."""
 THREADS = 4
 MAX_CHARS = 20_000
-"""About what is embedded of a stored text at once."""
+"""Characters of a text that are encoded: about what is embedded at once of a stored text."""
 
 logger = logging.getLogger(__name__)
 
 
 class TimeLimitedEmbedder:
-    """The embedder behind `limit_s` seconds. Whatever it raises is EmbedderUnavailable here."""
+    """An embedder that answers within `limit_s` seconds; every failure of it is EmbedderUnavailable here."""
 
     def __init__(self, inner: Embedder, limit_s: float = LIMIT_S) -> None:
         self._inner = inner

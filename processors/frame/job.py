@@ -48,6 +48,7 @@ class Job:
         self._name, self._log, self._applied, self._look = name, log, applied, look
         self._wake = asyncio.Event()
         self.progress: Progress | None = None
+        """Of the work at hand; None between two looks."""
         self.problem: str | None = None
         """What stands in the way, as a sentence."""
 
@@ -71,6 +72,8 @@ class Job:
                 if self.problem != error.message:
                     logger.warning("%s: %s", self._name, error.message)
                 self.problem = error.message
+            finally:
+                self.progress = None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_S if self.problem else LOOK_S):
                     await self._wake.wait()
@@ -78,19 +81,15 @@ class Job:
     async def while_wanted(
         self, work: Coroutine[Any, Any, Result], is_wanted: Callable[[], Awaitable[bool]]
     ) -> Result | None:
-        """Do this work; what it returns, or None when it was cancelled because it is no longer wanted.
-
-        There is no progress to show afterwards, whatever ended it.
-        """
+        """Do this work; what it returns, or None when it is no longer wanted and was cancelled."""
         task = asyncio.ensure_future(work)
         try:
-            while not task.done():
-                if not await is_wanted():
-                    return None
+            while await is_wanted():
+                if task.done():
+                    return task.result()
                 await asyncio.wait({task}, timeout=ABORT_POLL_S)
-            return task.result()
+            return None
         finally:
-            self.progress = None
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

@@ -18,7 +18,7 @@ from streams.events import Event
 from streams.ids import derived_id
 
 Item = dict[str, Any]
-"""A vector with its record, and its passage when it is not of the whole text: an element of an embedded event's `vectors`."""
+"""A vector with its record, and with its passage when it is not of the whole text: one of an event's `vectors`."""
 
 
 def embedded_by(info: ModelInfo) -> dict[str, object]:

@@ -30,7 +30,8 @@ EVENT_TYPES = (
     EventType(
         EMBEDDED,
         DERIVED.name,
-        "Vectors of a memory's texts and of the passages of long ones, with their token vectors, and the model that made them. "
+        "Vectors of a memory's texts and of the passages of long ones, with their token vectors, "
+        "and the model that made them. "
         "What is too large for one event is several: a vector belongs to its record and passage, whichever event brings it.",
         obj(
             {
@@ -54,7 +55,8 @@ EVENT_TYPES = (
     EventType(
         EMBEDDING_FAILED,
         DERIVED.name,
-        "These texts get no vector of this model, or not for all of their passages: the model fails on them, or the log refuses the vectors.",
+        "These texts get no vector of this model, or not for all of their passages: the model fails on them, "
+        "or the log refuses the vectors.",
         obj({"space": FILLED, "record_ids": array(FILLED), "reason": FILLED}),
     ),
 )

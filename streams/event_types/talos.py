@@ -129,7 +129,8 @@ EVENT_TYPES = (
     EventType(
         PATTERN_DEPRECATED,
         DERIVED.name,
-        "A pattern has not occurred for long, though there were sessions in which it could have: it matches no more until it does.",
+        "A pattern has not occurred for long, though there were sessions in which it could have: "
+        "it matches no more until it does.",
         obj({"pattern_id": FILLED, "last_occurred_at": FILLED, "reason": FILLED}),
     ),
     EventType(

@@ -131,7 +131,7 @@ def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
     assert all(
         part in caught.value.message
         for part in (
-            "line 2: no JSON",
+            "line 2: not JSON",
             "line 3: `query`",
             "line 4: the same query as line 1",
             "line 5: `expected_docs`",

@@ -120,7 +120,7 @@ async def test_every_printed_request_gives_an_answer_of_the_printed_shape(prepar
         assert gone["original_content"] == "item 10"
     assert prepared("memory", "archive", str(kept)).sentence == f"There is no item {kept} in working memory."
     (prepared.home / "bad.jsonl").write_text('{"query": "q", "session_id": "s", "expected_docs": [1]}\n{\n')
-    assert "line 2: no JSON" in prepared("memory", "import-ground-truth", str(prepared.home / "bad.jsonl")).sentence
+    assert "line 2: not JSON" in prepared("memory", "import-ground-truth", str(prepared.home / "bad.jsonl")).sentence
 
 
 async def _signatures(client: Client) -> None:

@@ -53,7 +53,7 @@ def test_what_comes_in_batches_is_not_kept_and_what_is_kept_is_bounded() -> None
     assert model.asked == [["one", "two"], ["one"]]
     for number in range(MAX_TEXTS + 10):
         embedder.encode([f"text {number}"])
-    assert len(embedder._said) == MAX_TEXTS
+    assert len(embedder._entries) == MAX_TEXTS
     assert embedder.encode_tokens([]).vectors.shape == (0, 16)
 
 

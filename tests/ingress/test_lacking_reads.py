@@ -35,10 +35,7 @@ SEARCHES = {
 
 
 class Slow(HashingEmbedder):
-    """The hashing embedder, which does not come to what journals hold until `goes_on` is set.
-
-    What is asked it encodes at once.
-    """
+    """The hashing embedder: it encodes queries at once, and no journal entry until `goes_on` is set."""
 
     info = HashingEmbedder().info
 

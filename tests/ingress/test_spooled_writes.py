@@ -1,6 +1,4 @@
-"""While the log is away: every write is kept and says so, order holds, and a read says `stale` until what was spooled
-is applied.
-"""
+"""While the log is away every write is kept and says so, order holds, and reads say `stale` until it is applied."""
 
 from __future__ import annotations
 
@@ -161,9 +159,7 @@ async def test_the_empty_token_of_a_spooled_write_makes_no_read_fresh(agent: Age
 
 
 async def test_what_was_spooled_is_not_called_unknown(agent: Agent) -> None:
-    """A session whose opening waits in the spool, or has just followed, may be there by the time that its entry is
-    applied.
-    """
+    """A session whose opening is spooled, or has just followed, may be there when its entry is applied."""
     agent.node.is_down = True
     await agent.call("session_open", session_id=SESSION, goal="Go on")
     said = (await agent.call("journal_write", content="Caches lie.", category="insight", session_id=SESSION)).body

@@ -59,6 +59,7 @@ async def test_what_stands_in_the_way_is_said_and_a_request_has_it_tried_at_once
     looks = asyncio.Semaphore(0)
 
     async def look() -> None:
+        job.progress = Progress("a space", 1, 2)
         looks.release()
         if not mended:
             raise Unavailable("The model does not load.")
@@ -69,7 +70,7 @@ async def test_what_stands_in_the_way_is_said_and_a_request_has_it_tried_at_once
         await looks.acquire()
         while job.problem is None:
             await asyncio.sleep(0)
-        assert job.problem == "The model does not load."
+        assert job.problem == "The model does not load." and job.progress is None
         mended = True
         job.wake()
         await looks.acquire()
@@ -97,7 +98,7 @@ async def test_work_that_hangs_is_aborted_as_soon_as_it_is_not_wanted(log: Log) 
         await asyncio.sleep(0)
     is_asked_for = False
     assert await asyncio.wait_for(doing, PATIENCE_S) is None
-    assert ended.is_set() and job.progress is None
+    assert ended.is_set()
     assert 2 * module.ABORT_POLL_S <= 0.1
 
 
@@ -112,6 +113,12 @@ async def test_work_that_ends_gives_its_result_and_work_that_fails_its_error(log
     assert await job.while_wanted(work(False), wanted) == 7
     with pytest.raises(Unavailable, match="The log is away"):
         await job.while_wanted(work(True), wanted)
+
+    async def unwanted() -> bool:
+        await asyncio.sleep(0)  # the work ends meanwhile
+        return False
+
+    assert await job.while_wanted(work(False), unwanted) is None
 
 
 async def test_a_process_that_stops_ends_the_work_too(log: Log) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
 from processors.frame.stage import Stage, StageParts, stage_types
-from processors.valence.timers.age_patterns import tell_steps
+from processors.valence.timers.age_patterns import AGE_PATTERNS
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
@@ -105,7 +105,7 @@ class EagerNode(Node):
     def _stages(self, parts: StageParts) -> list[Stage]:
         stages = super()._stages(parts)
         for stage in stages:
-            stage.batching_s = 0.02
+            stage.linger_s = 0.02
         return stages
 
 
@@ -118,7 +118,7 @@ async def fill(side: Side, folder: Path) -> None:
     await _beliefs(side)
     await _cognitive(side)
     await settle(side.node)
-    await tell_steps(side.node.running.store.reader, side.node.log, side.node.clock.now())
+    await AGE_PATTERNS.publish_due(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
     await settle(side.node)
 

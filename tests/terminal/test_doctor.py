@@ -1,7 +1,4 @@
-"""`thalweg doctor`: a sound installation passes.
-
-Each thing that can be wrong is found, in a sentence and with its remedy.
-"""
+"""`thalweg doctor`: a sound installation passes; each possible fault is found, in a sentence and with its remedy."""
 
 from __future__ import annotations
 

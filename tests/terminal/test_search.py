@@ -1,7 +1,4 @@
-"""`thalweg search` and `thalweg why` on a node that runs.
-
-People see why each hit was found, and why another was not.
-"""
+"""`thalweg search` and `thalweg why` on a running node: people see why a hit was found, and why another was not."""
 
 from __future__ import annotations
 

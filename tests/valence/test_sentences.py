@@ -142,6 +142,14 @@ async def test_a_name_without_a_type_links_the_most_linked_entity_of_that_name_e
     assert (link["entity"]["type"], link["role"]) == ("person", "context")
 
 
+async def test_an_entity_that_another_source_names_too_stays_linked_once(agent: Believer) -> None:
+    said = {"content": "Tides turn", "entities": [{"name": "Tide"}]}
+    await agent.call("belief_create", **said, source_ref="https://a.example/x")
+    again = await agent.call("belief_create", **said, source_ref="https://b.example/x")
+    assert again["action"] == "reinforced" and len(again["belief"]["entities"]) == 1
+    assert agent.node.store.sql("SELECT link_count FROM valence_entities") == [(1,)]
+
+
 async def test_entities_are_listed_exact_names_first_then_beginnings_insides_and_aliases(agent: Believer) -> None:
     for name in ("The NodeJS club", "NodeJS tools", "Node.js", "nodejs"):
         await agent.call("belief_create", content=f"About {name}", entities=[{"name": name, "type": "organization"}])

@@ -53,7 +53,10 @@ Ranked = list[str]
 
 
 def load_for_recall(name: str) -> Embedder:
-    """The embedder, from the data directory's cache when it lies there. Raises Refused for `none`: there is nothing to compare."""
+    """The embedder, from the data directory's cache when it is there.
+
+    Raises Refused for `none`: there is nothing to compare.
+    """
     settings = load({})
     embedder = load_model(settings, name)
     if embedder is None:

@@ -54,8 +54,10 @@ KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True) -> Report:
-    """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other,
-    each encoded by the embedder `name` in the time that is measured, while another thread looks for its words."""
+    """For each size: write a store, build its indexes, then ask `count` queries of each kind one after the other.
+
+    Each is encoded by the embedder `name` in the measured time, while another thread searches its words.
+    """
     embedder = load_for_recall(name)
     report = Report("search", {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT})
     for size in sizes:
@@ -110,7 +112,7 @@ def _recall(
     filter: Filter,
     kept: Callable[[np.ndarray], np.ndarray],
 ) -> float:
-    """The share of the ten nearest by comparing all (or others exactly as near) that the index finds under the filter."""
+    """The share of the true ten nearest (or others exactly as near) that the index finds under the filter."""
     usable = vectors[kept(np.arange(len(vectors)))]
     k = min(LIMIT, len(usable))
     found = 0
@@ -138,7 +140,7 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
 
 
 def _ask(report: Report, name: str, engine: IndexSet, count: int, search: Callable[[int], object]) -> None:
-    """Twice: with nothing written in between, and with something written before each query (the filter is resolved anew)."""
+    """Twice: with nothing written in between, and with a write before each query: the filter is resolved anew."""
     report.add_quantiles(name, _timed_ms(count, search), p95=SEARCH_P95)
     report.add_quantiles(
         f"{name}_after_write", _timed_ms(count, search, before=lambda: engine.apply((), ())), p95=SEARCH_P95

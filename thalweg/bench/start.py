@@ -94,7 +94,7 @@ def node_pid(home: Path) -> int:
 
 
 def stop_node(home: Path) -> None:
-    """Stop the node, if one runs, and return once it has given the directory up. Raises Unavailable when it does not."""
+    """Stop the node, if one runs, and return once the directory is free. Raises Unavailable when it does not stop."""
     try:
         ask(home, "stop")
     except NotRunning:

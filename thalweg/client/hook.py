@@ -67,7 +67,7 @@ def _tell(home: Path, event: str, given: bytes, namespace: str) -> None:
         with connection.makefile("rb") as lines:
             line = lines.readline()
     if not line:
-        raise ValueError("The node ended while it was told.")
+        raise ValueError("The node ended before it had taken the event.")
     answer = json.loads(line)
     if not answer.get("ok"):
         raise ValueError(str(answer.get("error")))

@@ -1,4 +1,4 @@
-"""How a node is started by those who need one: the pump, and commands that work through it. Light enough for the pump."""
+"""Starts a node for the pump and for commands that work through one. Light enough for the pump to import."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from thalweg.client.launch import Launcher, NodeError
 from thalweg.environment import process_environment
 
 IDLE_EXIT_S = "900"
-"""A node that was started by a client ends so long after its last client has left."""
+"""A node that a client started ends this many seconds after its last client has left."""
 
 
 def node_command(home: Path) -> list[str]:

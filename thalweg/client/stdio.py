@@ -1,4 +1,4 @@
-"""`thalweg mcp`: where the node is, and the pump to it. Imports next to nothing: an MCP client waits for the first answer."""
+"""`thalweg mcp`: finds the node and pumps to it. Imports next to nothing: an MCP client waits for the first answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`thalweg memory`: what operators put into Cognitive Memory by hand. Bad rows are refused with their line numbers, all at once."""
+"""`thalweg memory`: what operators put into Cognitive Memory by hand.
+
+Bad rows are refused with their line numbers, all at once.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def import_ground_truth(settings: Settings, path: Path) -> dict[str, Any]:
 
 
 def import_golden_set(settings: Settings, path: Path) -> dict[str, Any]:
-    """Import a JSON Lines file as the golden set, all of it or nothing; it does not change afterwards. Raises Refused."""
+    """Import a JSON Lines file as the golden set, all of it or nothing; it is final. Raises Refused."""
     rows = [row for _, row in read_rows(path)]
     problem = set_problem([row["query"] for row in rows])
     if problem is not None:
@@ -98,19 +101,19 @@ def _read_row(line: bytes) -> tuple[dict[str, Any], str | None]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return {}, "no JSON"
+        return {}, "not JSON"
     if not isinstance(row, dict):
-        return {}, "no JSON object"
+        return {}, "not a JSON object"
     for name in ("query", "session_id"):
         if not isinstance(row.get(name), str) or not row[name].strip():
-            return {}, f"`{name}` is no text"
+            return {}, f"`{name}` must be a string"
     docs = row.get("expected_docs")
     if not isinstance(docs, list) or not docs or not all(_is_id(number) for number in docs):
-        return {}, "`expected_docs` is no list of ids"
+        return {}, "`expected_docs` must be a list of ids"
     if "id" in row and not _is_id(row["id"]):
-        return {}, "`id` is no integer from 1 to 2^53-1"
+        return {}, "`id` must be an integer from 1 to 2^53-1"
     if not isinstance(row.get("metadata", {}), dict):
-        return {}, "`metadata` is no object"
+        return {}, "`metadata` must be an object"
     unknown = sorted(row.keys() - {"id", "query", "expected_docs", "session_id", "metadata"})
     return (row, None) if not unknown else ({}, f"there is no field `{unknown[0]}`")
 

@@ -21,7 +21,8 @@ RESTART_S = 60.0
 @HOME
 @click.option(
     "--model",
-    help="minilm, minilm-float32, hashing, hashing-N, or the name or directory of a sentence-transformers model (needs thalweg[models]).",
+    help="minilm, minilm-float32, hashing, hashing-N, or the name or directory of a sentence-transformers model "
+    "(needs thalweg[models]).",
 )
 @click.option("--no-wait", is_flag=True, help="Return at once; the node goes on by itself.")
 @click.option("--drop-old", is_flag=True, help="Delete the vectors of every space that is kept and does not answer.")

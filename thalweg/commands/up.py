@@ -28,7 +28,7 @@ def up(**flags: Any) -> None:
     from thalweg.process.serve import serve
 
     code = serve(settings_of(**flags))
-    # All parts are closed. The thread of a Kafka consumer whose broker is gone never ends, and Python would wait for it.
+    # All parts are closed. The thread of a Kafka consumer whose broker is gone never ends; Python would wait for it.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

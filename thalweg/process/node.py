@@ -12,7 +12,7 @@ from dataclasses import replace
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
-from mcp_ingress.http import HttpServer
+from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
@@ -24,11 +24,11 @@ from processors.embedding.model import Embedder
 from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
+from processors.frame.timer import timers
 from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.telemetry.mirror import TelemetryMirror
-from processors.valence.timers.age_patterns import age_patterns
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.graph.projection import Projections
@@ -232,10 +232,11 @@ class Node(Parts):
         return parts.stages()
 
     def _start_stages(self, running: Running) -> None:
-        """Start the Faust app."""
+        """Start the Faust app and the timers."""
         if self._with_stages:
             self._guard("stages", run_stages(self.settings, self.log, running.runners, self._closers))
-            self._guard("ageing", age_patterns(running.store.reader, self.log, self.clock))
+            for timer in timers():
+                self._guard(timer.name, timer.run(running.store.reader, self.log, self.clock))
 
     def _lag(self, store: Store, stages: Sequence[Stage]) -> Lag:
         def age_at_start(at: Partition) -> float | None:
@@ -295,15 +296,12 @@ class Node(Parts):
     async def _open_http(self, running: Running, snapshots: AnalystSnapshots, token: HttpToken) -> None:
         settings, door = self.settings, running.door
         host, port = settings.http_address
+        allowed_hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
         http = HttpServer(
             build_server(door, __version__),
             replace(door.local, name="http"),
             door.limits,
-            host=host,
-            port=port,
-            token=token.value,
-            token_place=token.place,
-            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            Endpoint(token.value, host, port, token.place, allowed_hosts),
             analysts=SqlEndpoint(snapshots.get, door.limits) if settings.http_sql else None,
         )
         await http.start()

@@ -93,7 +93,7 @@ class Running:
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     async def drain_spool(self) -> bool:
-        """Put what was spooled on the log, in order; whether nothing is left. While the log is down it stays spooled."""
+        """Put what was spooled on the log, in order; False while the log is down and something is left."""
         try:
             await self.gateway.spool.drain(self.log)
         except LogUnavailable:

@@ -1,12 +1,14 @@
-"""Filling a space of vectors: what it lacks is asked of the store, embedded, published as facts, and asked again until nothing is missing.
+"""Fills a space of vectors: reads from the store what it lacks, embeds that and publishes it, until nothing is missing.
 
-Texts without a vector get the first passages at once; the other passages of long texts follow in slices, the newest text
-first, each of which lets the stage `embed` go first. What model or log refuses is a fact too, so that nothing is tried for ever.
+Texts without a vector get the first passages at once; the other passages of long texts follow in slices, the newest
+text first, each of which lets the stage `embed` go first. What model or log refuses is a fact too, so that nothing is
+tried for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -64,7 +66,7 @@ class Filling:
         """How many long texts lacked passages at the last look."""
 
     async def fill(self, row: Row, embedder: Embedder, *, enough: int) -> bool:
-        """Embed the texts that the space lacks, until a look finds no more than `enough`; those too. True at the end."""
+        """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end."""
         before = np.empty(0, np.int64)
         while True:
             labels, count = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
@@ -92,7 +94,7 @@ class Filling:
             if (newest := await self._newest(labels)) is None:
                 return False  # the vectors came before the text: at the next look it is there
             label, missing, passages = newest
-            lacking = await self._read(lambda cursor: missing_passages(cursor, label, row["space"], passages))  # noqa: B023
+            lacking = await self._read(functools.partial(_lacking, label=label, space=row["space"], passages=passages))
             await self._yield_to_writes()
             if not lacking or (label, lacking[0].number) in tried:
                 await self._give_up(row, embedder, [missing], NOT_APPLIED)
@@ -104,7 +106,7 @@ class Filling:
         return True
 
     async def _newest(self, labels: Sequence[int]) -> tuple[int, Missing, list[Passage]] | None:
-        """The first of the texts that is in the store, cut; it is kept, because it is asked for again slice by slice."""
+        """The first of the texts that is in the store, cut; it is cached, because it is needed slice by slice."""
         for label in labels:
             if self._long is None or self._long[0] != label:
                 texts = await self._texts(np.array([label], np.int64))
@@ -152,7 +154,7 @@ class Filling:
         )
 
     async def _encoded(self, encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
-        """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed when it fails on this."""
+        """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed on this alone."""
         try:
             return await asyncio.get_running_loop().run_in_executor(
                 self._thread, encode_or_probe, encode, embedder, *arguments
@@ -183,3 +185,7 @@ class Filling:
 
     async def _read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         return await self._running.store.reader.run(query)
+
+
+def _lacking(cursor: duckdb.DuckDBPyConnection, label: int, space: str, passages: Sequence[Passage]) -> list[Passage]:
+    return missing_passages(cursor, label, space, passages)

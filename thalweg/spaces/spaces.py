@@ -33,7 +33,7 @@ SOURCE = "thalweg:spaces"
 SWITCH_S = 1.0
 """How long the former index of vectors is kept for queries that the former model has encoded."""
 FEW = 64
-"""A pass that found no more than this many texts was the last before the switch; what comes meanwhile follows after it."""
+"""A pass that found at most this many texts is the last before the switch; what comes meanwhile follows after it."""
 Row = dict[str, Any]
 
 
@@ -50,8 +50,11 @@ class Spaces:
         self.run = self._job.run
 
     async def status(self) -> dict[str, Any]:
-        """The space that answers, how far a building is, and what stands in its way; how many long texts lack passages still, and how
-        many texts get no vectors, because model or log refused them (`embedding_failures` says why)."""
+        """The space that answers, how far a building is, and what stands in its way.
+
+        `partial`: how many long texts still lack passages; `failed`: how many texts get no vectors, because model or
+        log refused them (`embedding_failures` says why).
+        """
         live = await self._running.store.reader.run(live_space)
         failed = (
             len(await self._running.store.reader.run(lambda cursor: failed_labels(cursor, live["space"])))
@@ -71,7 +74,7 @@ class Spaces:
         return {**await self.status(), "spaces": rows}
 
     async def register(self, model: str) -> str:
-        """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable when the model does not load."""
+        """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable for the model."""
         rows = await self._registry()
         if self._running.embedder is None or not self._running.runners:
             raise Refused("This node does not embed; start it with an embedder and the role `all`.")
@@ -139,16 +142,12 @@ class Spaces:
 
     async def _build(self, row: Row) -> None:
         embedder = await self._load_registered(row)
-        building = self._fill_and_switch(row, embedder)
-        if await self._job.while_wanted(building, lambda: self._is_in(row["space"], "building", "live")):
+        filled = self._filling.fill(row, embedder, enough=FEW)
+        if await self._job.while_wanted(filled, lambda: self._is_in(row["space"], "building")):
+            await asyncio.to_thread(self._running.store.indexes.prepare, embedder.info)
+            await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
             self._job.wake()
             await self._answer_from(embedder)
-
-    async def _fill_and_switch(self, row: Row, embedder: Embedder) -> bool:
-        await self._filling.fill(row, embedder, enough=FEW)
-        await asyncio.to_thread(self._running.store.indexes.prepare, embedder.info)
-        await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
-        return True
 
     async def _repair(self, row: Row) -> None:
         """Embed what another model embedded: before a switch was known, or by a process of other settings."""
@@ -176,8 +175,8 @@ class Spaces:
         states = {row["space"]: row["state"] for row in await self._registry()}
         return states.get(space) == "live" and "building" not in states.values()
 
-    async def _is_in(self, space: str, *states: str) -> bool:
-        return any(row["space"] == space and row["state"] in states for row in await self._registry())
+    async def _is_in(self, space: str, state: str) -> bool:
+        return any(row["space"] == space and row["state"] == state for row in await self._registry())
 
     async def _answer_from(self, embedder: Embedder) -> None:
         """Searches and new memories use this model from now on; its space is live in the store already."""
@@ -220,8 +219,8 @@ class Spaces:
 def _check_same(row: Row, info: ModelInfo) -> None:
     if (info.space, info.revision, info.dim) != (row["space"], row["revision"], row["dim"]):
         raise Unavailable(
-            f"The model {row['embedder']!r} is not the one that made {row['space']} (revision {row['revision']}, now {info.revision}); "
-            "its vectors would not be comparable."
+            f"The model {row['embedder']!r} is not the one that made {row['space']} "
+            f"(revision {row['revision']}, now {info.revision}); its vectors would not be comparable."
         )
 
 

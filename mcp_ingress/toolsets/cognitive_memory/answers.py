@@ -84,7 +84,7 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
 
 
 async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
-    """The unit vector of what is looked for, and its space. Raises EmbedderUnavailable when the node runs without a model."""
+    """The unit vector of a query, and its space. Raises EmbedderUnavailable when the node runs without a model."""
     embedder = embedder_of(call)
     vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(
         None, embedder.encode, [embedder.info.query_prefix + text]

@@ -56,7 +56,8 @@ async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict
 
 def _texts(cursor: duckdb.DuckDBPyConnection, namespace: str, source_ids: Sequence[int]) -> list[str]:
     rows = cursor.execute(
-        'SELECT content FROM l0_raw WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[])) ORDER BY timestamp, "offset", idx',
+        "SELECT content FROM l0_raw WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[])) "
+        'ORDER BY timestamp, "offset", idx',
         [namespace, list(source_ids)],
     ).fetchall()
     return [text for (text,) in rows]

@@ -16,6 +16,7 @@ from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights, retrieve
 from processors.cognitive.rules.golden import TOP, breakdown, precision_at_5
 from processors.cognitive.rules.ranking import WEIGHTS
+from storage.search.query import Query
 from streams.errors import Refused
 
 
@@ -47,7 +48,8 @@ async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) ->
     for query, kind, expected in queries:
         started = call.clock.monotonic()
         vector, space = await answers.encode_asked(call, query)
-        result = await retrieve(call, query, vector, TOP, WEIGHTS, insights(call.namespace), space=space)
+        asked = Query(query, vector, insights(call.namespace), TOP, space=space)
+        result = await retrieve(call, asked, WEIGHTS)
         seconds += call.clock.monotonic() - started
         precisions.append((kind, precision_at_5([found.row["id"] for found in result.found], expected)))
     return precisions, seconds

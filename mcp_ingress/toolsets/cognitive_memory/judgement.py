@@ -55,14 +55,15 @@ def _runs(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Run]:
 
 
 def _corpus(cursor: duckdb.DuckDBPyConnection, namespace: str, query: str) -> Corpus:
-    """How many insights hold each of the query's words; the newest that may are counted, so that the time is bounded."""
+    """How many insights hold each of the query's words, counted in the MAX_COUNTED newest that may."""
     [(total,)] = cursor.execute("SELECT count(*) FROM l2_insights WHERE namespace = ?", [namespace]).fetchall()
     asked = list(dict.fromkeys(words(query)))[:64]
     if not asked or not total:
         return Corpus(total, {})
     likely = " OR ".join(["contains(lower(content), ?)"] * len(asked))
     rows = cursor.execute(
-        f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
+        f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) "
+        f"ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
         [namespace, *asked],
     ).fetchall()
     held = [set(words(content)) for (content,) in rows]

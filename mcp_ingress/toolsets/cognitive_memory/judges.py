@@ -16,7 +16,7 @@ from streams.errors import SettingsError
 
 
 def configured(settings: Any, embedder: Embedder | None, environ: Mapping[str, str]) -> CognitiveConfig:
-    """What the tools are given. Raises SettingsError for a judge or a threshold that is none."""
+    """What the tools are given. Raises SettingsError for what is not a judge or a threshold."""
     judges = _judge("judge1", settings.judge1, embedder, environ), _judge("judge2", settings.judge2, embedder, environ)
     if settings.judge_stages and not all(isinstance(judge, ApiJudge) for judge in judges):
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""update_working_memory: put something among the ten that are at hand; what has to go for it is decided in log order."""
+"""update_working_memory: add one of the ten items at hand; which one it evicts is decided in log order."""
 
 from __future__ import annotations
 

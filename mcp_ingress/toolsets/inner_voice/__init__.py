@@ -1,4 +1,4 @@
-"""Retrieval of snippets, one tool. `eligible`, `facets` and `queries` hold what it asks of the store."""
+"""Retrieval of snippets, one tool. `eligible` and `queries` are what it asks of the store."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def effective_defaults(gateway: Gateway) -> dict[str, Any]:
 
 
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say what was there to choose from."""
+    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say how many were eligible."""
     started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
     query, asked = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)
@@ -209,8 +209,9 @@ TOOL = Tool(
     name="inner_voice.retrieve",
     toolset="inner_voice",
     title="Retrieve snippets",
-    description="Turns a natural-language query into snippets with provenance, from thoughts and from the knowledge graph, for "
-    "synthesis elsewhere. No language model is called and no text is written. Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
+    description="Turns a natural-language query into snippets with provenance, from thoughts and from the knowledge "
+    "graph, for synthesis elsewhere. No language model is called and no text is written. "
+    "Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
     kind="read",
     handler=retrieve,
     notes_under="diagnostics",

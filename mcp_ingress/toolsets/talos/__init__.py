@@ -7,7 +7,8 @@ from processors.talos.rules.identifiers import is_session_id
 TOOLSET = Toolset(
     name="talos",
     instructions="""\
-Begin with session_open and end with session_close; in between write down what you learn, decide, observe and stumble over \
-(journal_write, friction_log, reflect), and look before you act (journal_query, pattern_check, graph_query).""",
+Begin with session_open and end with session_close; in between write down what you learn, decide, observe and \
+stumble over (journal_write, friction_log, reflect), and look before you act \
+(journal_query, pattern_check, graph_query).""",
     sessions=Sessions(is_session_id, tool_call),
 )

@@ -1,4 +1,4 @@
-"""The Valence tools, one module a tool. `common`, `*answers`, `*queries` and `belief_*` modules hold what they share."""
+"""The Valence tools, one module a tool. `common`, `*answers`, `*queries` and some `belief_*` hold what they share."""
 
 from mcp_ingress.toolset import ErrorStyle, Toolset
 from mcp_ingress.toolsets.valence.part import Valence

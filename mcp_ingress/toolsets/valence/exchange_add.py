@@ -20,8 +20,10 @@ from streams.events import Event
 
 
 async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish and await the number that the single writer gives in the order of the log; where the node is told to, what the turn
-    is worth keeping for goes along."""
+    """Publish and await the number that the single writer gives in the order of the log.
+
+    With auto-capture on, a request for an insight of the turn goes along.
+    """
     session_id, content = common.checked_id(arguments, "session_id"), writes.checked_text(arguments, "content")
     asked = writes.request(call, "valence.exchange.added", {**arguments, "session_id": session_id}, subject=session_id)
     exchange_id = object_id(asked, EXCHANGE)
@@ -51,7 +53,8 @@ TOOL = Tool(
     name="exchange_add",
     toolset="valence",
     title="Record a turn",
-    description="Record a conversation turn. Turns of a session are numbered from 1 without gaps, also when they come at the same time.",
+    description="Record a conversation turn. "
+    "Turns of a session are numbered from 1 without gaps, also when they come at the same time.",
     kind="write",
     handler=add_exchange,
     memory_operation="create_memory",

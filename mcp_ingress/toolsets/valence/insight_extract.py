@@ -51,7 +51,8 @@ TOOL = Tool(
             },
             "entities": {
                 "type": "array",
-                "description": "Entities to link: names, or objects with name, type and role; created if they do not exist",
+                "description": "Entities to link: names, or objects with name, type and role; "
+                "created if they do not exist",
             },
         },
         "required": ["session_id", "content"],

@@ -1,4 +1,7 @@
-"""Cognitive Memory decides: what is compressed from what, what leaves working memory, what drifts. Fed by the memory topic only."""
+"""Cognitive Memory decides: what is compressed from what, what leaves working memory, which episodes there are.
+
+Fed by the memory topic only.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ KIND = "text"
 """One live space for each kind of what is embedded."""
 BUILDING, LIVE, KEPT, DROPPED = "building", "live", "kept", "dropped"
 _FIELDS = (
-    "space", "embedder", "model_id", "revision", "dim", "dtype", "max_tokens", "pooling", "query_prefix", "document_prefix", "provider",
+    "space", "embedder", "model_id", "revision", "dim", "dtype", "max_tokens", "pooling",
+    "query_prefix", "document_prefix", "provider",
 )  # fmt: skip
 
 

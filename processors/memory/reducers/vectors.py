@@ -1,4 +1,7 @@
-"""Vectors become rows: of whole texts and of passages of long ones, and the texts that get none. Fed by the derived topic."""
+"""Vectors become rows: of whole texts, of passages of long ones; and the texts that get none.
+
+Fed by the derived topic only.
+"""
 
 from __future__ import annotations
 

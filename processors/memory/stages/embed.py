@@ -26,7 +26,7 @@ from streams.topics import MEMORY
 
 Result = TypeVar("Result")
 MAX_COUNTED_EVENTS = 1000
-"""Events of which it is known how often the model was asked; more are in question only when one batch holds more."""
+"""Events whose failed tries are counted; more only when one batch has more."""
 PROBE = "The river bends."
 """A text that every working model embeds."""
 
@@ -45,7 +45,7 @@ class Embed(Stage):
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
         self._failed: dict[str, int] = {}
-        """By event how often the model did not answer; the stage is asked again until it does. Who is diverted meanwhile stays: the oldest go."""
+        """Event -> how often the model did not answer. An event diverted meanwhile stays until it is among the oldest."""
 
     @classmethod
     def made(cls, parts: StageParts) -> Embed:
@@ -90,8 +90,10 @@ class Embed(Stage):
             del self._failed[key]
 
     async def facts_of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
-        """An embedded event about these (record id, text) that another stage has made (several, where they are much): `fact` with
-        its data; none without an embedder."""
+        """`fact` with the vectors of these (record id, text) that another stage has made; none without an embedder.
+
+        Several events where the vectors are too large for one.
+        """
         embedder = self.embedder
         if embedder is None or not texts:
             return []
@@ -99,7 +101,7 @@ class Embed(Stage):
         return split_fact(fact.changed(data=embedded_by(embedder.info)), _items(texts, encoded), self.largest)
 
     async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
-        """As `encode_texts`, and how often somebody was asked for it."""
+        """As `encode_texts`, and how often the model was asked."""
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, _counted, embedder, list(dict.fromkeys(texts))
         )
@@ -115,8 +117,10 @@ def _items(texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, 
 
 
 def encode_or_probe(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
-    """What `encode` gives. Raises EmbedderUnavailable when the model fails on any text: then there is nothing wrong with these,
-    and nobody should bury them; what it raises otherwise is about these texts."""
+    """What `encode` gives. Raises EmbedderUnavailable when the model fails on the probe too.
+
+    Then nothing is wrong with these texts and they are not dead letters; any other exception is about the texts.
+    """
     try:
         return encode(embedder, *arguments)
     except EmbedderUnavailable:
@@ -131,9 +135,11 @@ def encode_or_probe(encode: Callable[..., Result], embedder: Embedder, *argument
 
 
 def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """text -> what an embedded event says of it: `vector` and `tokens` (when the model gives them); of a text longer than
-    a window `vector`, the mean of its first passages by length, these (`first`), and how many should have vectors (`passages`).
-    One forward pass for all."""
+    """text -> what an embedded event says of it, in one forward pass for all.
+
+    `vector`, and `tokens` when the model gives them. Of a text longer than a window: `vector`, the mean of its first
+    passages weighted by length; `first`, these; `passages`, how many should have vectors.
+    """
     cut = {text: split_passages(text) for text in texts}
     parts = list(dict.fromkeys(part for text in texts for part in _parts(text, cut[text][:FIRST_PASSAGES]) or [text]))
     encoded = dict(zip(parts, _encode(embedder, parts), strict=True))
@@ -141,7 +147,7 @@ def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str
 
 
 def encode_passages(embedder: Embedder, text: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """What an embedded event says of these passages of the text: `passage`, `vector`, and `tokens` of those that are to have them."""
+    """What an embedded event says of these passages: `passage`, `vector`, and `tokens` of those that get them."""
     encoded = _encode(embedder, _parts(text, passages))
     return [_placed(passage, one) for passage, one in zip(passages, encoded, strict=True)]
 

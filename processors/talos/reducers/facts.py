@@ -1,4 +1,7 @@
-"""Talos' facts become rows: entities, relations, merges, patterns and their end, what is hidden, how significant a day was."""
+"""Talos' facts become rows: entities, relations, merges, patterns, prunes, how significant a day was.
+
+Fed by the derived topic only.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Extract(Stage):
     source = MEMORY
     accepts = EXTRACTED_FROM
     batch_size = 100
-    batching_s = 0.1
+    linger_s = 0.1
 
     def __init__(self, applied: AppliedPositions | None = None) -> None:
         self._applied = applied

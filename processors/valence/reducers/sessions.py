@@ -1,4 +1,7 @@
-"""Valence's conversations decide: sessions, the numbers of their exchanges, patterns, insights. Fed by the memory topic, ageing apart."""
+"""Requests about conversations decide: sessions, the numbers of their exchanges, patterns, insights.
+
+Fed by the memory topic; only the steps of ageing come from the derived one.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ def _session_id(event: Event) -> str:
 
 def session_not_found(session_id: str) -> Outcome:
     """The refusal of a session that no tool has begun."""
-    message = f"There is no session {session_id[:80]}; session_start begins one (a transcript's session can be read, not added to)."
+    message = (
+        f"There is no session {session_id[:80]}; session_start begins one "
+        "(a transcript's session can be read, not added to)."
+    )
     return refused("SESSION_NOT_FOUND", message, session_id=session_id)
 
 
@@ -106,7 +112,7 @@ def _added_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """The exchange gets the session's next number: whoever is first in the log is first in the session."""
+    """The exchange gets the session's next number: the first in the log is the first in the session."""
     event, data = logged.event, logged.event.data
     if not data["content"].strip():
         return _blank("content")
@@ -214,7 +220,7 @@ def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """A belief whose source is the session, linked to it once; the same insight again in one session changes nothing."""
+    """A belief whose source is the session, linked to it once; the same insight again changes nothing."""
     event, data = logged.event, logged.event.data
     session = rows.get(SESSIONS, _session_id(event))
     if session is None:

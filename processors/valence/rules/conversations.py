@@ -1,4 +1,4 @@
-"""What a conversation consists of: the fields of a new session, the size and number of an exchange, the marks of an insight.
+"""A conversation: the fields of a new session, size and number of an exchange, marks of an insight.
 
 The tools answer these before the reducer has stored them, so both take them from here.
 """

@@ -36,7 +36,7 @@ EXACT_LABELS = 20_000
 EXACT_ROWS = 150_000
 """Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
 GATHERED_SHARE = 8
-"""Gathering a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
+"""Batcher a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
 LINK_CHUNK = 256
 MIN_CAPACITY = 16_384
 _SAMPLE = 64
