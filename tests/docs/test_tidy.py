@@ -14,21 +14,22 @@ from importlib.metadata import packages_distributions
 
 from tests.docs.source import PACKAGES, ROOT, modules, program
 
-MOST_LINES = 425
+MOST_LINES = 420
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 10, "storage": 111, "processors": 217, "mcp_ingress": 128, "thalweg": 165, "tests": 80}
+WIDE_LINES = {"streams": 4, "storage": 101, "processors": 61, "mcp_ingress": 0, "thalweg": 0, "tests": 76}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_SUMMARIES = {"streams": 3, "storage": 111, "processors": 201, "mcp_ingress": 89, "thalweg": 136}
+LONG_SUMMARIES = {"streams": 3, "storage": 109, "processors": 156, "mcp_ingress": 71, "thalweg": 103}
 """How many first sentences of docstrings may have more characters."""
 
 LONG_FUNCTIONS: set[str] = set()
 
 UNUSED = {
+    "processors/valence/timers/age_patterns.py: AGE_PATTERNS",  # a timer, found by being there
     "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
     "thalweg/control/control.py: COMMANDS",  # the wall between namespaces is tested by it
     "thalweg/importing/importer.py: files_done",

@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from tests.security.two_namespaces import Question, Side, strings
+from tests.security.json_values import strings
+from tests.security.two_namespaces import Question, Side
 
 
 class Stored:

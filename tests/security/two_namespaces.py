@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -388,16 +387,3 @@ async def _again(side: Side) -> None:
 
     for kind, values in (await side.node.running.store.reader.run(query)).items():
         side.ids[kind] = sorted({*side.ids.get(kind, ()), *values})
-
-
-def strings(value: Any) -> Iterator[str | int]:
-    """Every text and whole number in an answer, names of fields too."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from strings(name)
-            yield from strings(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from strings(inner)
-    elif isinstance(value, str | int) and not isinstance(value, bool):
-        yield value
