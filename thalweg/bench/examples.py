@@ -76,6 +76,10 @@ STORED: Mapping[str, Stored] = {
 """What a store is filled with before one of these is measured on it."""
 
 
+NOT_MEASURED = frozenset({"tension_resolve", "store_dual_judge_scores", "get_golden_test_results"})
+"""Writes that need what no other call gives them here: a tension, a ground truth, a golden set."""
+
+
 def stored_before(name: str) -> Stored:
     """What `bench write --size` fills a store with. Raises Refused."""
     if name not in STORED:
@@ -88,8 +92,8 @@ def stored_before(name: str) -> Stored:
 def write_tool(name: str) -> Tool:
     """The tool that `bench write` is to measure. Raises Refused when it cannot be measured."""
     tool = _tool(name)
-    if tool.kind != "write" or name == "tension_resolve":
-        writes = sorted(tool.name for tool in find_tools() if tool.kind == "write" and tool.name != "tension_resolve")
+    if tool.kind != "write" or name in NOT_MEASURED:
+        writes = sorted(tool.name for tool in find_tools() if tool.kind == "write" and tool.name not in NOT_MEASURED)
         raise Refused(f"`bench write` measures no {name}; it measures {', '.join(writes)}.")
     return tool
 
