@@ -43,18 +43,14 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Conditions": 2,
     "Connection": 2,
     "Counts": 2,
-    "Found": 2,
     "Hit": 2,
     "Judged": 2,
     "Record": 2,
     "Stated": 2,
     "Step": 2,
     "Stored": 2,
-    "Tags": 2,
-    "_Entry": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -81,7 +77,6 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
     "thalweg/environment.py",
-    "mcp_ingress/turns.py",
     "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
@@ -93,13 +88,8 @@ OTHER_DOCUMENTS = re.compile(
     r"|\bseed's\b|\bseeds? prints?\b"
 )
 NAMES_OF_OTHER_DOCUMENTS = {
-    "mcp_ingress/gateway.py": 1,
-    "mcp_ingress/toolsets/inner_voice/retrieve.py": 1,
-    "mcp_ingress/toolsets/talos/session_close.py": 1,
     "mcp_ingress/toolsets/valence/belief_search.py": 1,
-    "processors/frame/batch.py": 1,
     "processors/telemetry/reducers.py": 1,
-    "thalweg/cognitive/agreement.py": 1,
 }
 
 
