@@ -27,7 +27,7 @@ from storage.search.records.relations import FOLLOWED
 from storage.search.vectors.backfill import release_buffers
 from storage.search.vectors.space import Space
 from storage.search.vectors.spaces import VectorSpaces
-from storage.search.vectors.vector_index import VectorModel
+from storage.search.vectors.vector_model import VectorModel
 from storage.search.words.backfill import CATCH_UP_ROWS
 from storage.search.words.keyword_index import FREQUENT
 from storage.search.words.words import Words

@@ -12,7 +12,8 @@ import duckdb
 import numpy as np
 
 from storage.search.files.sealed import is_ahead
-from storage.search.vectors.vector_index import VectorIndex, VectorModel
+from storage.search.vectors.vector_index import VectorIndex
+from storage.search.vectors.vector_model import VectorModel
 from storage.statements import marks
 from storage.vector_codec import read_vectors
 

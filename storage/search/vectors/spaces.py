@@ -15,7 +15,8 @@ from storage.search.records.passages import FIRST_PASSAGES, PassageIndex
 from storage.search.vectors.backfill import catch_up_vectors, load_vectors
 from storage.search.vectors.dense_space import DenseSpace, delete_other_tokens
 from storage.search.vectors.space import EmptySpace, Space
-from storage.search.vectors.vector_index import VectorIndex, VectorModel
+from storage.search.vectors.vector_index import VectorIndex
+from storage.search.vectors.vector_model import VectorModel
 
 _EMPTY = EmptySpace()
 
