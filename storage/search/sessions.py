@@ -33,7 +33,7 @@ MAX_POSTINGS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session that was found. `parts` (`best`, `keyword`, `late`) sum to the score; `hits`: its records, best first."""
+    """A session that was found. `parts` (`best`, `keyword`, `late`) sum to the score; `hits`: records, best first."""
 
     session_id: str
     score: float

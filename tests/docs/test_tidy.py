@@ -19,7 +19,7 @@ MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 240, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
+WIDE_LINES = {"streams": 86, "storage": 97, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}

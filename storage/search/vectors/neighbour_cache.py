@@ -1,7 +1,7 @@
 """Cache of recent nearest-neighbour answers.
 
-Rows are append-only, so a repeated query compares only the rows added since. The tension detector repeats what the answer
-about a belief has asked a moment before.
+Rows are append-only, so a repeated query compares only the rows added since. The detector of tensions repeats what the
+answer about a belief has asked a moment before.
 """
 
 from __future__ import annotations

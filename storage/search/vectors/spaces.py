@@ -96,7 +96,7 @@ class VectorSpaces:
         release_free_memory()
 
     def apply(self, entries: Sequence[VectorEntry]) -> None:
-        """Make committed vectors findable, each in the space and model that it is of, when there is one and it fits."""
+        """Make committed vectors findable, each in the space that it is of, when there is one and it fits."""
         for space in self._spaces.values():
             if own := [entry for entry in entries if self._is_of(entry, space.model)]:
                 space.apply(own)

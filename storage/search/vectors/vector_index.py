@@ -153,7 +153,7 @@ class VectorIndex:
         return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
     def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
-        """`search` under each of these restrictions; where they are large, all rows are compared once for all groups."""
+        """`search` under each of these restrictions; where they are large, all rows are compared once."""
         count, allowed = self._count, sum(map(len, groups))
         if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
             return [self.search(vector, k, group) for group in groups]
@@ -245,7 +245,7 @@ class VectorIndex:
         return self._at.find(labels)
 
     def within(self, vector: np.ndarray, least: float, rows: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
-        """(n,) whether each of these rows has at least this cosine, and the k nearest of those that have, best first.
+        """(n,) whether each of these rows has at least this cosine, and the k nearest that have.
 
         `rows` are from `places`. The rows themselves are compared only where the codes leave it open, and for the order
         of the nearest.

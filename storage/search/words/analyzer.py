@@ -1,9 +1,9 @@
-"""The analysis of text into search terms, the same for stored texts, queries and texts still in memory.
+"""The analysis of text into search terms, the same for stored texts, queries and the overlay.
 
 Case, accents and compatibility forms are folded, words are stemmed as English (which changes no other script), and
 runs of scripts that put no spaces between words (Han, kana, Thai, Lao, Khmer, Myanmar) become characters and pairs
 of characters. A text without any word is indexed by its symbols, so that whatever is stored can be found.
-Beside its terms a text has its words as they are spelled, only their case folded: for searches without a language's rules.
+Beside its terms a text has its words as they are spelled, only their case folded: without a language's rules.
 """
 
 from __future__ import annotations

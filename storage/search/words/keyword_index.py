@@ -1,12 +1,12 @@
 """Full-text search: BM25 over tantivy, and over a small overlay of what tantivy has not committed yet.
 
 A tantivy commit takes milliseconds, so it happens off any path that somebody waits for; until then a document is
-found in the overlay, which analyses and scores it alike: BM25 with the document counts of index and overlay together and
-the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds lengths to a
-byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
+found in the overlay, which analyses and scores it alike: BM25 with the document counts of index and overlay together
+and the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds lengths to
+a byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
 Scores compare all namespaces' documents; matches never leave the namespace.
-A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search uses
-one of the two.
+A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search
+uses one of the two.
 """
 
 from __future__ import annotations
@@ -226,8 +226,8 @@ class KeywordIndex:
     ) -> None:
         """Cache the posting lists of frequent words before a search counts them: 4 ms for 25,000 documents.
 
-        Does so once, and again when there are a good deal more documents, if it `is_wanted` then. `pause` is called after
-        each word.
+        Does so once, and again when there are a good deal more documents, if it `is_wanted` then. `pause` is called
+        after each word.
         """
         searcher, left = self._index.searcher(), MAX_NUMBERS
         if searcher.num_docs < max(FREQUENT, self._cached_at * RECACHE_GROWTH) or not is_wanted():
@@ -271,7 +271,7 @@ class KeywordIndex:
         )
 
     def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Matches:
-        """(label, BM25) of texts that are not in the index, as if they were; only of those with one of the words."""
+        """(label, BM25) of texts that are not in the index, as if they were; those without a word left out."""
         terms = _OF_QUERY[field](text)[:MAX_QUERY_TERMS]
         counted = [(label, Counter(_OF_DOCUMENT[field](said))) for label, said in documents]
         searcher = self._index.searcher()

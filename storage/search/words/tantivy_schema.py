@@ -17,7 +17,7 @@ TERMS, WORDS = "text", "words"
 
 
 def schema_of_documents() -> tantivy.Schema:
-    """The schema of documents; tantivy only cuts their terms at spaces, so that overlay and index agree exactly."""
+    """The schema of documents. tantivy only cuts terms at spaces, so that overlay and index agree exactly."""
     import tantivy
 
     builder = tantivy.SchemaBuilder()
