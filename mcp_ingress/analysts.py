@@ -18,7 +18,7 @@ from starlette.routing import Route
 from mcp_ingress.limits import RateLimits
 from storage.sql.run import MAX_SQL_BYTES, run_sql
 from storage.sql.snapshot import Snapshot
-from streams.errors import Refused, ThalwegError, Unavailable
+from streams.errors import RateLimited, Refused, ThalwegError, Unavailable
 
 SQL_PATH = "/sql"
 AT_ONCE = 2
@@ -29,11 +29,14 @@ _BOUNDS: dict[str, tuple[type[int] | type[float], float, float]] = {
     "max_rows": (int, 1, 100_000),
 }
 SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, dict[str, Any]]]]
-"""A snapshot at most so many seconds old, or with a freshness token applied; with it what the answer says that it lacks."""
+"""(age in seconds, freshness token) -> a snapshot that old at most, or with the token applied, and what it lacks."""
 
 
 class SqlEndpoint:
-    """Answers `{"sql": …, "max_age_s"?, "freshness"?, "timeout_s"?, "max_rows"?}` with columns, types, rows and the snapshot's age; two at once."""
+    """Answers `{"sql": …, "max_age_s"?, "freshness"?, "timeout_s"?, "max_rows"?}`, AT_ONCE questions at once.
+
+    The answer has columns, types, rows and the snapshot's age in seconds.
+    """
 
     def __init__(self, snapshot_of: SnapshotOf, limits: RateLimits) -> None:
         self._snapshot_of = snapshot_of
@@ -56,7 +59,7 @@ class SqlEndpoint:
             asked = _read(await _body(request))
             return _json(200, await self._run(asked))
         except Refused as error:
-            status = 429 if error.error_code == "rate_limited" else 400
+            status = 429 if isinstance(error, RateLimited) else 400
             return _json(status, {**error.extra, "error": error.error_code, "message": error.message})
         except Unavailable as error:
             return _json(503, {**error.extra, "error": error.code, "message": error.message})
@@ -80,8 +83,9 @@ async def _disabled(request: Request) -> Response:
         404,
         {
             "error": "disabled",
-            "message": "SQL over HTTP is switched off on this node: start it with THALWEG_HTTP_SQL=1 (thalweg.toml: http_sql = true). "
-            "It answers from every namespace. On the node's own machine `thalweg sql` needs no setting.",
+            "message": "SQL over HTTP is switched off on this node: start it with THALWEG_HTTP_SQL=1 "
+            "(thalweg.toml: http_sql = true). It answers from every namespace. "
+            "On the node's own machine `thalweg sql` needs no setting.",
         },
     )
 

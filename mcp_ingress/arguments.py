@@ -1,8 +1,8 @@
 """Arguments of a call against the tool's exact schema; a refusal is a sentence from which a model can mend its call.
 
-Nothing is coerced: the text "5" is not the integer 5. A property of the schema may say `x-error-code`, the toolset's own
-code for values that it does not accept (missing ones and ones of a wrong type are `invalid_argument` everywhere), and
-`x-error-extra`, fields that go into the answer with it.
+Nothing is coerced: the text "5" is not the integer 5. A property of the schema may say `x-error-code`, the toolset's
+own code for values that it does not accept (missing ones and ones of a wrong type are `invalid_argument` everywhere),
+and `x-error-extra`, fields that go into the answer with it.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class ArgumentCheck:
 
 
 def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
-    """Refuse what JSON text may hold and storage must not: NUL, lone surrogates, NaN, infinity, huge integers, deep nesting."""
+    """Refuse JSON that storage must not hold: NUL, lone surrogates, NaN, infinity, huge integers, deep nesting."""
     where = f"The argument `{name}`" if name else "The arguments"
     if isinstance(value, str):
         if "\0" in value:
             raise Refused(f"{where} holds a NUL character (\\u0000); leave it out.")
         if not value.isascii() and _SURROGATE.search(value):
-            raise Refused(f"{where} holds half of a surrogate pair, which is no character; leave it out.")
+            raise Refused(f"{where} holds half of a surrogate pair, which is not a character; leave it out.")
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise Refused(f"{where} is {value}; a finite number is expected.")
@@ -100,7 +100,7 @@ def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
     elif isinstance(value, dict):
         for key, item in value.items():
             if "\0" in key or _SURROGATE.search(key):
-                raise Refused(f"{where} holds a name that is no text.")
+                raise Refused(f"{where} has a key that is not valid text.")
             check_texts(item, f"{name}.{key}" if name else key, depth + 1)
     elif isinstance(value, list):
         for item in value:
@@ -210,9 +210,8 @@ def _json(value: Any) -> str:
 
 
 def _shown(text: str) -> str:
-    return (
-        text if len(text) <= EXCERPT_CHARACTERS else text[:EXCERPT_CHARACTERS] + "…"
-    )  # the door has freed it of secrets
+    # the door has freed it of secrets
+    return text if len(text) <= EXCERPT_CHARACTERS else text[:EXCERPT_CHARACTERS] + "…"
 
 
 def _name(path: Sequence[Any]) -> str:
@@ -233,7 +232,10 @@ def _value_at(value: Any, path: Sequence[Any]) -> Any:
 
 
 def _with_defaults(schema: Mapping[str, Any], value: Any) -> Any:
-    """A copy with the defaults of absent properties, also inside objects; `x-default-from-state` leaves one to the reducer."""
+    """A copy with the defaults of absent properties, also inside objects.
+
+    `x-default-from-state` leaves a default to the reducer or the settings.
+    """
     properties = schema.get("properties")
     if not isinstance(value, dict) or not properties:
         return value

@@ -25,8 +25,9 @@ from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import MAX_NAME, Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of, base_of
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
-from streams.errors import Refused, Unavailable
+from streams.errors import Defect, RateLimited, Refused, ThalwegError, TimedOut, Unavailable, UnknownTool
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
 from streams.redaction import excerpt, redact, redact_json
@@ -34,22 +35,12 @@ from streams.redaction import excerpt, redact, redact_json
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
 FRESHNESS_META = "thalweg/freshness"
-PULSE_META = "thalweg/cognitive_pulse"
-PULSE_FIELD = "_cognitive_pulse"
 MAX_REQUEST_ID = 256
 MAX_MESSAGE = 2000
 """Characters of a refusal's sentence."""
 PROCESSED_S = 0.1
 """How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
-_ERROR_FIELDS = frozenset({"success", "degraded", "error_code", "error_message", "message", "error"})
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
-
-DOOR_CODES: Mapping[str, str] = {
-    "rate_limited": "Wait `retry_after_ms`, then call again; `rate_limit` in the settings is the limit of one connection. Only calls over HTTP are refused so: what a socket sends too fast waits.",
-    "timeout": "Ask for less, or call again; a write that was accepted before is not lost and has one effect under its request id.",
-    "internal_error": "A defect of the program: the node's log has the traceback under the exception's name.",
-}
-"""The codes that the door itself answers with, and what to do about each."""
 
 logger = logging.getLogger(__name__)
 
@@ -86,21 +77,27 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a call failed: the toolset's code, a sentence or category, and how it is put as a JSON-RPC error."""
+
+    code: str
+    message: str
+    rpc_code: int
+    plane: Plane
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer's object, the same as JSON text, what goes into `_meta`, and whether MCP calls it an error."""
+    """The answer's object, the same as JSON text, what goes into `_meta`, and why the call failed, if it did."""
 
     body: dict[str, Any]
     text: str
     meta: dict[str, Any] | None = None
-    is_error: bool = False
+    failure: Failure | None = None
 
-
-class UnknownTool(Exception):
-    """No tool of that name is served; the message names the nearest."""
-
-
-class TimedOut(Exception):
-    """The handler did not answer within the tool's time."""
+    @property
+    def is_error(self) -> bool:
+        return self.failure is not None
 
 
 class Door:
@@ -130,7 +127,7 @@ class Door:
         self.publisher.start()
 
     async def stop(self, timeout_s: float = 1.0) -> None:
-        """Publish the records that wait, at most so long."""
+        """Publish the records that wait, for at most `timeout_s`."""
         await self.publisher.stop(timeout_s)
 
     def status(self) -> dict[str, Any]:
@@ -155,7 +152,8 @@ class Door:
         record = Invocation(
             request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock
         )
-        record.is_minimal = tool is not None and tool.honours_no_log and self.gateway.inner_voice.is_quiet
+        leaves_no_details = self.inventory.toolset(tool).leaves_no_details
+        record.is_minimal = leaves_no_details is not None and leaves_no_details(self.gateway)
         try:
             answer = await self._answer(visitor, request, tool, record)
             record.output_bytes = len(answer.text)
@@ -167,8 +165,21 @@ class Door:
             record.failed("cancelled", "cancelled")
             raise
         finally:
-            for topic, event in record.events():
-                self.publisher.put(topic, event)
+            self._publish(record)
+
+    def _publish(self, record: Invocation) -> None:
+        """Queue the record of a call that has ended, and its session's telemetry of it."""
+        record.session_id = self._session_of(record.arguments, record.connection)
+        self.publisher.put(*record.record())
+        sessions, session_id = self.inventory.sessions, record.session_id
+        if sessions is None or session_id is None or record.is_minimal or record.tool is None:
+            return
+        if record.outcome != "rate_limited":
+            self.publisher.put(*sessions.telemetry(record, session_id))
+
+    def _session_of(self, arguments: Any, connection: Connection) -> str | None:
+        sessions = self.inventory.sessions
+        return None if sessions is None else session_of(arguments, connection, sessions.is_id)
 
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
@@ -181,62 +192,50 @@ class Door:
             if not visitor.is_paced:
                 self.limits.take(visitor.principal.name, visitor.peer)
             if tool is None:
-                raise UnknownTool(self._unknown(request.tool))
+                raise self.inventory.unknown(request.tool)
             call = self._call(visitor, request, tool, record)
-            if tool.gate is not None:
-                tool.gate(call)
-            arguments = self._arguments(tool, request.arguments)
+            gate = self.inventory.toolset(tool).gate
+            if gate is not None:
+                gate(call)
+            arguments = self._checked(tool, request.arguments)
             async with self._turn(visitor, tool):
                 body = await self._run(tool, call, arguments)
             text = _json(body := _saying(tool, body, call.lacks) if tool.kind == "read" else body)
-        except Refused as refused:
-            code = self.inventory.code(tool, refused.error_code)
-            record.failed("rate_limited" if code == "rate_limited" else "refused", code)
-            stale = {"stale": True} if call is not None and call.is_stale else {}
-            if call is not None and tool is not None and tool.kind == "read":
-                stale |= call.lacks
-            body = error_body(code, excerpt(refused.message, MAX_MESSAGE), {**refused.extra, **stale})
-        except Unavailable as absent:
-            code = self.inventory.code(tool, absent.code)
-            record.failed("error", code)
-            body = error_body(code, absent.message, absent.extra, degraded=True)
-        except TimedOut as late:
-            record.failed("timeout", "timeout")
-            body = error_body(self.inventory.code(tool, "timeout"), str(late), {})
         except UnknownTool:
             raise
-        except Exception as bug:
-            logger.exception("the tool %s failed", request.tool)
-            code = self.inventory.code(tool, "internal_error")
-            record.failed("error", code)
-            message = f"The tool {request.tool} failed inside ({type(bug).__name__}); the node's log says more."
-            body = error_body(code, message, {})
-        else:
-            if body.get("success") is False:
-                record.failed("error", str(body.get("error_code") or "degraded"))
-            return await self._complete(tool, call, body, text, is_error=False)
-        spans.describe_failure(str(body["error_code"]))
-        if tool is not None and tool.error_shape is not None:
-            extra = {name: value for name, value in body.items() if name not in _ERROR_FIELDS}
-            body = tool.error_shape(tool.name, str(body["error_code"]), str(body["message"]), extra)
-        if tool is not None and tool.code_field is not None:
-            body = {tool.code_field: body["error_code"], **body}
-        return await self._complete(tool, call, body, _json(body), is_error=True)
+        except Exception as error:
+            failure, body = self._failed(error, request.tool, tool, call, record)
+            return await self._complete(tool, call, body, _json(body), failure)
+        if body.get("success") is False:
+            record.failed("error", str(body.get("error_code") or "degraded"))
+        return await self._complete(tool, call, body, text)
 
-    def _unknown(self, name: str) -> str:
-        near = self.inventory.nearest(name)
-        return f"There is no tool {name!r}." + (
-            f" Did you mean {near!r}?" if near else " tools/list says which there are."
-        )
-
-    def _arguments(self, tool: Tool, given: Any) -> dict[str, Any]:
-        """Checked, with defaults."""
-        try:
-            return self._checked(tool, given)
-        except Refused as refused:
-            if tool.invalid_code is not None:
-                refused.error_code = tool.invalid_code
-            raise
+    def _failed(
+        self, error: Exception, name: str, tool: Tool | None, call: Call | None, record: Invocation
+    ) -> tuple[Failure, dict[str, Any]]:
+        """What went wrong and the body that says so, as the tool's toolset says it; the record gets its code."""
+        if not isinstance(error, ThalwegError):
+            logger.error("the tool %s failed", name, exc_info=error)
+            error = Defect(f"The tool {name} failed inside ({type(error).__name__}); the node's log says more.")
+        code = error.error_code if isinstance(error, Refused) else error.code
+        style = self.inventory.toolset(tool).errors
+        own = style.code(code)
+        match error:
+            case RateLimited():
+                record.failed("rate_limited", own)
+            case Refused():
+                record.failed("refused", own)
+            case TimedOut():
+                record.failed("timeout", code)
+            case _:
+                record.failed("error", own)
+        spans.describe_failure(own)
+        is_refusal = isinstance(error, Refused)
+        extra = {**error.extra, **_staleness(tool, call)} if is_refusal else error.extra
+        message = excerpt(error.message, MAX_MESSAGE)
+        body = style.body(name, own, message, extra, degraded=isinstance(error, Unavailable))
+        category = str(body.get("error", message))
+        return Failure(own, category, style.rpc_code(own, is_refusal=is_refusal), style.plane), body
 
     def _checked(self, tool: Tool, given: Any) -> dict[str, Any]:
         """A resource's parameters stand in its URI."""
@@ -258,7 +257,7 @@ class Door:
             is_named=named is not None,
             asked=visitor.connection.last_writes if token is None else self.gateway.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
-            session_id=session_of(request.arguments, visitor.connection),
+            session_id=self._session_of(request.arguments, visitor.connection),
             deadline=self.gateway.clock.monotonic() + tool.timeout_s,
         )
         record.request_id = call.request_id
@@ -300,18 +299,28 @@ class Door:
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
     async def _complete(
-        self, tool: Tool | None, call: Call | None, body: dict[str, Any], text: str, *, is_error: bool
+        self, tool: Tool | None, call: Call | None, body: dict[str, Any], text: str, failure: Failure | None = None
     ) -> Answer:
         """The answer with what goes around it: the freshness of a write, and the toolset's pulse."""
         meta: dict[str, Any] = {}
         if body.get("freshness"):
             meta[FRESHNESS_META] = body["freshness"]
-        pulse = self.inventory.pulses.get(tool.toolset) if tool is not None else None
+        pulse = self.inventory.toolset(tool).pulse
         if pulse is not None and call is not None:
-            meta[PULSE_META] = beat = await pulse(call)
-            body = {**body, PULSE_FIELD: beat}
+            meta[pulse.meta] = beat = await pulse.read(call)
+            body = {**body, pulse.field: beat}
             text = _json(body)
-        return Answer(body, text, meta or None, is_error)
+        return Answer(body, text, meta or None, failure)
+
+
+def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:
+    """What a refusal says of the store that it was decided on."""
+    if call is None or tool is None:
+        return {}
+    said: dict[str, Any] = {"stale": True} if call.is_stale else {}
+    if tool.kind == "read":
+        said |= call.lacks
+    return said
 
 
 def _saying(tool: Tool, body: dict[str, Any], lacks: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,21 +330,15 @@ def _saying(tool: Tool, body: dict[str, Any], lacks: Mapping[str, Any]) -> dict[
     return {**body, tool.notes_under: {**body[tool.notes_under], **lacks}}
 
 
-def error_body(code: str, message: str, extra: Mapping[str, Any], *, degraded: bool = False) -> dict[str, Any]:
-    """The one shape of an error's answer, the sentence under each name that a seed gives it; extras never hide its own fields."""
-    said = {"error_code": code, "error_message": message, "message": message, "error": message}
-    return {**extra, "success": False, "degraded": degraded, **said}
-
-
 def _json(body: dict[str, Any]) -> str:
-    """As JSON text. Raises TypeError for what is no plain JSON, which is a defect of the tool."""
+    """As JSON text. Raises TypeError for a value that is not plain JSON, which is a defect of the tool."""
     return orjson.dumps(body, option=orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS).decode()
 
 
 def _without_secrets(arguments: Any) -> Any:
     try:
         raw = orjson.dumps(arguments)
-    except TypeError:  # no JSON (a lone surrogate, a huge integer): it will be refused
+    except TypeError:  # not JSON (a lone surrogate, a huge integer): it will be refused
         return arguments
     clean = redact_json(raw)
     return arguments if clean is raw else orjson.loads(clean)

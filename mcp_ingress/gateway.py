@@ -1,6 +1,6 @@
-"""What a tool may do: publish events, wait for them, read and search. It never writes a table and never decides.
+"""What a tool may use: publish events, wait for them, read and search. It never writes a table and never decides.
 
-`Gateway` is one for the node; `Call` is one for each tool call and carries who calls and what they have seen.
+A node has one `Gateway`; each tool call has a `Call`, which carries the caller and what the caller has seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import duckdb
 import numpy as np
@@ -20,10 +20,8 @@ import orjson
 
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
-from processors.cognitive.rules.configuration import Cognitive
 from processors.embedding.model import Embedder
 from processors.embedding.query import encoded_query
-from processors.inner_voice.config import InnerVoiceConfig
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader, StoredOutcome, count_documents_since, find_outcome, outcome_of
@@ -32,7 +30,6 @@ from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
 from storage.search.search import prefetch, search
-from storage.valence.belief_follower import HeldBeliefs
 from streams.backlog import Backlog
 from streams.clock import Clock
 from streams.codec import check_size, encode
@@ -44,13 +41,14 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 
 Result = TypeVar("Result")
+PartType = TypeVar("PartType")
 EMBED = "embed"
 """The stage that makes vectors."""
 SOURCE = "thalweg:mcp"
-KEPT_VECTORS = 2000
-"""Texts that are asked about again and again keep their vector in memory, so many of them."""
+MAX_VECTORS = 2000
+"""Vectors of other texts that `Call.cosines` keeps in memory."""
 ANSWER_MARGIN_S = 0.3
-"""What a write that has published keeps of its time to answer `pending`, never `timeout`."""
+"""The end of a write's time that its waits leave free, so that it answers `pending` and never `timeout`."""
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,10 @@ class Gateway:
     limits: Limits = field(default_factory=Limits)
     projections: Projections | None = None
     vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
-    cognitive: Cognitive = field(default_factory=Cognitive)
-    inner_voice: InnerVoiceConfig = field(default_factory=InnerVoiceConfig)
+    parts: dict[type, Any] = field(default_factory=dict)
+    """What toolsets need of the node for themselves, by type."""
     flush_records: Callable[[], Awaitable[Freshness]] | None = None
     """Puts the records of calls that the door still holds on the log; set by the door."""
-    auto_capture: bool = False
-    """Whether a user's turn that is worth keeping becomes an insight without a call (valence 3.7)."""
-    beliefs: HeldBeliefs = field(default_factory=HeldBeliefs)
-    """What Valence's beliefs are searched under, in memory."""
     requests: RequestTimes = field(default_factory=RequestTimes)
     """When each request that has an id of its caller's was first made."""
     may_hold: Callable[[str, tuple[Any, ...]], bool] = lambda table, key: True
@@ -95,6 +89,12 @@ class Gateway:
 
     backlog: Callable[[], Backlog] = Backlog
     """What the store lacks of the log; asked at each read."""
+
+    def part(self, kind: type[PartType]) -> PartType:
+        """A toolset's own part; its default where the node was given none."""
+        if kind not in self.parts:
+            self.parts[kind] = kind()
+        return cast(PartType, self.parts[kind])
 
     async def embedding_behind(self, namespace: str) -> int:
         """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
@@ -145,7 +145,11 @@ class Call:
     embedding_behind: int = 0
     """Records of the caller's that the search has not found by meaning, because their vectors are not there yet."""
     is_stale: bool = False
-    """Whether it has looked before all was there that its caller asked to see: what it did not find may be there by now."""
+    """Whether it read before everything was applied that its caller asked to see: what was missing may be there now."""
+
+    def part(self, kind: type[PartType]) -> PartType:
+        """The toolset's own part of the node."""
+        return self.gateway.part(kind)
 
     @property
     def clock(self) -> Clock:
@@ -153,11 +157,14 @@ class Call:
 
     @property
     def wanted(self) -> Freshness:
-        """What a read is to see: what the caller asked for, and what was spooled and has followed. A spooled write has no token."""
+        """What a read is to see: what the caller asked for, and spooled writes that have followed."""
         return self.asked.merged(self.gateway.spool.followed)
 
     def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
-        """An event of this call: its id is a pure function of namespace, request id, type and content; its time is the request's."""
+        """An event of this call, at the time of the request.
+
+        Its id is a pure function of namespace, request id, type and content.
+        """
         kind = wire_type(short_type)
         content = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
         extensions = {"traceparent": self.traceparent} if self.traceparent else {}
@@ -169,8 +176,8 @@ class Call:
     async def publish(self, *events: tuple[str, Event]) -> Published:
         """Put (topic, event) pairs on the log, in order; they are durable when this returns.
 
-        When the log is down the events go to the synced local spool. Raises LogUnavailable when that fails too, and RecordRefused
-        for what the log would never take, also while it is down.
+        When the log is down the events go to the synced local spool. Raises LogUnavailable when that fails too, and
+        RecordRefused for a record that the log would never take, also while it is down.
         """
         records = [encode(topic, event) for topic, event in events]
         for record in records:
@@ -210,7 +217,7 @@ class Call:
         return await self.gateway.applied.wait(freshness, timeout_s=timeout_s, stages=stages)
 
     def holds(self, freshness: Freshness) -> bool:
-        """Whether the store has all of this by now and nothing is spooled: what it does not know then is surely unknown."""
+        """Whether the store has all of this and nothing is spooled: only then is a missing row surely unknown."""
         return self.gateway.spool.is_empty and self.gateway.applied.covers(freshness)
 
     async def own_records(self) -> Freshness:
@@ -220,8 +227,9 @@ class Call:
     async def fresh(self, *stages: str, vectors: bool = False) -> bool:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.
 
-        With stages, the part of the token that lies on their source is waited for until they have processed it. `vectors`: of a
-        search that finds by words too, which waits a moment for vectors and says how many are not there (`embedding_behind`).
+        With stages, it waits until they have processed the part of the token that lies on their source. `vectors`: for
+        a search that finds by words too; it waits a moment for vectors and counts those that are missing
+        (`embedding_behind`).
         """
         has_all = self.gateway.spool.is_empty  # asked first: what follows meanwhile is in no token yet
         wanted, limits = self.wanted, self.gateway.limits
@@ -233,7 +241,7 @@ class Call:
         return not self.is_stale
 
     async def _with_vectors(self, wanted: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
-        """Wait for the words, and a moment longer for the vectors, for which the stage hurries from now on; whether the words are there."""
+        """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.gateway.limits
         longest = limits.read_wait_s + limits.vector_wait_s
         embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(EMBED,)))
@@ -246,7 +254,7 @@ class Call:
 
     @property
     def lacks(self) -> dict[str, Any]:
-        """What a read's answer says that it lacks, beside `stale`: `embedding_behind` and `behind`; nothing where nothing does."""
+        """What a read's answer lacks, beside `stale`: `embedding_behind` and `behind`; empty where nothing is."""
         unembedded = {"embedding_behind": self.embedding_behind} if self.embedding_behind else {}
         return unembedded | self.gateway.backlog().flag()
 
@@ -255,21 +263,20 @@ class Call:
         return await self.gateway.reader.run(query)
 
     async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
-        """Hybrid search; without an embedder, or while it does not answer, it is keywords only and the result says so."""
+        """Hybrid search; by keywords only, and the result says so, while no embedder answers."""
         indexes, embedder = self.gateway.indexes, self.gateway.embedder
         if embedder is None:
             return await self.read(lambda cursor: search(cursor, indexes, Query(text, None, chosen, limit)))
-        keywords = self.read(
-            lambda cursor: prefetch(cursor, indexes, text, chosen)
-        )  # on one core, the model on another
+        # on one core, the model on another
+        keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
         query = Query(text, vector, chosen, limit, tokens, space)
         return await self.read(lambda cursor: search(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
-        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied. Raises Unavailable.
+        """A graph projection of this namespace that has what the caller asked to see, as far as it is applied.
 
-        Without `is_whole` it may lack what sessions inherited.
+        Without `is_whole` it may lack what sessions inherited. Raises Unavailable.
         """
         projections = self.gateway.projections
         if projections is None:
@@ -295,7 +302,7 @@ class Call:
         except EmbedderUnavailable:
             return None
         found = known | {(space, other): vector for other, vector in zip(fresh, encoded[1:], strict=True)}
-        if len(found) > KEPT_VECTORS:
+        if len(found) > MAX_VECTORS:
             known.clear()
         known.update({(space, other): found[space, other] for other in others})
         return [float(encoded[0] @ found[space, other]) for other in others]

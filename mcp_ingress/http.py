@@ -1,4 +1,7 @@
-"""Streamable HTTP, stateless, inside the node's event loop. Every request names this host, comes from no foreign page and has the token."""
+"""Streamable HTTP, stateless, in the node's event loop.
+
+Every request names this host, does not come from a foreign page, and carries the token.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import contextlib
 import hmac
 import socket
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
@@ -35,46 +39,52 @@ LONGEST_WAIT_S = 1.0
 """How long a request waits for its client's turn before it is refused."""
 
 
+@dataclass(frozen=True)
+class Endpoint:
+    """Where HTTP is served, and what a request needs."""
+
+    token: str = field(repr=False)
+    host: str = "127.0.0.1"
+    port: int = 0
+    token_place: str = "the node's setting `token`"
+    """Where the token is found, for the refusal of a request without it."""
+    allowed_hosts: Sequence[str] = ()
+    """Further names (`NAME` or `NAME:PORT`) under which callers may reach this host."""
+
+
 class HttpServer:
-    """One MCP server on host and port. `start`, then `stop`; `port` is the real one when 0 was asked for."""
+    """One MCP server on an endpoint, and analysts' SQL beside it. `start`, then `stop`; `port` is the real one."""
 
     def __init__(
         self,
         server: Server[Any],
         principal: Principal,
         limits: RateLimits,
+        endpoint: Endpoint,
         *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        token: str,
-        token_place: str = "the node's setting `token`",
-        allowed_hosts: Sequence[str] = (),
         analysts: SqlEndpoint | None = None,
     ) -> None:
-        """`token_place`: where the token is found, for the refusal. `allowed_hosts`: further names (`NAME` or `NAME:PORT`) under
-        which callers may reach this host. `analysts`: answers SQL beside MCP."""
-        self.host, self.port = host, port
-        self._principal, self._token, self._token_place = principal, token, token_place
-        self._limits, self._allowed_hosts = limits, allowed_hosts
+        self.port = endpoint.port
+        self._endpoint, self._principal, self._limits = endpoint, principal, limits
         self._app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
             stateless_http=True,
             max_request_body_size=MAX_BODY,
-            transport_security=TransportSecuritySettings(
-                enable_dns_rebinding_protection=False
-            ),  # its `:*` is a prefix: see _Guard
+            # its `:*` is a prefix: see _Guard
+            transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route() if analysts else DISABLED],
         )
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Listen. Raises SettingsError when the port is taken or the host is not of this machine."""
-        listener = _bind(self.host, self.port)
+        endpoint = self._endpoint
+        listener = _bind(endpoint.host, endpoint.port)
         self.port = listener.getsockname()[1]
-        hosts = _hosts(self.host, self.port, self._allowed_hosts)
+        hosts = _hosts(endpoint.host, self.port, endpoint.allowed_hosts)
         config = uvicorn.Config(
-            _Guard(self._app, self._principal, self._token, self._token_place, hosts, self._limits),
+            _Guard(self._app, self._principal, endpoint.token, endpoint.token_place, hosts, self._limits),
             log_level="warning",
             access_log=False,
             log_config=None,  # what it says goes the way of every log line
@@ -163,7 +173,7 @@ class _Guard:
         return None
 
     async def _turn(self, scope: Scope) -> bool:
-        """Wait while this client asks for more than the limits allow; whether it had its turn. Without it a call is refused."""
+        """Wait while this client asks for more than the limits allow; whether it had its turn."""
         peer = tuple(scope.get("client") or ())
         waited_s = 0.0
         while (wait_s := self._limits.take_or_wait(self._principal.name, peer)) and waited_s < LONGEST_WAIT_S:
@@ -182,7 +192,7 @@ async def _healthy(request: Request) -> Response:
 
 
 def _hosts(host: str, port: int, allowed: Sequence[str]) -> frozenset[str]:
-    """Each value of Host that is accepted. A further name without a port stands for this port, and for none (a proxy's own)."""
+    """Each accepted value of Host. A further name without a port stands for this port, and for none (a proxy's own)."""
     names = [f"{f'[{name}]' if ':' in name else name}:{port}" for name in (*LOOPBACK, host)]
     for name in allowed:
         has_port = name.rpartition(":")[2].isdecimal()

@@ -1,8 +1,7 @@
-"""The inventory: finds every `TOOL` in `toolsets/<toolset>/<tool>.py`, checks it, and chooses what a server shows.
+"""The inventory: finds every tool and toolset, checks them, and chooses what a server shows.
 
-Nothing is listed by hand: a module with a `TOOL` is a tool, one without is not. A toolset's package may define `PULSE`,
-a function whose result is added to every answer of the toolset, `ERROR_CODES`, its own names for the codes
-that all share, and `GROUPS`, parts of it that can be chosen alone: name -> the nouns that its tools' names begin with.
+Nothing is listed by hand: a module `toolsets/<toolset>/<tool>.py` with a `TOOL` is a tool, one without is not, and each
+`toolsets/<toolset>/__init__.py` says in `TOOLSET` what its tools share.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any
@@ -20,13 +19,16 @@ import jsonschema_rs
 
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
-from mcp_ingress.tool import Pulse, Tool
-from streams.errors import SettingsError
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolset import Sessions, Setup, Toolset
+from streams.errors import SettingsError, UnknownTool
 
 MAX_NAME = 60
 MAX_DESCRIPTION = 4096
 """Clients cut a description there."""
 _NAME = re.compile(r"[a-z][a-z0-9_.]*")
+UNKNOWN = Toolset("unknown")
+"""The toolset of a tool that is not there."""
 
 
 class ToolDefect(Exception):
@@ -35,39 +37,35 @@ class ToolDefect(Exception):
 
 @dataclass(frozen=True)
 class Inventory:
-    """Tools by name, in the order of their names; `checks` validates the arguments of each.
+    """Tools by name, in the order of their names, the check of each one's arguments, and toolsets by name.
 
-    `codes` holds a toolset's own names for codes that it shares with the others, by the toolset's name; `groups` the
-    nouns of each part of a toolset that can be chosen alone.
+    The toolsets are all that there are, also those of which no tool is served: they share sessions and retired names.
     """
 
     tools: Mapping[str, Tool]
-    pulses: Mapping[str, Pulse] = field(default_factory=dict)
-    checks: Mapping[str, ArgumentCheck] = field(default_factory=dict)
-    codes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    groups: Mapping[str, Collection[str]] = field(default_factory=dict)
+    checks: Mapping[str, ArgumentCheck]
+    toolsets: Mapping[str, Toolset]
+    sessions: Sessions | None = None
 
     @classmethod
-    def of(
-        cls,
-        tools: Iterable[Tool],
-        pulses: Mapping[str, Pulse] | None = None,
-        codes: Mapping[str, Mapping[str, str]] | None = None,
-        groups: Mapping[str, Collection[str]] | None = None,
-    ) -> Inventory:
-        """An inventory of these tools, each checked. Raises ToolDefect."""
+    def of(cls, tools: Iterable[Tool], toolsets: Iterable[Toolset] = ()) -> Inventory:
+        """An inventory of these tools, each checked. A toolset that is not given has a name only. Raises ToolDefect."""
         exact: dict[str, Tool] = {}
+        known = {toolset.name: toolset for toolset in toolsets}
         for tool in sorted(tools, key=lambda tool: tool.name):
             if tool.name in exact:
                 raise ToolDefect(f"Two tools are called {tool.name}.")
             exact[tool.name] = checked(tool)
-        return cls(
-            exact,
-            pulses or {},
-            {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()},
-            codes or {},
-            groups or {},
-        )
+            known.setdefault(tool.toolset, Toolset(tool.toolset))
+        sessions = [toolset.sessions for toolset in known.values() if toolset.sessions is not None]
+        if len(sessions) > 1:
+            raise ToolDefect("Two toolsets declare the sessions that calls belong to; one at most can.")
+        for name in exact:
+            for toolset in known.values():
+                if name in toolset.retired:
+                    raise ToolDefect(f"The tool {name} is served, and {toolset.name} says that it is retired.")
+        checks = {name: ArgumentCheck(tool.input_schema) for name, tool in exact.items()}
+        return cls(exact, checks, known, sessions[0] if sessions else None)
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools.values())
@@ -76,12 +74,16 @@ class Inventory:
         return len(self.tools)
 
     @property
-    def toolsets(self) -> list[str]:
+    def served(self) -> list[str]:
+        """The names of the toolsets of which a tool is served."""
         return sorted({tool.toolset for tool in self})
 
     def select(self, toolsets: Collection[str] | None = None, *, read_only: bool = False) -> Inventory:
-        """The tools of these toolsets or groups (None: all), only those that read when asked. Raises SettingsError for an unknown one."""
-        known = [*self.toolsets, *self.groups]
+        """The tools of these toolsets or groups (None: all), only those that read when asked.
+
+        Raises SettingsError for an unknown one.
+        """
+        known = [*self.served, *(group for toolset in self.toolsets.values() for group in toolset.groups)]
         for name in toolsets or ():
             if name not in known:
                 raise SettingsError(f"There is no toolset {name!r}; there are {', '.join(known)}.")
@@ -91,16 +93,29 @@ class Inventory:
             if (not toolsets or any(self._belongs(tool, name) for name in toolsets))
             and (tool.kind == "read" or not read_only)
         )
-        return Inventory.of(chosen, self.pulses, self.codes, self.groups)
+        return Inventory.of(chosen, self.toolsets.values())
 
     def _belongs(self, tool: Tool, name: str) -> bool:
-        if name not in self.groups:
-            return tool.toolset == name
-        return tool.toolset == name.split(".")[0] and tool.name.split("_")[0] in self.groups[name]
+        nouns = self.toolsets[tool.toolset].groups.get(name, ())
+        return tool.toolset == name or tool.name.split("_")[0] in nouns
 
-    def code(self, tool: Tool | None, code: str) -> str:
-        """The code as the tool's toolset calls it."""
-        return code if tool is None else self.codes.get(tool.toolset, {}).get(code, code)
+    def toolset(self, tool: Tool | None) -> Toolset:
+        """The toolset of a tool, or of a resource; one without anything of its own when it has none."""
+        return self.toolsets.get(tool.toolset, UNKNOWN) if tool is not None else UNKNOWN
+
+    def parts(self, setup: Setup) -> dict[type, object]:
+        """The part of each toolset that declares one, by its type. Raises SettingsError."""
+        made = [toolset.part(setup) for toolset in self.toolsets.values() if toolset.part is not None]
+        return {type(part): part for part in made}
+
+    def unknown(self, name: str) -> UnknownTool:
+        """The refusal of a name that no tool has: what replaces it when it is retired, else the nearest one."""
+        for toolset in self.toolsets.values():
+            if name in toolset.retired:
+                return UnknownTool(f"The tool {name!r} is retired. {toolset.retired[name]}")
+        near = self.nearest(name)
+        hint = f"Did you mean {near!r}?" if near else "tools/list says which there are."
+        return UnknownTool(f"There is no tool {name!r}. {hint}")
 
     def nearest(self, name: str) -> str | None:
         """The tool that was probably meant."""
@@ -109,7 +124,7 @@ class Inventory:
 
 @lru_cache(maxsize=256)
 def _nearest(name: str, tools: tuple[str, ...]) -> str | None:
-    """Remembered, because it takes a millisecond, and who calls a tool that is not there often does so again."""
+    """Cached: it takes a millisecond, and a client that calls a missing tool often does so again."""
     close = get_close_matches(name, tools, n=1, cutoff=0.6)
     return close[0] if close else None
 
@@ -118,23 +133,19 @@ def _nearest(name: str, tools: tuple[str, ...]) -> str | None:
 def find_tools() -> Inventory:
     """Every tool of the distribution. Raises ToolDefect naming the module that is wrong."""
     tools: list[Tool] = []
-    pulses: dict[str, Pulse] = {}
-    codes: dict[str, Mapping[str, str]] = {}
-    groups: dict[str, Collection[str]] = {}
+    found: list[Toolset] = []
     for package in pkgutil.iter_modules(toolsets.__path__, toolsets.__name__ + "."):
-        toolset = importlib.import_module(package.name)
-        toolset_name = package.name.rsplit(".", 1)[1]
-        if hasattr(toolset, "PULSE"):
-            pulses[toolset_name] = toolset.PULSE
-        if hasattr(toolset, "ERROR_CODES"):
-            codes[toolset_name] = toolset.ERROR_CODES
-        groups |= getattr(toolset, "GROUPS", {})
-        for entry in pkgutil.iter_modules(toolset.__path__, toolset.__name__ + "."):
+        module = importlib.import_module(package.name)
+        toolset = getattr(module, "TOOLSET", None)
+        if not isinstance(toolset, Toolset) or toolset.name != package.name.rsplit(".", 1)[1]:
+            raise ToolDefect(f"{package.name}: TOOLSET is a Toolset of the package's name.")
+        found.append(toolset)
+        for entry in pkgutil.iter_modules(module.__path__, module.__name__ + "."):
             tool = getattr(importlib.import_module(entry.name), "TOOL", None)
             if tool is not None:
-                _check_place(tool, toolset_name, entry.name)
+                _check_place(tool, toolset.name, entry.name)
                 tools.append(tool)
-    return Inventory.of(tools, pulses, codes, groups)
+    return Inventory.of(tools, found)
 
 
 def _check_place(tool: Any, toolset: str, module: str) -> None:
@@ -161,7 +172,7 @@ def checked(tool: Tool) -> Tool:
     require(
         len(tool.description) < MAX_DESCRIPTION, f"the description is cut by clients at {MAX_DESCRIPTION} characters"
     )
-    require(tool.kind in ("read", "write", "long"), f"the kind is {tool.kind!r}; it is read, write or long")
+    require(tool.kind in ("read", "write"), f"the kind is {tool.kind!r}; it is read or write")
     require(
         all(isinstance(hint, bool) for hint in (tool.idempotent, tool.destructive, tool.open_world)),
         "annotations are True or False",

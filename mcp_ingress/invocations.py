@@ -21,7 +21,7 @@ BATCH = 500
 RETRY_S = 0.5
 FLUSH_S = 1.0
 GATHER_S = 0.1
-"""Nobody waits for these records: a little patience makes one append, and one transaction behind it, of several."""
+"""No caller waits for these records: a short delay makes one append, and one transaction behind it, of several."""
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class BackgroundPublisher:
             self._task = asyncio.create_task(self._run(), name="invocations")
 
     async def stop(self, timeout_s: float = 1.0) -> None:
-        """Publish what waits, at most so long; what is left then is dropped and counted."""
+        """Publish the waiting records for at most `timeout_s`; those that are left then are dropped and counted."""
         if self._task is None:
             return
         if not await self._moved_until(lambda: not self._queue, timeout_s):
@@ -73,18 +73,18 @@ class BackgroundPublisher:
         self._queue.clear()
 
     async def flushed(self, timeout_s: float) -> bool:
-        """Put what waits on the log at once; whether all of it was there in time. What comes later is not waited for."""
+        """Put the waiting records on the log at once; whether all of them were there in time."""
         last = self._taken + len(self._queue)
         self._hurry.set()
         return await self._moved_until(lambda: self._taken >= last, timeout_s)
 
     async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
-        """Put what waits on the log at once; how far all records reach that are there when that is done, or time is up."""
+        """Put the waiting records on the log at once; how far the log's records reach then, or when time is up."""
         await self.flushed(timeout_s)
         return self._reached
 
     async def _moved_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait while batches leave the queue; whether that was done in time. (When the log does not answer, what is there is there.)"""
+        """Wait while batches leave the queue; whether `is_done` came true in time (the log may not answer at all)."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not is_done():

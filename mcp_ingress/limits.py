@@ -1,7 +1,7 @@
-"""How often may be called: a token bucket for each connection, each credential and the node, and a fair share of what is full.
+"""Rate limits: a token bucket for each connection, each credential and the node, and a fair share of a full one.
 
-A connection that stays under its share (of its credential's calls, and of the node's, divided by the connections that call)
-is accepted whatever the others do. What it leaves over the others may use, up to their own limit.
+A connection that stays under its share (of its credential's calls, and of the node's, divided by the connections that
+call) is accepted whatever the others do. The others may use what it leaves over, up to their own limit.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from streams.clock import Clock
-from streams.errors import Refused
+from streams.errors import RateLimited
 
 LOCAL = "local"
-"""The credential of whoever may open the node's socket."""
+"""The credential of every client of the node's socket."""
 RATE = 200.0
 BURST_S = 2.0
 CREDENTIAL, NODE = 2, 3
@@ -23,7 +23,7 @@ CREDENTIAL, NODE = 2, 3
 
 BYTES_A_CALL = 16 * 1024
 PAUSE_S = 0.05
-"""How long at least a client waits that has reached its limit: what it may send then is read in one go."""
+"""The shortest wait of a client at its limit; what it may send after that is read in one go."""
 
 
 @dataclass(slots=True)
@@ -65,11 +65,14 @@ class _Connection:
 class _Credential:
     bucket: _Bucket
     connections: OrderedDict[Hashable, _Connection] = field(default_factory=OrderedDict)
-    """Those that called within the last BURST_S, the longest silent first: the bucket of one that is silent longer is full again."""
+    """Those that called within the last BURST_S, the longest silent first; after that time a bucket is full again."""
 
 
 class RateLimits:
-    """`rate` calls a second for each connection with a burst of BURST_S seconds' worth, CREDENTIAL and NODE times that in total."""
+    """`rate` calls a second for each connection; CREDENTIAL times that for a credential, NODE times that in total.
+
+    A burst is BURST_S seconds' worth.
+    """
 
     def __init__(self, clock: Clock, rate: float = RATE) -> None:
         self._clock = clock
@@ -78,14 +81,13 @@ class RateLimits:
         self._credentials: dict[str, _Credential] = {}
 
     def take(self, credential: str, connection: Hashable = None) -> None:
-        """Count one call. Raises Refused `rate_limited` with `retry_after_ms` when it is one too many."""
+        """Count one call. Raises RateLimited with `retry_after_ms` when it is one too many."""
         wait_s = self.take_or_wait(credential, connection)
         if wait_s:
             wait_ms = math.ceil(wait_s * 1000)
-            raise Refused(
-                f"Too many calls: {self._rate:g} a second are accepted of a connection, {CREDENTIAL * self._rate:g} of a credential. "
-                f"Try again in {wait_ms} ms.",
-                code="rate_limited",
+            raise RateLimited(
+                f"Too many calls: {self._rate:g} a second are accepted of a connection, "
+                f"{CREDENTIAL * self._rate:g} of a credential. Try again in {wait_ms} ms.",
                 retry_after_ms=wait_ms,
             )
 
@@ -105,7 +107,7 @@ class RateLimits:
         return 0.0
 
     def charge(self, credential: str, connection: Hashable, bytes_: int) -> None:
-        """Count the bytes of a message, BYTES_A_CALL as much as a call: what is long costs the node more than what is short."""
+        """Count the bytes of a message, BYTES_A_CALL as one call: long messages cost the node more."""
         total, caller = self._find(credential, connection, self._clock.monotonic())
         for bucket in (caller.own, total.bucket, self._node):
             bucket.tokens = max(-bucket.capacity, bucket.tokens - bytes_ / BYTES_A_CALL)

@@ -1,4 +1,4 @@
-"""What the log will never take of what waited in the spool: a dead letter, so that it does not hold up what waits behind it."""
+"""Dead letters of the spool: a record that the log will never take does not hold up those behind it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ STAGE = "spool"
 
 
 async def publish_or_bury(log: Log, records: Sequence[Outgoing], kept: Path) -> list[Position]:
-    """Publish the records in order; one that is refused becomes a dead letter. `kept`: the folder for the data of a record whose
-    dead-letter topic does not take it either. Raises LogUnavailable."""
+    """Publish the records in order; one that is refused becomes a dead letter. Raises LogUnavailable.
+
+    `kept`: the folder for the data of a record whose dead-letter topic does not take it either.
+    """
     try:
         return await log.publish(records)
     except RecordRefused as error:

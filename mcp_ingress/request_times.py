@@ -1,7 +1,8 @@
-"""When a request was first made, so that its resend makes the same events: an id that is answered may hold the day (`journal-2026-01-05-…`).
+"""When a request was first made, so that its resend makes the same events.
 
-The time is that of the request's first event: from memory for what this node was asked lately, else from `outcomes`. Nearly
-every request is new, and the store's filter of known keys says so without a question to DuckDB.
+An id in an answer may hold the day (`journal-2026-01-05-…`). The time is that of the request's first event: from memory
+for this node's recent requests, else from `outcomes`. Nearly every request is new, and the store's filter of known keys
+says so without a query to DuckDB.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from storage.reader import Reader
 from streams.errors import Unavailable
 from streams.positions import Freshness
 
-KEPT = 20_000
+MAX_TIMES = 20_000
+"""Requests whose time is kept in memory."""
 RequestKey = tuple[str, str]
 """Namespace and request id."""
 
 
 class RequestTimes:
-    """One for a door. `inherited` is how far the log reached when the node started: below it lie requests of earlier nodes."""
+    """The times of a door's requests.
+
+    `inherited` is how far the log reached when the node started: below it lie requests of earlier nodes.
+    """
 
     def __init__(self) -> None:
         self.inherited = Freshness()
@@ -37,8 +42,8 @@ class RequestTimes:
     ) -> datetime:
         """The time of the request's first event, else `now`.
 
-        Just after a start it waits, at most `timeout_s`, for what earlier nodes left on the log. While the store is down or
-        further behind than that, a resend counts as new: one effect still, but its answer may name another day.
+        Just after a start it waits, at most `timeout_s`, for what earlier nodes left on the log. While the store is
+        down or further behind than that, a resend counts as new: one effect still, but its answer may name another day.
         """
         known = self._times.get(request)
         if known is None:
@@ -49,7 +54,7 @@ class RequestTimes:
                 except Unavailable:
                     known = None
         first = self._times.setdefault(request, known or now)
-        if len(self._times) > KEPT:
+        if len(self._times) > MAX_TIMES:
             self._times.popitem(last=False)
         return first
 

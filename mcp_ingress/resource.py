@@ -1,6 +1,7 @@
 """A resource: one self-describing value on one screen, found in `toolsets/<toolset>/resources/<name>.py`.
 
-Reading one is a call like any other: its parameters are its arguments, and the door runs it as a tool that nobody lists.
+Reading one is a call like any other: its parameters are its arguments, and the door runs it as a tool that is not
+listed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from urllib.parse import parse_qsl
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
 from mcp_ingress.gateway import Call
-from mcp_ingress.tool import ErrorShape, Tool
+from mcp_ingress.tool import Tool
 from streams.errors import Refused
 
 MIME_TYPE = "application/json"
@@ -30,7 +31,7 @@ Handler = Callable[[Call, dict[str, Any]], Awaitable[Items]]
 class Resource:
     """A base URI, the parameters that may follow it (JSON Schemas by name), and what reads it.
 
-    Parameters come as text: numbers outside their bounds are clamped, what is no number is refused.
+    Parameters come as text: numbers outside their bounds are clamped, text in place of a number is refused.
     """
 
     uri: str
@@ -39,7 +40,6 @@ class Resource:
     description: str
     parameters: Mapping[str, Mapping[str, Any]]
     handler: Handler
-    error_shape: ErrorShape
     required: tuple[str, ...] = ()
     timeout_s: float = 30.0
 
@@ -73,7 +73,6 @@ class Resource:
             kind="read",
             handler=read,
             timeout_s=self.timeout_s,
-            error_shape=self.error_shape,
         )
 
 
@@ -120,13 +119,16 @@ def base_of(uri: str) -> str:
 
 
 def arguments_of(resource: Resource, uri: str) -> dict[str, Any]:
-    """The parameters of a URI as arguments, `+` a space. Raises Refused for an unknown or repeated one, and for what is no number."""
+    """The parameters of a URI as arguments, `+` a space.
+
+    Raises Refused for an unknown or repeated one, and for text where a number is expected.
+    """
     if len(uri) > MAX_URI:
         raise Refused(f"The URI has {len(uri)} characters; at most {MAX_URI} are accepted.")
     try:
         pairs = parse_qsl(uri.partition("?")[2], keep_blank_values=True, errors="strict")
     except (ValueError, UnicodeDecodeError):
-        raise Refused("The parameters of the URI are no percent-encoded UTF-8 text.") from None
+        raise Refused("The parameters of the URI are not valid percent-encoded UTF-8.") from None
     arguments: dict[str, Any] = {}
     for name, text in pairs:
         if name not in resource.parameters:

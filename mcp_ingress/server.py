@@ -1,8 +1,8 @@
-"""The MCP server: protocol on one side, the door on the other. It serves both protocol eras and holds no state of its own."""
+"""The MCP server: protocol on one side, the door on the other. It serves both protocol eras and has no state."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,47 +28,55 @@ from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 from pydantic import ValidationError
 
-from mcp_ingress.calls import PULSE_FIELD, PULSE_META, Answer, Door, Principal, Request, UnknownTool, Visitor
+from mcp_ingress.calls import Answer, Door, Failure, Principal, Request, Visitor
 from mcp_ingress.gateway import Connection
 from mcp_ingress.inventory import hints
 from mcp_ingress.records import MAX_NAME
 from mcp_ingress.resource import MIME_TYPE, Resource, base_of
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolset import INVALID_PARAMS, Pulse, Toolset
+from streams.errors import UnknownTool
 from streams.positions import Freshness
 from streams.redaction import excerpt, redact
 
 NAME = "thalweg"
-INVALID_PARAMS, INTERNAL_ERROR, OLD_NOT_FOUND = -32602, -32603, -32002
-INVALID, NOT_FOUND = "Parameter validation failed", "Resource not found"
-LAST_OLD_PROTOCOL = "2025-11-25"
-"""Up to this version of the protocol a resource that is not there has the code -32002."""
+RESOURCE_NOT_FOUND = "Resource not found"
+OLD_NOT_FOUND, LAST_OLD_PROTOCOL = -32002, "2025-11-25"
+"""The code of a resource that is not there, and the last version of the protocol that has it."""
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
 LISTS = ("tools/list", "resources/list", "resources/templates/list")
+NO_DEFAULTS: Mapping[str, Any] = {}
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
-INSTRUCTIONS = """\
-thalweg is a durable memory. What you write is on a log before the answer comes, and searchable within about a second.
-Begin with session_open and end with session_close; in between write down what you learn, decide, observe and stumble over \
-(journal_write, friction_log, reflect), and look before you act (journal_query, pattern_check, graph_query).
+INTRODUCTION = (
+    "thalweg is a durable memory. "
+    "What you write is on a log before the answer comes, and searchable within about a second."
+)
+CONVENTIONS = """\
 A write answers with `freshness`; reads on the same connection wait for your own last writes by themselves.
-`pending: true` means accepted, not applied yet: not an error, nothing to repeat. `degraded: true` means that a part is down; go on.
+`pending: true` means accepted, not applied yet: not an error, nothing to repeat. \
+`degraded: true` means that a part is down; go on.
 An error's message names the argument and what is accepted."""
 
 
 class Pulses(ServerMiddleware[Any]):
     """Lifts a toolset's pulse to the top level of the result, where only a middleware can put it."""
 
+    def __init__(self, pulses: Iterable[Pulse]) -> None:
+        self._fields = {pulse.meta: pulse.field for pulse in pulses}
+
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
-        if ctx.method == "tools/call" and isinstance(result, dict) and PULSE_META in (result.get("_meta") or {}):
-            result[PULSE_FIELD] = result["_meta"][PULSE_META]
+        if ctx.method == "tools/call" and isinstance(result, dict):
+            meta = result.get("_meta") or {}
+            result |= {field: meta[name] for name, field in self._fields.items() if name in meta}
         return result
 
 
 class Lists(ServerMiddleware[Any]):
-    """Keeps what the lists answer: they stay the same while a node runs, and the SDK takes 10 ms of its loop to make tools/list."""
+    """Caches the answers of the lists: they stay the same while a node runs, and the SDK takes 10 ms for tools/list."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], HandlerResult] = {}
@@ -97,89 +105,108 @@ class MalformedParams(ServerMiddleware[Any]):
             ) from None
 
 
-def build_server(door: Door, version: str) -> Server[Visitor]:
-    """The server of the door's tools. Each stream connection is a visitor of its own; an HTTP request is one too, and waits for
-    what its credential has written over HTTP so far, because it has no connection that would know."""
-    embedder = door.gateway.embedder
-    dim = None if embedder is None else embedder.info.dim
-    listed = ListToolsResult(tools=[wire_tool(tool, dim) for tool in door.inventory])
-    written: dict[Principal, Freshness] = {}
-    schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
+class _Handlers:
+    """What the server asks for each request, answered by the door."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self._written: dict[Principal, Freshness] = {}
+        embedder = door.gateway.embedder
+        dim = None if embedder is None else embedder.info.dim
+        defaults = {tool.name: tool.defaults(door.gateway) for tool in door.inventory if tool.defaults is not None}
+        self._tools = [wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
 
     @asynccontextmanager
-    async def visit(_: Server[Visitor]) -> AsyncIterator[Visitor]:
-        yield Visitor(door.local, is_paced=True)  # the socket reads no faster than the limits allow
+    async def visit(self, _: Server[Visitor]) -> AsyncIterator[Visitor]:
+        yield Visitor(self.door.local, is_paced=True)  # the socket reads no faster than the limits allow
 
-    async def list_tools(ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None) -> ListToolsResult:
-        return listed
+    async def list_tools(
+        self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return ListToolsResult(tools=self._tools)
 
-    async def call_tool(ctx: ServerRequestContext[Visitor], params: CallToolRequestParams) -> CallToolResult:
-        visitor = _visitor(ctx, written)
+    async def call_tool(self, ctx: ServerRequestContext[Visitor], params: CallToolRequestParams) -> CallToolResult:
+        visitor = _visitor(ctx, self._written)
         try:
-            answer = await door.call(visitor, Request(params.name, params.arguments, dict(ctx.meta or {})))
+            answer = await self.door.call(visitor, Request(params.name, params.arguments, dict(ctx.meta or {})))
         except UnknownTool as unknown:
-            raise MCPError(code=INVALID_PARAMS, message=str(unknown)) from None
+            raise MCPError(code=INVALID_PARAMS, message=unknown.message) from None
         if ctx.request is not None:
-            written[visitor.principal] = _written(visitor.principal, written).merged(visitor.connection.last_writes)
+            known = self._written.get(visitor.principal, Freshness())
+            self._written[visitor.principal] = known.merged(visitor.connection.last_writes)
+        if answer.failure is not None and answer.failure.plane == "jsonrpc":
+            raise MCPError(code=answer.failure.rpc_code, message=answer.failure.message, data=answer.body)
         return wire_answer(answer)
 
     async def list_resources(
-        ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+        self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        return ListResourcesResult(
-            resources=[wire_resource(resource) for resource in door.resources.resources.values()]
-        )
+        resources = self.door.resources.resources.values()
+        return ListResourcesResult(resources=[wire_resource(each) for each in resources])
 
     async def list_templates(
-        ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
+        self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        resources = door.resources.resources.values()
-        return ListResourceTemplatesResult(
-            resource_templates=[wire_template(each) for each in resources if each.template]
-        )
+        resources = self.door.resources.resources.values()
+        templates = [wire_template(each) for each in resources if each.template]
+        return ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(
-        ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams
+        self, ctx: ServerRequestContext[Visitor], params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         try:
-            answer = await door.read(_visitor(ctx, written), params.uri, dict(ctx.meta or {}))
+            answer = await self.door.read(_visitor(ctx, self._written), params.uri, dict(ctx.meta or {}))
         except UnknownTool:
-            raise _unread(ctx, params.uri, _unknown_resource(door, params.uri)) from None
-        if answer.is_error:
-            raise _unread(ctx, params.uri, answer.body)
+            raise _unknown_resource(ctx, self.door, params.uri) from None
+        if answer.failure is not None:
+            raise _unread(ctx, params.uri, answer.failure, answer.body)
         text = TextResourceContents(uri=redact(params.uri), mime_type=MIME_TYPE, text=answer.text)
         return ReadResourceResult(contents=[text])
 
+
+def build_server(door: Door, version: str) -> Server[Visitor]:
+    """The server of the door's tools.
+
+    Each stream connection is a visitor of its own. An HTTP request is one too; it waits for what its credential has
+    written over HTTP so far, because it has no connection that would know.
+    """
+    handlers = _Handlers(door)
+    toolsets = [door.inventory.toolsets[name] for name in door.inventory.served]
+    schemas = {tool.name: dict(tool.input_schema) for tool in door.inventory}
     reads: dict[str, Any] = {}
     if door.resources.resources:
         reads = {
-            "on_list_resources": list_resources,
-            "on_list_resource_templates": list_templates,
-            "on_read_resource": read_resource,
+            "on_list_resources": handlers.list_resources,
+            "on_list_resource_templates": handlers.list_templates,
+            "on_read_resource": handlers.read_resource,
         }
     server: Server[Visitor] = Server(
         NAME,
         version=version,
         title="thalweg",
-        instructions=INSTRUCTIONS,
-        lifespan=visit,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
+        instructions=instructions(toolsets),
+        lifespan=handlers.visit,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
         get_tool_input_schema=schemas.get,
         **reads,
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
-    server.middleware[:] = [Spans(), MalformedParams(), Lists(), Pulses()]
+    pulses = [toolset.pulse for toolset in toolsets if toolset.pulse is not None]
+    server.middleware[:] = [Spans(), MalformedParams(), Lists(), Pulses(pulses)]
     return server
 
 
-def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM) -> WireTool:
-    """The tool as tools/list shows it; `dim` is the length of the node's vectors, None when it makes none."""
+def wire_tool(tool: Tool, dim: int | None = DEFAULT_DIM, defaults: Mapping[str, Any] = NO_DEFAULTS) -> WireTool:
+    """The tool as tools/list shows it.
+
+    `dim` is the length of the node's vectors, None when it makes none; `defaults` are those of its settings.
+    """
     return WireTool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=_without_own_keywords(_with_dimension(tool.input_schema, dim)),
+        input_schema=_without_own_keywords(_with_defaults(_with_dimension(tool.input_schema, dim), defaults)),
         output_schema=dict(tool.output_schema),
         annotations=ToolAnnotations.model_validate({"title": tool.title, **hints(tool)}),
         _meta={"anthropic/alwaysLoad": True} if tool.always_load else None,
@@ -208,21 +235,23 @@ def wire_template(resource: Resource) -> ResourceTemplate:
     )
 
 
-def _unknown_resource(door: Door, uri: str) -> dict[str, Any]:
+def _unknown_resource(ctx: ServerRequestContext[Visitor], door: Door, uri: str) -> MCPError:
     known = ", ".join(door.resources.resources)
-    return {
-        "error": NOT_FOUND,
-        "details": f"There is no resource {excerpt(uri)!r}; there are {known}.",
-        "tool": excerpt(base_of(uri)),
-    }
+    details = f"There is no resource {excerpt(uri)!r}; there are {known}."
+    body = {"error": RESOURCE_NOT_FOUND, "details": details, "tool": excerpt(base_of(uri))}
+    return _unread(ctx, uri, Failure("resource_not_found", RESOURCE_NOT_FOUND, INVALID_PARAMS, "jsonrpc"), body)
 
 
-def _unread(ctx: ServerRequestContext[Visitor], uri: str, body: Mapping[str, Any]) -> MCPError:
-    """A failed read as the protocol's error: what is not found has a code of its own for clients of the older era."""
-    code = {INVALID: INVALID_PARAMS, NOT_FOUND: INVALID_PARAMS}.get(body["error"], INTERNAL_ERROR)
-    if body["error"] == NOT_FOUND and ctx.protocol_version <= LAST_OLD_PROTOCOL:
-        code = OLD_NOT_FOUND
-    return MCPError(code=code, message=body["error"], data={**body, "resource": excerpt(uri, MAX_NAME)})
+def _unread(ctx: ServerRequestContext[Visitor], uri: str, failure: Failure, body: Mapping[str, Any]) -> MCPError:
+    """A failed read as a JSON-RPC error: a resource that is not there has a code of its own in the older era."""
+    is_old = failure.code == "resource_not_found" and ctx.protocol_version <= LAST_OLD_PROTOCOL
+    code = OLD_NOT_FOUND if is_old else failure.rpc_code
+    return MCPError(code=code, message=failure.message, data={**body, "resource": excerpt(uri, MAX_NAME)})
+
+
+def instructions(toolsets: Iterable[Toolset]) -> str:
+    """What the server tells its clients: what it is, what each toolset says, and what holds for all of them."""
+    return "\n".join([INTRODUCTION, *(each.instructions for each in toolsets if each.instructions), CONVENTIONS])
 
 
 def wire_answer(answer: Answer) -> CallToolResult:
@@ -235,17 +264,13 @@ def wire_answer(answer: Answer) -> CallToolResult:
     )
 
 
-def _written(principal: Principal, written: Mapping[Principal, Freshness]) -> Freshness:
-    return written.get(principal, Freshness())
-
-
 def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Freshness]) -> Visitor:
     visitor = ctx.lifespan_context
     if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
         principal: Principal = ctx.request.state.principal
         visitor = Visitor(
             principal,
-            Connection(last_writes=_written(principal, written)),
+            Connection(last_writes=written.get(principal, Freshness())),
             ctx.request.client,
             is_paced=ctx.request.state.is_paced,
         )
@@ -272,6 +297,13 @@ def _with_dimension(schema: Mapping[str, Any], dim: int | None) -> dict[str, Any
             value["description"] = value["description"].replace("{dim}", "n" if dim is None else str(dim))
         shown[name] = value
     return {**schema, "properties": shown}
+
+
+def _with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with these defaults of its arguments in place of its own."""
+    properties = schema["properties"]
+    own = {name: {**properties[name], "default": default} for name, default in defaults.items()}
+    return {**schema, "properties": {**properties, **own}}
 
 
 def _without_own_keywords(schema: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Unix sockets that only their owner may open. On the agents' one each connection speaks MCP in lines, as stdio does, and nothing else."""
+"""Unix sockets that only their owner may open. On the agents' one each connection is MCP in lines, as over stdio."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class UnixServer(ABC):
         self._connections: set[asyncio.Task[None]] = set()
 
     def listen(self) -> None:
-        """From now on a connection is accepted; it is served after `start`. Raises StoreError when another node answers there."""
+        """Accept connections; they are served after `start`. Raises StoreError when another node answers there."""
         self._bound = _bind(self.path)
 
     async def start(self) -> None:
@@ -111,7 +111,7 @@ class SocketServer(UnixServer):
 
 
 class _McpLines:
-    """One MCP connection in lines. It answers what is no message itself, and waits for last answers after the peer's EOF."""
+    """One MCP connection in lines. It answers malformed lines itself, and waits for the last answers after EOF."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: RateLimits) -> None:
         self._reader = reader
@@ -142,7 +142,7 @@ class _McpLines:
             await self._last_answers()
 
     async def _turn(self, line: bytes) -> None:
-        """Wait while this client sends more than the limits allow: what it sent lies unread, and after that it cannot send."""
+        """Wait while this client sends more than the limits allow: its lines lie unread, then it cannot send."""
         while wait_s := self._limits.take_or_wait(LOCAL, self):
             await asyncio.sleep(max(wait_s, PAUSE_S))
         self._limits.charge(LOCAL, self, len(line))

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of the door: one SERVER span a message, no-ops until an SDK is configured by whoever runs the node.
+"""OpenTelemetry spans of the door: one SERVER span a message, a no-op until the node's operator configures an SDK.
 
-All names are here. They follow the semantic conventions for MCP and for GenAI (tool execution and memory); an argument or
-a result is never an attribute.
+All names are here. They follow the semantic conventions for MCP and for GenAI (tool execution and memory); an argument
+or a result is never an attribute.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from streams.positions import Freshness
 MAX_BYTES = 256 * 1024 * 1024
 DRAIN_BYTES = 4 * 1024 * 1024
 SPOOLED = (
-    "Accepted and kept: the log does not answer now, so the write is synced to disk here and takes effect by itself, in order, "
-    "once the log is back. Do not send it again. The session continues."
+    "Accepted and kept: the log does not answer now, so the write is synced to disk here and takes effect by itself, "
+    "in order, once the log is back. Do not send it again. The session continues."
 )
 """What a caller is told whose write went here: one that reads only that all is not well would write it twice."""
 REFUSED = "refused"
@@ -60,14 +60,15 @@ class Spool:
         return self._size
 
     async def append(self, records: Sequence[Outgoing]) -> None:
-        """Keep these records; they are synced to disk when this returns. Raises LogUnavailable when that is impossible."""
+        """Keep these records, synced to disk when this returns. Raises LogUnavailable when that is impossible."""
         body = msgspec.msgpack.encode(list(records))
         await asyncio.to_thread(self._append, _FRAME.pack(len(body), zlib.crc32(body)) + body)
 
     async def drain(self, log: Log) -> int:
-        """Publish everything in order, then empty the file; returns how many records went. What the log will never take is a dead letter.
+        """Publish everything in order, then empty the file; returns how many records went.
 
-        Raises LogUnavailable when the log still does not answer; the file is then as it was.
+        A record that the log will never take becomes a dead letter. Raises LogUnavailable when the log still does not
+        answer; the file is then as it was.
         """
         if self.is_empty:
             return 0
@@ -147,7 +148,7 @@ def _write_all(handle: int, frame: bytes, offset: int) -> None:
 
 
 def _next_frame(file: BinaryIO) -> bytes | None:
-    """The next frame's body, or None at the end or where the rest is not a whole frame: cut short, or zeros that a power cut left."""
+    """The next frame's body; None at the end, and where the rest is cut short or zeros that a power cut left."""
     head = file.read(_FRAME.size)
     if len(head) < _FRAME.size:
         return None

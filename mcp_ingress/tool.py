@@ -6,15 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.gateway import Call, Gateway
 
 Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
-Kind = Literal["read", "write", "long"]
-Pulse = Callable[[Call], Awaitable[dict[str, Any]]]
-"""What a toolset adds to each of its answers, under `_cognitive_pulse`; its package names it `PULSE`."""
-ErrorShape = Callable[[str, str, str, Mapping[str, Any]], dict[str, Any]]
-"""(tool, code, message, extras) -> the body of an error, for a toolset whose errors have a form of their own."""
-
+Kind = Literal["read", "write"]
 
 _COUNT = {"type": "integer", "minimum": 1}
 LACKS: Mapping[str, Any] = {
@@ -28,7 +23,7 @@ LACKS: Mapping[str, Any] = {
         "properties": {"records": _COUNT, "seconds": {"type": "number"}},
     },
 }
-"""What a search's answer says that it lacks; `behind` is in that of every read. Neither is there where nothing is lacking."""
+"""What a search's answer lacks; `behind` is in that of every read. Neither is there where nothing is lacking."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +48,9 @@ class Tool:
     destructive: bool = False
     open_world: bool = False
     always_load: bool = False
-    error_shape: ErrorShape | None = None
-    gate: Callable[[Call], None] | None = None
-    """Called before the arguments are looked at; raises Refused while the tool is off."""
-    invalid_code: str | None = None
-    """The toolset's own code for arguments that the schema does not accept, in place of `invalid_argument`."""
-    code_field: str | None = None
-    """A second name under which an error's answer carries its code, where a toolset's contract has one."""
     notes_under: str | None = None
     """The object of a read's answer that says what it lacks (`behind`, `embedding_behind`); None: the answer itself."""
-    honours_no_log: bool = False
-    """Whether `MCP_NO_LOG=1` leaves nothing of its records but the tool's name and what came of the call."""
+    defaults: Callable[[Gateway], Mapping[str, Any]] | None = None
+    """Defaults of arguments that the node's settings decide, for the schema that it lists."""
     memory_operation: str | None = None
     """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""

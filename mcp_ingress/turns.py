@@ -1,7 +1,7 @@
-"""Which calls of one connection run, so that none of them is in another connection's way.
+"""Turns: which calls of one connection run, so that none of them is in another connection's way.
 
-The calls of a connection wait for each other. A connection that asks faster than it is answered gets a small part of the
-node's time while others call, and all of it otherwise.
+The calls of a connection wait for each other. A connection that asks faster than it is answered gets a small part of
+the node's time while others call, and all of it otherwise.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 READS_AT_ONCE, WRITES_AT_ONCE = 2, 4
 """Calls of one connection that run at once. A write runs until what it wrote is processed."""
 BACKLOG = 8
-"""A connection whose calls wait in this number or more asks faster than it is answered: agents ask for a few things at once."""
+"""A connection with this many waiting calls asks faster than it is answered; agents make only a few calls at once."""
 REST = 6
 """After each call such a connection rests for this many times as long as the call took, while others call."""
 

@@ -39,12 +39,9 @@ NOTE_FIELDS: Mapping[str, Any] = {
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     """An answer's schema: the tool's own fields, and those of a pending or degraded answer."""
-    flags = {"success": {"type": "boolean"}, "degraded": {"type": "boolean"}}
-    return {
-        "type": "object",
-        "properties": {**properties, **flags, **FRESHNESS_FIELDS, **NOTE_FIELDS},
-        "required": ["success"],
-    }
+    flag = {"type": "boolean"}
+    shared = {"success": flag, **FRESHNESS_FIELDS, "degraded": flag, **NOTE_FIELDS}
+    return {"type": "object", "properties": {**properties, **shared}, "required": ["success"]}
 
 
 def invalid(message: str, parameter: str, allowed: Any = None, *, code: str | None = None) -> Refused:
@@ -131,8 +128,8 @@ def written(
 ) -> dict[str, Any]:
     """A write's answer, with its freshness token.
 
-    `own`: what the request itself says (ids, objects), answered always. `found`: what the store says, left out while the
-    log is down (spooled) or the store is (`problem`).
+    `own`: what the request itself says (ids, objects), answered always. `found`: what the store says, left out while
+    the log is down (spooled) or the store is (`problem`).
     """
     notes: dict[str, Any] = {"freshness": published.freshness.to_json()}
     if published.spooled:

@@ -86,7 +86,7 @@ class AppliedPositions:
         applied: Mapping[Partition, int] = NO_POSITIONS,
         marks: StagePositions = NO_STAGES,
     ) -> bool:
-        """Whether everything below the token is applied, and processed by these stages with their facts applied.
+        """Whether all below the token is applied, processed by these stages, and their facts applied.
 
         Stages count on the memory topic only. `applied` and `marks` are positions to take as reached besides.
         """

@@ -1,4 +1,4 @@
-"""A file that appears whole or not at all, for its owner alone, in a folder in which others may write too."""
+"""Atomic files: they appear whole or not at all, readable by their owner only."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SUFFIX = ".thalweg.tmp"
 
 @contextmanager
 def atomic_file(target: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `target`, synced, when the block ends; when it raises, all is as it was.
+    """Open a new file that replaces `target`, synced, unless the block raises.
 
-    Until then it lies beside `target` under a name that nobody can foresee, is opened through no link, and was not there before.
+    Until then it lies beside `target` under an unpredictable name; it is new and is not opened through a link.
     A link at `target` is replaced, not followed.
     """
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent)
@@ -35,6 +35,6 @@ def atomic_file(target: Path) -> Iterator[BinaryIO]:
 
 
 def remove_left_overs(folder: Path) -> None:
-    """Delete what a killed process left half-written in this folder and below; only for a folder in which nobody else writes."""
+    """Delete the half-written files of killed processes below a folder that no process is writing to."""
     for left_over in folder.rglob(f".*{SUFFIX}"):
         left_over.unlink(missing_ok=True)

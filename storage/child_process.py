@@ -1,6 +1,6 @@
-"""A child process of this package: started without the parent's secrets, killed in time, its end said in a sentence.
+"""A child process of this package: started without the parent's secrets, and killed in time.
 
-What the child does to itself (its limits of memory and processor time) is in `sandbox`.
+The limits of memory and processor time that the child sets for itself are in `sandbox`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class QueryChild:
 
     module: str
     subject: str
-    """What it asks, for the sentence that it cannot be asked."""
+    """The name of what the child queries, for the sentence that it does not answer."""
     shorten: str
-    """What to do about a query that takes too long."""
+    """The remedy for a query that takes too long."""
     timeout_code: str = "timeout"
     memory_code: str = Refused.code
 
@@ -91,9 +91,9 @@ def last_line(complaint: bytes) -> str:
 
 
 def _command(module: str) -> tuple[list[str], dict[str, str]]:
-    """How to start one of this package's child programs, and its whole environment: no secret of the parent's is in it.
+    """The command and the whole environment of a child program; no secret of the parent is in it.
 
-    The path of this installation is given, and `-P` keeps the working directory out, so that nothing there is imported.
+    It has the path of this installation, and `-P` keeps the working directory out, so that nothing there is imported.
     """
     root = Path(storage.__file__).resolve().parents[1]
     return [sys.executable, "-P", "-m", module], {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"}

@@ -1,4 +1,4 @@
-"""The one DuckDB file of a data directory: owned by one process, opened with known settings, moved aside when damaged.
+"""The DuckDB file of a data directory: owned by one process, and moved aside when damaged.
 
 The file is a view of the log, so a damaged one is never repaired: it is kept under another name and rebuilt.
 DuckDB's own file lock is not enough (any open and close of the file in this process drops it), hence `store.lock`.
@@ -25,17 +25,18 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "dynamic_or_filter_threshold": 5000,
     "checkpoint_threshold": "256MB",
-    "threads": 1,  # many small queries on a few threads of our own: more of DuckDB's only pass work around
+    "threads": 1,  # the queries are many and small, and run on our own threads: more of DuckDB's only cost
 }
 DAMAGE = ("not a valid DuckDB database", "Could not read enough bytes", "orrupt", "checksum", "WAL file", "deserialize")
 
 
 class Database:
-    """An open store. `recovered` is where a damaged file was moved to on opening, else None.
+    """An open store. `recovered` is the path that a damaged file was moved to on opening, else None.
 
     `home=None` is a database in memory. Use one `cursor()` per thread: a connection shared by threads gives wrong rows.
-    A `guest` is no node: how the last node ended stays written, and a damaged file is left for the next node.
-    Raises StoreError when another process owns the directory or the file cannot be opened for a reason outside it.
+    A `guest` is a process other than the node: it keeps the note on how the last node ended, and leaves a damaged file
+    to the next node. Raises StoreError when another process owns the directory, or the file cannot be opened for a
+    reason outside it.
     """
 
     def __init__(self, home: Path | None, *, clock: Clock | None = None, guest: bool = False) -> None:
@@ -56,28 +57,28 @@ class Database:
             raise
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """A connection of its own to the same database, for one thread."""
+        """A new connection to the same database, for one thread."""
         return self._connection.cursor()
 
     def condemn(self) -> None:
-        """Have the file moved aside at the next start: call it when a query met damage (`is_damage`), then exit."""
+        """Have the next start move the file aside: call it when a query finds damage (`is_damage`), then exit."""
         if self.path is not None:
             _condemned(self.path).touch()
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the last who wrote here stopped because nothing that it read could be applied."""
+        """Whether the last writer stopped because it could apply nothing that it read."""
         return self.path is not None and _given_up(self.path).exists()
 
     def mark_given_up(self, given_up: bool) -> None:
-        """Remember it for the next start, or forget it."""
+        """Store, or remove, the mark that `is_given_up` reads at the next start."""
         if self.path is not None and given_up:
             _given_up(self.path).touch()
         elif self.path is not None:
             _given_up(self.path).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file and give the directory up."""
+        """Close the file and release the directory."""
         self._connection.close()
         if self._lock is not None:
             release_directory(self._lock, self._leave_behind)
@@ -98,7 +99,7 @@ class Database:
         return _connect(path, verify=False)
 
     def _move_aside(self, path: Path) -> Path:
-        """Keep the damaged file and its write-ahead log under a name that says when."""
+        """Rename the damaged file and its write-ahead log; the new name has the time."""
         stamp = f"{self._clock.now():%Y%m%dT%H%M%S.%fZ}"
         aside = path.with_name(f"{path.name}.damaged-{stamp}")
         for suffix in ("", ".wal"):
@@ -110,7 +111,7 @@ class Database:
 
 
 def is_damage(error: duckdb.Error) -> bool:
-    """Whether DuckDB says that the file itself is bad, rather than its surroundings (disk full, rights, another owner)."""
+    """Whether the file itself is damaged, rather than that the disk is full or access is refused."""
     if is_full(error):
         return False
     if isinstance(error, (duckdb.InternalException, duckdb.SerializationException)):
@@ -138,16 +139,16 @@ def _connect(path: Path, *, verify: bool) -> duckdb.DuckDBPyConnection:
 
 
 def _read_everything(connection: duckdb.DuckDBPyConnection) -> None:
-    """DuckDB checks a block only when it reads it: after an unclean end every column is read once, before anyone relies on it."""
+    """Read every column once after an unclean end: DuckDB verifies a block only when it reads it."""
     tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE NOT internal").fetchall()
     for (name,) in tables:
         connection.execute(f'SELECT bit_xor(hash(t)) FROM "{name}" t').fetchall()
 
 
 def lock_directory(home: Path) -> tuple[int, bytes]:
-    """The held lock, and what the previous owner left in it: nothing when it ended cleanly, else its process id.
+    """Take the lock of a directory; returns it, and what the previous owner left in it.
 
-    Raises StoreError naming the owner when there is one.
+    That is nothing when it ended cleanly, else its process id. Raises StoreError that names a present owner.
     """
     handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -156,20 +157,20 @@ def lock_directory(home: Path) -> tuple[int, bytes]:
         owner = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
         os.close(handle)
         raise StoreError(
-            f"The data directory is in use by the process with pid {owner}: stop that one (`thalweg stop`) or choose another "
-            "directory with THALWEG_HOME.",
+            f"The data directory is in use by the process with pid {owner}: "
+            "stop that one (`thalweg stop`) or choose another directory with THALWEG_HOME.",
             owner_pid=owner,
         ) from error
     former = os.pread(handle, 32, 0)
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    os.fsync(handle)  # after a power cut too the next owner must know that this one did not end cleanly
+    os.fsync(handle)  # so that after a power cut the next owner knows that this one did not end cleanly
     sync(home)
     return handle, former
 
 
 def lock_holder(lock: Path) -> str | None:
-    """The process id in a lock file that is held; None when nobody holds it."""
+    """The process id in a lock file; None when no process holds the lock."""
     try:
         handle = os.open(lock, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
@@ -184,7 +185,7 @@ def lock_holder(lock: Path) -> str | None:
 
 
 def release_directory(lock: int, left_behind: bytes = b"") -> None:
-    """Release the directory. The lock file stays, empty: the next owner knows that all is well. Unless something is left behind in it."""
+    """Release the directory. The lock file stays with `left_behind`; empty, it says that the owner ended cleanly."""
     os.ftruncate(lock, 0)
     os.pwrite(lock, left_behind, 0)
     os.close(lock)

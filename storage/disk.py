@@ -1,4 +1,4 @@
-"""A full disk: how it is told from other failures, and how much room is left."""
+"""A full disk: how to recognise it, and how much room is left."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import shutil
 from pathlib import Path
 
 LOW_BYTES = 16 * 1024 * 1024
-"""With less room than this writes may be refused at any time."""
+"""With less room than this, writes may fail at any time."""
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 _SIGNS = ("no space left on device", "disk is full", "disk quota exceeded")
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether this error, or one that it came from, is that the disk took no more; the engines say it in words only."""
+    """Whether this error, or its cause, is a full disk; the engines say it in words only."""
     if isinstance(error, OSError) and error.errno in _NUMBERS:
         return True
     if any(sign in str(error).lower() for sign in _SIGNS):
@@ -22,12 +22,12 @@ def is_full(error: BaseException) -> bool:
 
 
 def full_sentence(directory: Path) -> str:
-    """What to tell whoever runs the node."""
+    """The sentence for the operator of a node whose disk is full."""
     return f"the disk of {directory} is full. Make room and start the node again; nothing that was accepted is lost."
 
 
 def low_sentence(directory: Path) -> str | None:
-    """A sentence when there is little room left, else None; also None of a directory that cannot be looked at."""
+    """A sentence when there is little room left; None otherwise, and for a directory that cannot be read."""
     try:
         free = shutil.disk_usage(directory).free
     except OSError:

@@ -1,8 +1,8 @@
-"""Which primary keys may exist: a Bloom filter over every keyed table, so that a new event costs no look-ups.
+"""A Bloom filter over the primary keys of every table, so that a new event costs no look-ups.
 
-Nearly every key that a reducer asks for is new, and asking DuckDB for a row that is not there takes half a
-millisecond. The filter says "surely not" without asking; it never says so of a key that is there. Filled from the
-tables at start (a million keys in about a second), kept up to date by the only writer. docs/adr/0006 has the numbers.
+Nearly every key that a reducer reads is new, and a query for a row that does not exist takes half a millisecond. The
+filter says "surely not" without a query, and never says so of a stored key. It is filled from the tables at start (a
+million keys in about a second) and kept up to date by the only writer. docs/adr/0006 has the numbers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ BITS_PER_KEY = 16
 MIN_BITS = 1 << 23
 PROBES = 4
 FETCH_ROWS = 100_000
-REMEMBERED = 20_000
-MANY = 16
+MAX_CACHED_DIGESTS = 20_000
+NUMPY_FROM = 16
+"""From this many keys on NumPy is faster than a loop."""
 _HALVES = struct.Struct("<QQ")
 _md5 = functools.partial(hashlib.md5, usedforsecurity=False)
 
 
 class KeyFilter:
-    """`held` names every key that was added or stored, and about one in five hundred others."""
+    """A filter that passes every key that was added or stored, and about one in five hundred others."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, tables: Iterable[Table]) -> None:
         self._cursor = cursor
@@ -42,13 +43,13 @@ class KeyFilter:
         wanted = 2 * sum(counts.values()) * BITS_PER_KEY
         self._size = max(MIN_BITS, 1 << wanted.bit_length())
         bits = np.zeros(self._size // 8, np.uint8)
-        self._asked: dict[tuple[str, tuple[Any, ...]], bytes] = {}
+        self._digests: dict[tuple[str, tuple[Any, ...]], bytes] = {}
         self._count = 0
         for table in self._tables:
-            if counts[table.name]:  # in a young store most are empty, and each query costs a millisecond
+            if counts[table.name]:  # in a young store most tables are empty, and each query costs a millisecond
                 self._fill_from(table, bits)
         self._bits = bits
-        self._bytes = memoryview(bits)  # type: ignore[arg-type]  # a single byte of an array is read and set faster through it
+        self._bytes = memoryview(bits)  # type: ignore[arg-type]  # single bytes are faster through it
 
     def _fill_from(self, table: Table, bits: np.ndarray) -> None:
         key = (
@@ -61,29 +62,29 @@ class KeyFilter:
             self._count += len(rows)
 
     def candidates(self, table: str, keys: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Those of the keys that may be there; of the others there is surely no row."""
+        """Those of the keys that may be stored; the others surely are not."""
         digests = [_digest(table, key) for key in keys]
-        if len(keys) < MANY:
-            there = [_holds(self._bytes, _places(digest, self._size)) for digest in digests]
+        if len(keys) < NUMPY_FROM:
+            there = [_all_set(self._bytes, _places(digest, self._size)) for digest in digests]
         else:
-            there = _hold(self._bits, _many_places(*_halves(digests), self._size)).tolist()
-        if len(self._asked) >= REMEMBERED:
-            self._asked.clear()
-        # what is not there is likely to be added next
-        self._asked.update(
-            ((table, key), digest) for key, digest, held in zip(keys, digests, there, strict=True) if not held
+            there = _all_set_each(self._bits, _many_places(*_halves(digests), self._size)).tolist()
+        if len(self._digests) >= MAX_CACHED_DIGESTS:
+            self._digests.clear()
+        # a missing key is likely to be added next
+        self._digests.update(
+            ((table, key), digest) for key, digest, stored in zip(keys, digests, there, strict=True) if not stored
         )
-        return [key for key, held in zip(keys, there, strict=True) if held]
+        return [key for key, stored in zip(keys, there, strict=True) if stored]
 
     def may_contain(self, table: str, key: tuple[Any, ...]) -> bool:
-        """False: there is surely no such row. For other threads than the writer's: of what is committed so far."""
-        held = self._bytes  # replaced when it is filled anew, never emptied
-        return _holds(held, _places(_digest(table, key), 8 * len(held)))
+        """Whether such a row may be committed; False is certain. For threads other than the writer's."""
+        bits = self._bytes  # replaced when the filter is filled anew, never emptied
+        return _all_set(bits, _places(_digest(table, key), 8 * len(bits)))
 
     def add(self, table: str, keys: Sequence[tuple[Any, ...]]) -> None:
-        """Rows that were committed."""
-        digests = [self._asked.pop((table, key), b"") or _digest(table, key) for key in keys]
-        if len(keys) < MANY:
+        """Add the keys of committed rows."""
+        digests = [self._digests.pop((table, key), b"") or _digest(table, key) for key in keys]
+        if len(keys) < NUMPY_FROM:
             for digest in digests:
                 for place in _places(digest, self._size):
                     self._bytes[place >> 3] |= 1 << (place & 7)
@@ -101,7 +102,7 @@ def _digest(table: str, key: tuple[Any, ...]) -> bytes:
 def _places(digest: bytes, bits: int) -> tuple[int, int, int, int]:
     high, low = _HALVES.unpack(digest)
     mask = bits - 1
-    # PROBES, written out: it is asked most
+    # PROBES places, written out: this is the hottest function
     return (
         low & mask,
         (low + high) & mask,
@@ -110,8 +111,8 @@ def _places(digest: bytes, bits: int) -> tuple[int, int, int, int]:
     )
 
 
-def _holds(held: memoryview, places: tuple[int, int, int, int]) -> bool:
-    return all(held[place >> 3] & (1 << (place & 7)) for place in places)
+def _all_set(bits: memoryview, places: tuple[int, int, int, int]) -> bool:
+    return all(bits[place >> 3] & (1 << (place & 7)) for place in places)
 
 
 # --- the same for many keys at once
@@ -134,8 +135,8 @@ def _bits_of(places: np.ndarray) -> np.ndarray:
     return bits.astype(np.uint8)
 
 
-def _hold(bits: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(n,) whether all bits of each are set."""
+def _all_set_each(bits: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """(n,) whether all bits of each digest are set."""
     there: np.ndarray = (bits[places >> np.uint64(3)] & _bits_of(places)).all(axis=1)
     return there
 

@@ -1,4 +1,4 @@
-"""Giving memory back: glibc keeps what a rebuild or a load has freed, for each thread that freed it."""
+"""Returning freed memory to the system: glibc keeps what a rebuild or a load has freed, per thread."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import gc
 
 
 def release_free_memory() -> None:
-    """Return what is free to the system, where its C library can; tens of milliseconds, off the event loop."""
+    """Return free memory to the system where the C library can; takes tens of milliseconds."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):  # not glibc: its allocator gives back by itself, or not at all
+    except (OSError, AttributeError):  # another C library: its allocator returns memory by itself, or never
         pass

@@ -1,4 +1,4 @@
-"""Bringing the schema up to date: numbered SQL files, each applied with its record in one transaction."""
+"""Migrations of the schema: numbered SQL files, each applied and recorded in one transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Migration(NamedTuple):
 
 
 def known_migrations() -> list[Migration]:
-    """Every migration that this program ships, in order."""
+    """Every migration of this program, in order."""
     found = []
     for entry in resources.files("storage.migrations").iterdir():
         match = _FILE.fullmatch(entry.name)
@@ -33,31 +33,33 @@ def known_migrations() -> list[Migration]:
 
 
 def migrate(cursor: duckdb.DuckDBPyConnection, now: datetime, migrations: list[Migration] | None = None) -> list[int]:
-    """Apply what is missing and return the versions applied. Raises StoreError when the store is not of this program's past."""
+    """Apply the missing migrations; returns their versions.
+
+    Raises StoreError when another version of the program, or another program, made the store.
+    """
     todo = known_migrations() if migrations is None else migrations
     cursor.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)"
+        "CREATE TABLE IF NOT EXISTS schema_migrations "
+        "(version INTEGER PRIMARY KEY, name VARCHAR NOT NULL, applied_at TIMESTAMP NOT NULL)"
     )
     applied = {version for (version,) in cursor.execute("SELECT version FROM schema_migrations").fetchall()}
     unknown = applied - {migration.version for migration in todo}
     if unknown:
         raise StoreError(
-            f"The store has schema version {max(unknown)}, which this program does not know: install the newer thalweg again, "
-            "or make a fresh store from the log with `thalweg rebuild --from-log`."
+            f"The store has schema version {max(unknown)}, which this program does not know: "
+            "install the newer thalweg again, or make a fresh store from the log with `thalweg rebuild --from-log`."
         )
     fresh = [migration for migration in todo if migration.version not in applied]
     if fresh and applied and fresh[0].version < max(applied):
         raise StoreError(
-            f"The store was made by another thalweg: its schema lacks version {fresh[0].version} and has {max(applied)}. "
-            "Make a fresh one from the log with `thalweg rebuild --from-log`."
+            f"The store was made by another thalweg: its schema lacks version {fresh[0].version} "
+            f"and has {max(applied)}. Make a fresh one from the log with `thalweg rebuild --from-log`."
         )
     for migration in fresh:
         try:
             _apply(cursor, migration, now)
-        except (
-            duckdb.CatalogException,
-            duckdb.BinderException,
-        ) as error:  # something that an earlier one makes is not there
+        except (duckdb.CatalogException, duckdb.BinderException) as error:
+            # something that an earlier migration makes does not exist
             if not applied:
                 raise
             raise StoreError(

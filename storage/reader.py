@@ -1,6 +1,6 @@
-"""Reading what is known: a small pool of threads, a DuckDB cursor each, never the writer's.
+"""Reads of the store: a small pool of threads, each with a DuckDB cursor of its own.
 
-A read never blocks on the writer: it sees the last committed state.
+A read never waits for the writer: it sees the last committed state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """What a reducer decided about one request. `result` holds what its tool answers with."""
+    """A reducer's decision on one request. `result` has the fields of its tool's answer."""
 
     request_id: str
     status: str
@@ -44,9 +44,9 @@ class Reader:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
 
     async def run(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
-        """The query's result. It must fetch what it returns: an open result owns its cursor.
+        """Run the query on a reader thread. It must fetch what it returns: an open result owns its cursor.
 
-        Raises Unavailable when the database cannot answer; what `query` raises itself passes through.
+        Raises Unavailable when the database cannot answer; other errors of `query` pass through.
         """
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, self._call, query)
@@ -67,7 +67,7 @@ class Reader:
 
 
 def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
-    """End what a query left open: after a `fetchone` its transaction goes on, and no CHECKPOINT (so no snapshot) is possible."""
+    """Close a query's result, because its transaction would stay open and block a CHECKPOINT."""
     try:
         cursor.fetchall()
     except duckdb.Error:
@@ -75,10 +75,11 @@ def _finish(cursor: duckdb.DuckDBPyConnection) -> None:
 
 
 def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: str) -> StoredOutcome | None:
-    """The outcome of a request, or None while none is decided."""
+    """The outcome of a request, or None while it is undecided."""
     row = execute(
         cursor,
-        'SELECT status, code, message, result, topic, partition, "offset" FROM outcomes WHERE namespace = ? AND request_id = ?',
+        'SELECT status, code, message, result, topic, partition, "offset" FROM outcomes '
+        "WHERE namespace = ? AND request_id = ?",
         [namespace, request_id],
     ).fetchone()
     if row is None:
@@ -90,7 +91,7 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
 
 
 def count_documents_since(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> int:
-    """How many records of a namespace that lie at these offsets or beyond have made documents."""
+    """The number of a namespace's records at or behind these offsets that have documents."""
     places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since)) or "false"
     values = [value for at, offset in since.items() for value in (*at, offset)]
     counts = execute(
@@ -102,7 +103,7 @@ def count_documents_since(cursor: duckdb.DuckDBPyConnection, namespace: str, sin
 
 
 def outcome_of(row: Mapping[str, Any]) -> StoredOutcome:
-    """The outcome in a row as a reducer's batch made it: what `find_outcome` reads from the table."""
-    result = orjson.loads(orjson.dumps(row["result"] or {}))  # as it lies in the table: its own, and plain JSON
+    """The outcome in a row of a batch: the same as `find_outcome` reads from the table."""
+    result = orjson.loads(orjson.dumps(row["result"] or {}))  # a copy in plain JSON, as in the table
     position = Position(row["topic"], row["partition"], row["offset"])
     return StoredOutcome(row["request_id"], row["status"], row["code"], row["message"], result, position)

@@ -1,6 +1,6 @@
-"""What a process that runs somebody's query does to itself: it ends with its parent, and the kernel bounds what it may use.
+"""The sandbox of a process that runs a query: the kernel limits it and kills it with its parent.
 
-Imports no database: each kind of child starts with its own library only.
+This module imports no database, so that each kind of child loads its own library only.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from uuid import UUID
 import orjson
 
 PROGRAM_MB = 1024
-"""Address space that the interpreter, a database's code, its threads' stacks and its allocator reserve before any query."""
+"""Address space of interpreter, database code, thread stacks and allocator before any query runs."""
 LARGEST_INTEGER = 2**63
 PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, however that dies: nobody is left to read the answer.
+    """Have the kernel kill this process when its parent dies, because the answer then has no reader.
 
-    Linux only; elsewhere the limit of CPU time ends what a killed parent leaves behind.
+    Linux only; elsewhere the limit of CPU time ends the child of a killed parent.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before it could be watched
+        if os.getppid() != parent:  # the parent died before this call
             sys.exit(1)
 
 
 def limit(memory_mb: int, cpu_s: int) -> None:
-    """Have the kernel bound this process: irrevocable, as the hard limits are lowered too."""
+    """Have the kernel limit this process, irrevocably: the hard limits are lowered too."""
     address_space = (memory_mb + PROGRAM_MB) * 2**20
     for what, value in (
         (resource.RLIMIT_AS, address_space),
@@ -62,7 +62,7 @@ def answer_one(answer: Callable[[dict[str, Any]], dict[str, Any]], *, spare_mb: 
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON has. Times become RFC 3339 text, what JSON's numbers cannot hold becomes text."""
+    """Convert a value to one that JSON has: times to RFC 3339 text, numbers beyond JSON's to text."""
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, int):

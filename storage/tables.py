@@ -43,7 +43,7 @@ class Table:
         return tuple(name for name in ORIGIN if name in self.columns)
 
     def with_origin(self, values: Mapping[str, Any], origin: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of these values that comes from `origin`, whatever the values say of it. Raises TypeError as `check`."""
+        """A row of these values that comes from `origin`, not from where they came. Raises TypeError as `check`."""
         row = {**values, **{name: origin[name] for name in self.origin_columns}}
         self.check(row)
         return row
@@ -63,7 +63,7 @@ class Table:
         return itemgetter(*self.key) if self.key else lambda row: ()
 
     def insert(self, *, replace: bool = False) -> str:
-        """An INSERT of rows that come as one parameter, a JSON array (see `as_json`). What does not fit its column is an error."""
+        """An INSERT of rows in one parameter, a JSON array (see `as_json`). A value that misfits its column fails."""
         as_text = ("JSON", "BLOB")
         structure = orjson.dumps(
             [{name: "VARCHAR" if kind in as_text else kind for name, kind in self.columns.items()}]
@@ -81,9 +81,9 @@ class Table:
 
     @cached_property
     def update(self) -> str | None:
-        """An UPDATE of one row by its primary key, a third of the time of INSERT OR REPLACE; its parameters are `changed`.
+        """An UPDATE of one row by its primary key, with `changed` as parameters: a third of INSERT OR REPLACE's time.
 
-        None for a table with nested values: DuckDB updates those by deleting and inserting, which its primary keys refuse.
+        None for a table with nested values: DuckDB updates those by deleting and inserting, which its keys refuse.
         """
         if not self.key or any(kind.endswith("]") or kind.startswith(_NESTED) for kind in self.columns.values()):
             return None
@@ -118,7 +118,7 @@ class Table:
 
     @cached_property
     def _whole_row(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-        """All columns of a row that names all of them, as nearly every row does: a third of the time of asking for each."""
+        """All columns of a row that names all of them, as nearly every row does, in a third of the time."""
         return itemgetter(*self.columns)
 
     @cached_property
@@ -132,12 +132,14 @@ class Table:
 
     @cached_property
     def is_labelled(self) -> bool:
-        """Whether a row is found by the label of its record: that has an index of its own, and DuckDB looks up single columns only.
-        By a key of two every row is read, 5 ms of 100,000."""
+        """Whether a row is found by the label of its record, which has an index of its own.
+
+        DuckDB looks up single columns only: by a key of two it reads every row, 5 ms of 100,000.
+        """
         return len(self.key) == 2 and self.key[0] == "namespace" and self.columns.get("label") == "BIGINT"
 
     def find_labelled(self, labels: Collection[int]) -> str:
-        """Rows by so many labels."""
+        """A query for the rows with these labels."""
         return f"SELECT * FROM {self.name} WHERE label IN ({marks(labels)})"
 
     @cached_property
@@ -149,7 +151,8 @@ class Table:
         """Rows by primary key; the parameter is a JSON array of objects with the key columns."""
         structure = orjson.dumps([{name: self.columns[name] for name in self.key}]).decode()
         on = " AND ".join(f't."{name}" = k."{name}"' for name in self.key)
-        return f"SELECT t.* FROM {self.name} t JOIN (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k ON {on}"
+        keys = f"SELECT unnest(from_json(?, '{structure}'), recursive := true)"
+        return f"SELECT t.* FROM {self.name} t JOIN ({keys}) k ON {on}"
 
 
 def _plain(value: bytes) -> str:
@@ -162,7 +165,8 @@ def read_tables(cursor: duckdb.DuckDBPyConnection) -> dict[str, Table]:
     columns: dict[str, dict[str, str]] = {}
     for table, column, kind in cursor.execute(
         "SELECT table_name, column_name, data_type FROM duckdb_columns() "
-        "WHERE NOT internal AND table_name IN (SELECT table_name FROM duckdb_tables()) ORDER BY table_name, column_index"
+        "WHERE NOT internal AND table_name IN (SELECT table_name FROM duckdb_tables()) "
+        "ORDER BY table_name, column_index"
     ).fetchall():
         columns.setdefault(table, {})[column] = kind
     keys = dict(

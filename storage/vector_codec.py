@@ -1,6 +1,7 @@
-"""Vectors as the store keeps them: the bytes of little-endian float32, so that a row costs the bytes of its own vector.
+"""The stored form of vectors: the bytes of little-endian float32.
 
-As `FLOAT[]` the write-ahead log took the vectors of all rows since the last checkpoint with each new one (docs/adr/0006).
+With `FLOAT[]` each new row wrote the vectors of all rows since the last checkpoint to the write-ahead log again
+(docs/adr/0006).
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import numpy as np
 
 
 def stored_vector(vector: np.ndarray | Sequence[float]) -> bytes:
-    """A vector as its column takes it."""
+    """Encode a vector for its column."""
     return np.ascontiguousarray(vector, "<f4").tobytes()
 
 
 def read_vector(stored: bytes) -> np.ndarray:
-    """(dim,) float32 of what `stored_vector` made; read-only."""
+    """(dim,) float32, the inverse of `stored_vector`; read-only."""
     return np.frombuffer(stored, "<f4")
 
 

@@ -15,6 +15,7 @@ import orjson
 
 from storage.database import Database
 from storage.key_filter import KeyFilter
+from storage.statements import dicts
 from storage.tables import Table, read_tables
 from streams.failpoints import hit
 from streams.ids import document_label
@@ -24,9 +25,11 @@ from streams.progress import MATERIALISE
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 CACHED_ROWS = 20_000
-ALONE = 2
-FEW = 100
-STATEMENTS = 500
+UPDATE_MAX_ROWS = 2
+"""Up to this many changed rows are written by UPDATEs."""
+PREPARED_MAX_ROWS = 100
+"""Up to this many rows are written by a prepared statement, more by an appender."""
+MAX_CACHED_STATEMENTS = 500
 
 
 @dataclass
@@ -71,10 +74,7 @@ class Writer:
             else:
                 found[key] = row
         if unknown and (missing := self._known.candidates(table, unknown)):
-            result = self._query(spec, missing)
-            names = [column[0] for column in result.description or ()]
-            for values in result.fetchall():
-                row = dict(zip(names, values, strict=True))
+            for row in dicts(self._query(spec, missing)):
                 for name in spec.json_columns:
                     row[name] = None if row[name] is None else orjson.loads(row[name])
                 for name in spec.uuid_columns:
@@ -88,11 +88,11 @@ class Writer:
         return self._known.may_contain(table, key)
 
     def recent(self, table: str, key: Key) -> Row | None:
-        """The committed row with this primary key, if it was written lately; None says nothing. For any thread, without asking DuckDB."""
+        """The committed row with this primary key, if it is cached; None says nothing. For any thread, without DuckDB."""
         return self._recent.get((table, key))
 
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:
-        if spec.is_labelled and len(keys) <= FEW:
+        if spec.is_labelled and len(keys) <= PREPARED_MAX_ROWS:
             labels = [document_label(namespace, identity) for namespace, identity in keys]
             return self._execute(spec.find_labelled(labels), labels)
         if len(keys) == 1:
@@ -130,11 +130,11 @@ class Writer:
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        """A changed row or two by UPDATEs, more as one JSON array into a prepared statement, very many through an appender (docs/adr/0006)."""
-        if replace and len(rows) <= ALONE and table.update is not None:
+        """One or two changed rows by UPDATEs, more as one JSON array, very many by an appender (docs/adr/0006)."""
+        if replace and len(rows) <= UPDATE_MAX_ROWS and table.update is not None:
             for row in rows:
                 self._execute(table.update, table.changed(row))
-        elif 0 < len(rows) <= FEW:
+        elif 0 < len(rows) <= PREPARED_MAX_ROWS:
             name = f"{'replace' if replace else 'insert'}_{table.name}"
             if name not in self._prepared:
                 self._cursor.execute(f"PREPARE {name} AS {table.insert(replace=replace)}")
@@ -148,17 +148,17 @@ class Writer:
                 appender.append_rows(map(table.parameters, rows))
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
-        """Few statements come again and again: a parsed one is a fifth quicker."""
+        """Execute from a cache of parsed statements: the same few come again, and a parsed one is a fifth quicker."""
         statement = self._statements.get(sql)
         if statement is None:
-            if len(self._statements) >= STATEMENTS:
+            if len(self._statements) >= MAX_CACHED_STATEMENTS:
                 self._statements.clear()
             (statement,) = self._cursor.extract_statements(sql)
             self._statements[sql] = statement
         return self._cursor.execute(statement, parameters)
 
     def _put_positions(self, changes: Changes) -> None:
-        """They are few and move with every batch: one UPDATE by number for those that are there, a third of an upsert's time."""
+        """Store how far each partition is. One UPDATE by number takes a third of an upsert's time."""
         moved = {(MATERIALISE, at): offset for at, offset in changes.positions.items()} | changes.stages
         new = [key for key in moved if key not in self._places]
         if new:

@@ -1,4 +1,4 @@
-"""The documents of the topics: AsyncAPI 3.0 and docs/topics.md, generated from the registries of topics and event types.
+"""The documents of the topics, AsyncAPI 3.0 and docs/topics.md, generated from topics and event types.
 
 `python -m streams.asyncapi` writes docs/asyncapi.json and docs/topics.md; a test compares them with what is generated.
 """
@@ -37,13 +37,13 @@ _DLQ_HEADERS = {
     "dlq.topic": "topic of the record",
     "dlq.partition": "its partition",
     "dlq.offset": "its offset",
-    "dlq.group": "who read it",
-    "dlq.stage": "which stage failed on it",
-    "dlq.attempt": "how often it was tried",
+    "dlq.group": "consumer group that read it",
+    "dlq.stage": "stage that failed on it",
+    "dlq.attempt": "number of attempts",
     "dlq.error.type": "class of the error",
     "dlq.error.message": "what was wrong, at most 2,000 characters",
     "dlq.first_failed_at": "RFC 3339, UTC",
-    "dlq.index": "place of an observation in the record's array; it is buried alone",
+    "dlq.index": "place of the observation in the record's array; it is a dead letter by itself",
 }
 
 
@@ -54,8 +54,9 @@ def asyncapi_document() -> dict[str, Any]:
         "info": {
             "title": "thalweg",
             "version": "1.0.0",
-            "description": "Agents' memory and telemetry as records of a log: CloudEvents 1.0.2, Kafka binary mode, key = namespace. "
-            "Structured mode is read too. Change within a major version is additive; unknown fields are kept.",
+            "description": "Agents' memory and telemetry as records of a log: "
+            "CloudEvents 1.0.2, Kafka binary mode, key = namespace. Structured mode is read too. "
+            "Change within a major version is additive; unknown fields are kept.",
             "license": {"name": "Apache-2.0"},
         },
         "defaultContentType": "application/json",
@@ -84,7 +85,7 @@ def _channel(topic: Topic) -> dict[str, Any]:
 
 
 def _operations() -> Iterator[tuple[str, dict[str, Any]]]:
-    """`receive` is what the program reads, `send` what it writes; it reads back everything that it writes."""
+    """The operations: `receive` for what the program reads, `send` for what it writes."""
     for topic in SOURCES:
         for channel in (topic, topic.dlq):
             for action in ("receive", "send"):
@@ -128,7 +129,7 @@ def _message(kind: EventType) -> dict[str, Any]:
 
 
 def _observations(kind: EventType) -> dict[str, Any]:
-    """Many observations as one record; what one leaves out it takes from the record's headers."""
+    """The schema of many observations as one record; what one leaves out comes from the record's headers."""
     properties = {
         "id": {**_TEXT, "description": "Without it: the record's id, a slash and the place in the array."},
         "time": {"type": "string", "format": "date-time"},
@@ -146,7 +147,7 @@ def _dead_letter() -> dict[str, Any]:
     headers = {name: {"type": "string", "description": meaning} for name, meaning in _DLQ_HEADERS.items()}
     return {
         "name": "dead_letter",
-        "summary": "A record that could not be applied: its own key, value and headers, and ours that say why.",
+        "summary": "A record that could not be applied: its own key, value and headers, and headers that say why.",
         "contentType": "application/octet-stream",
         "headers": {
             "type": "object",
@@ -163,9 +164,13 @@ def topics_page() -> str:
     lines = [
         "# Topics and event types",
         "",
-        "Generated from `streams/topics.py` and `streams/event_types/` by `python -m streams.asyncapi`; the schemas in full are in [asyncapi.json](asyncapi.json).",
-        "Records are CloudEvents 1.0.2, Kafka binary mode (structured mode is read too); the key is the namespace. `ce_id` and `ce_source` together name an event: it is applied once.",
-        "The value is the event's data, or an array of observations `{id, time, subject, type, data}` that take what they leave out from the record's headers. One that cannot be applied is a dead letter by itself; the others are applied.",
+        "Generated from `streams/topics.py` and `streams/event_types/` by `python -m streams.asyncapi`; "
+        "[asyncapi.json](asyncapi.json) has the full schemas.",
+        "Records are CloudEvents 1.0.2, Kafka binary mode (structured mode is read too); the key is the namespace. "
+        "`ce_id` and `ce_source` together identify an event, which is applied once.",
+        "The value is the event's data, or an array of observations `{id, time, subject, type, data}`; what an "
+        "observation leaves out comes from the record's headers. One that cannot be applied becomes a dead letter by "
+        "itself; the others are applied.",
         "",
         "| topic | carries | key | partitions | retention | written by |",
         "|---|---|---|---|---|---|",
@@ -175,15 +180,14 @@ def topics_page() -> str:
         lines.append(
             f"| `{topic.name}` | {topic.carries} | {topic.key} | {topic.partitions} | {topic.retention} | {by} |"
         )
-    lines.append(
-        f"| `<topic>.dlq` | {MEMORY.dlq.carries.replace(MEMORY.name, 'the topic')} | {MEMORY.dlq.key} | as the topic | {MEMORY.dlq.retention} | the program |"
-    )
+    dlq = MEMORY.dlq
+    carries = dlq.carries.replace(MEMORY.name, "the topic")
+    lines.append(f"| `<topic>.dlq` | {carries} | {dlq.key} | as the topic | {dlq.retention} | the program |")
     for topic in SOURCES:
         lines += ["", f"## {topic.name}", "", "| type | what happened | needs | may have |", "|---|---|---|---|"]
-        lines += [
-            f"| `{kind.type}` | {kind.summary} | {' '.join(_fields(kind.schema, True))} | {' '.join(_fields(kind.schema, False))} |"
-            for kind in _types_of(topic)
-        ]
+        for kind in _types_of(topic):
+            required, optional = (" ".join(_fields(kind.schema, needed)) for needed in (True, False))
+            lines.append(f"| `{kind.type}` | {kind.summary} | {required} | {optional} |")
     headers = ", ".join(f"`{name}`" for name in _DLQ_HEADERS)
     lines += ["", "## Dead letters", "", "The original key, value and headers, and besides them " + headers + "."]
     return "\n".join(lines) + "\n"
@@ -195,7 +199,7 @@ def _fields(schema: Mapping[str, Any], required: bool) -> list[str]:
 
 
 def documents() -> dict[str, bytes]:
-    """What lies in docs/, by file name."""
+    """The contents of the generated documents, by file name."""
     json = orjson.dumps(asyncapi_document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     return {"asyncapi.json": json, "topics.md": topics_page().encode()}
 

@@ -1,6 +1,6 @@
-"""How far a reader of the log is behind its end: the records that it lacks, and the age of the oldest of them.
+"""A reader's backlog: the records that it lacks, and the age of the oldest of them.
 
-Nothing is read for it: whoever looks at the ends of the log once a second knows when each record was there first.
+No record is read for it: the ends of the log, observed once a second, tell when each record appeared.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Any, NamedTuple
 from streams.positions import Partition
 
 LATE_S = 2.0
-"""What lies on the log for less is on its way: nobody needs to be told of it."""
-KEPT = 512
-"""Looks that are remembered of a partition."""
+"""A younger backlog is not reported: its records are on their way."""
+MAX_OBSERVATIONS = 512
+"""Beyond this number of a partition's observations the older ones are thinned out."""
 PRECISION = 0.05
-"""Beyond that many the older ones are thinned out: an age is exact to a look, or to this share of it."""
+"""An age is exact to one observation, or to this share of it."""
 
 
 class Backlog(NamedTuple):
-    """What a reader lacks: the number of records, and the age of the oldest in seconds, to about a second."""
+    """The number of records that a reader lacks, and the age of the oldest in seconds, to about a second."""
 
     records: int = 0
     seconds: float = 0.0
 
     def flag(self) -> dict[str, Any]:
-        """What an answer says of it: `{"behind": {"records": n, "seconds": s}}`, nothing while nothing is late."""
+        """The field of an answer, `{"behind": {"records": n, "seconds": s}}`; empty while nothing is late."""
         if not self.records or self.seconds < LATE_S:
             return {}
         return {"behind": {"records": self.records, "seconds": round(self.seconds, 1)}}
@@ -36,21 +36,21 @@ class LogEnds:
     """The ends of the log over time. `observe` them once a second; used from one thread."""
 
     def __init__(self) -> None:
-        self._looks: dict[Partition, tuple[list[int], list[float]]] = {}
-        """By partition its ends, rising, and when each was seen first."""
+        self._observations: dict[Partition, tuple[list[int], list[float]]] = {}
+        """By partition its ends, rising, and the time of the first observation of each."""
 
     def observe(self, ends: Mapping[Partition, int], now: float) -> None:
-        """Note where the partitions end. `now`: monotonic seconds."""
+        """Store the ends of the partitions. `now`: monotonic seconds."""
         for at, end in ends.items():
-            known, times = self._looks.setdefault(at, ([], []))
+            known, times = self._observations.setdefault(at, ([], []))
             if known and end < known[-1]:  # another log
                 known.clear()
                 times.clear()
             if not known or end > known[-1]:
                 known.append(end)
                 times.append(now)
-            if len(known) > KEPT:
-                self._looks[at] = _thinned(known, times, now)
+            if len(known) > MAX_OBSERVATIONS:
+                self._observations[at] = _thinned(known, times, now)
 
     def backlog(
         self,
@@ -60,13 +60,13 @@ class LogEnds:
         topic: str | None = None,
         age_at_start: Callable[[Partition], float | None] = lambda at: None,
     ) -> Backlog:
-        """What a reader lacks that has come to the next offset `reached` of each partition (of this topic).
+        """The backlog of a reader that is at the next offset `reached` of each partition (of this topic).
 
-        `age_at_start`: of a partition whose backlog was there at the first look, the seconds since its oldest record was
-        written, where that is known; else they count from that look.
+        `age_at_start`: seconds since the oldest record of a partition was written, for a backlog that was there at the
+        first observation; None counts from that observation.
         """
         records, seconds = 0, 0.0
-        for at, (ends, times) in self._looks.items():
+        for at, (ends, times) in self._observations.items():
             offset = reached(at)
             if ends[-1] > offset and topic in (None, at.topic):
                 records += ends[-1] - offset
@@ -77,12 +77,12 @@ class LogEnds:
 
 
 def _thinned(ends: list[int], times: list[float], now: float) -> tuple[list[int], list[float]]:
-    """The first look, the last, and of those between the ones that are far enough apart for their age."""
+    """The first observation, the last, and those between that are far enough apart for their age."""
     kept = [len(ends) - 1]
-    for look in range(len(ends) - 2, 0, -1):
+    for each in range(len(ends) - 2, 0, -1):
         later = times[kept[-1]]
-        if later - times[look] >= PRECISION * (now - later):
-            kept.append(look)
+        if later - times[each] >= PRECISION * (now - later):
+            kept.append(each)
     kept.append(0)
     kept.reverse()
-    return [ends[look] for look in kept], [times[look] for look in kept]
+    return [ends[each] for each in kept], [times[each] for each in kept]

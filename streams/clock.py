@@ -1,4 +1,4 @@
-"""The clock, passed in wherever time matters so that a test can set it."""
+"""The clock. It is a parameter wherever time matters, so that a test can set it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970 by the machine's clock."""
+    return time.time_ns() // 1_000_000
 
 
 def parse_time(text: str) -> datetime:

@@ -1,8 +1,8 @@
-"""Bytes to records and back, refusing what can never be applied.
+"""Encoding and decoding of records; what can never be applied is refused as Poison.
 
 CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data) and structured mode
 (`content-type: application/cloudevents+json`). The data may be an array of observations, each
-`{"id", "time"?, "subject"?, "type"?, "data"}`, which take what they leave out from the record's envelope.
+`{"id", "time"?, "subject"?, "type"?, "data"}`; what one leaves out comes from the record's envelope.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ATTRIBUTES = ("id", "source", "type", "specversion", "time", "subject", "dataco
 
 
 def encode(topic: str, event: Event, *, partition: int | None = None) -> Outgoing:
-    """One event as one record, binary mode."""
+    """Encode one event as one record, in binary mode."""
     return Outgoing(topic, event.namespace.encode(), orjson.dumps(event.data), _headers(event), partition)
 
 
 def encode_batch(
     topic: str, envelope: Event, observations: Sequence[Event], *, partition: int | None = None
 ) -> Outgoing:
-    """Many observations as one record; `envelope` gives the record's own id and what they have in common."""
+    """Encode observations as one record; `envelope` has its id and what they have in common."""
     items = []
     for event in observations:
         item: dict[str, Any] = {"id": event.id, "time": format_time(event.time), "data": event.data}
@@ -60,8 +60,10 @@ def encode_batches(
     *,
     partition: int | None = None,
 ) -> list[Outgoing]:
-    """Many observations as one record, or as two halves as often as its data would have more than `largest` bytes. `envelope` makes
-    each record's from its observations."""
+    """Encode observations as records of at most `largest` bytes of data each, by halving.
+
+    `envelope` makes the envelope of a record from its observations.
+    """
     record = encode_batch(topic, envelope(observations), observations, partition=partition)
     if len(observations) < 2 or len(record.value or b"") <= largest:
         return [record]
@@ -82,21 +84,20 @@ def _headers(event: Event) -> Headers:
     if event.subject is not None:
         headers.append(("ce_subject", event.subject.encode()))
     headers.extend((f"ce_{name}", value.encode()) for name, value in event.extensions.items())
-    if (
-        "traceparent" in event.extensions
-    ):  # `ce_` is that of the origin and stays; who passes the record on replaces the other by its own
+    if "traceparent" in event.extensions:
+        # `ce_traceparent` is the origin's and stays; a forwarder replaces this one by its own
         headers.append(("traceparent", event.extensions["traceparent"].encode()))
     return tuple(headers)
 
 
 Reject = Callable[[int, Poison], None]
-"""Told of an observation that cannot be applied: its place in the array, and why."""
+"""Called for an observation that cannot be applied, with its place in the array and the reason."""
 
 
 def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[LoggedEvent]:
-    """The events of a record, each checked against its type's schema. Raises Poison with the reason.
+    """Decode the events of a record, each checked against its type's schema. Raises Poison with the reason.
 
-    Of an array, an observation that cannot be applied is left out and told to `reject`; the others stand.
+    An observation of an array that cannot be applied is passed to `reject`; the others are returned.
     """
     check_readable(record)
     namespace = _namespace(record.key)
@@ -131,27 +132,31 @@ def decode(record: Record, reject: Reject = lambda index, reason: None) -> list[
 
 
 def observation_alone(record: Record, index: int) -> Record | None:
-    """The record with one observation of its array alone, under the id that it has there; None when its data is not an array."""
+    """The record with one observation of its array; None when its data is not an array."""
     body = _body_of(record.value or b"")
-    structured = _is_structured({name.lower(): value for name, value in record.headers})
+    headers = {name.lower(): value for name, value in record.headers}
+    structured = _is_structured(headers)
     items = body.get("data") if structured else body
     if not isinstance(items, list):
         return None
     item = items[index]
     if isinstance(item, dict) and "id" not in item:
-        envelope_id = body.get("id") if structured else dict(record.headers).get("ce_id", b"").decode()
+        envelope_id = body.get("id") if structured else (headers.get("ce_id") or b"").decode()
         item = {"id": f"{envelope_id}/{index}", **item}
     return replace(record, value=orjson.dumps({**body, "data": [item]} if structured else [item]))
 
 
 @lru_cache(maxsize=1)
 def _body_of(value: bytes) -> Any:
-    """The parsed value, not to be changed; remembered, or an array of bad observations would be parsed once for each of them."""
+    """The parsed value, which must not be changed.
+
+    Cached, so that an array of bad observations is parsed once and not once for each of them.
+    """
     return orjson.loads(value)
 
 
 def source_and_type(record: Record) -> tuple[str | None, str | None]:
-    """The CloudEvents source and type that a record names, whatever else is wrong with it; None what it does not name."""
+    """The CloudEvents source and type of a record, which may be poison; None for what is missing."""
     named: Mapping[str, Any] = {name.lower().removeprefix("ce_"): value for name, value in record.headers}
     if _is_structured(named):
         try:
@@ -168,21 +173,21 @@ def source_and_type(record: Record) -> tuple[str | None, str | None]:
 
 
 def _is_structured(headers: Mapping[str, Any]) -> bool:
-    """By the content type; `headers` by their names in lower case, with bytes or texts."""
+    """Whether the content type says so. `headers`: bytes or texts by their names in lower case."""
     given = headers.get("content-type") or ""
     text = given.decode("latin-1") if isinstance(given, bytes) else given
     return bool(text.split(";")[0].strip() == STRUCTURED)
 
 
 def check_readable(record: Record) -> None:
-    """Raises Poison for what stands for records that the log does not give back."""
+    """Raise Poison for a record that replaces records which the log cannot return."""
     for name, value in record.headers:
         if name == UNREADABLE:
             raise Poison(value.decode("utf-8", "replace"))
 
 
 def validate(event_type: str, data: Any, topic: str | None = None) -> None:
-    """Check `data` against the schema of its type (and that the type belongs on `topic`). Raises Poison."""
+    """Raise Poison unless `data` fits the schema of its type, and the type belongs on `topic`."""
     known = event_types().get(event_type)
     if known is None:
         raise Poison(f"The event type {excerpt(event_type)!r} is not known; docs/topics.md lists those that are.")
@@ -196,7 +201,7 @@ def validate(event_type: str, data: Any, topic: str | None = None) -> None:
 
 
 def _mistake(error: Any) -> str:
-    """What is wrong; of a choice all that could be chosen, which the library's own message cuts to two."""
+    """The mistake in a sentence; for an enum it lists all values, where the library's message lists two."""
     if error.kind.name != "enum":
         return excerpt(error.message, 300)
     accepted = ", ".join(orjson.dumps(value).decode() for value in error.kind.options)
@@ -223,7 +228,7 @@ def _text(raw: bytes | None, what: str) -> str:
     except UnicodeDecodeError:
         raise Poison(f"{what[0].upper()}{what[1:]} is not UTF-8.") from None
     if "\0" in text:
-        raise Poison(f"{what[0].upper()}{what[1:]} holds a NUL character.")
+        raise Poison(f"{what[0].upper()}{what[1:]} has a NUL character.")
     return text
 
 
@@ -232,17 +237,17 @@ def _parse(value: bytes) -> Any:
         body = orjson.loads(value)  # refuses NaN, infinity, lone surrogates, invalid UTF-8 and deep nesting
     except (orjson.JSONDecodeError, RecursionError) as error:
         raise Poison(f"The value is not JSON: {error}") from None
-    if value.rfind(b"\\u0000") >= 0 and _holds_nul(body):  # from its end bytes are searched in less than half the time
-        raise Poison("A text holds a NUL character (\\u0000).")
+    if value.rfind(b"\\u0000") >= 0 and _has_nul(body):  # bytes are searched twice as fast from their end
+        raise Poison("A text has a NUL character (\\u0000).")
     return body
 
 
-def _holds_nul(value: Any) -> bool:
+def _has_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, dict):
-        return any("\0" in name or _holds_nul(item) for name, item in value.items())
-    return isinstance(value, list) and any(_holds_nul(item) for item in value)
+        return any("\0" in name or _has_nul(item) for name, item in value.items())
+    return isinstance(value, list) and any(_has_nul(item) for item in value)
 
 
 def _envelope(attributes: Mapping[str, Any], namespace: str, timestamp_ms: int) -> Event:
@@ -299,24 +304,24 @@ def _observation(envelope: Event, item: Any, position: Position, index: int) -> 
 
 
 def observation_digest(body: Any) -> int:
-    """The digest of an observation's data, in whatever order its fields stand."""
+    """The digest of an observation's data, independent of the order of its fields."""
     return digest(orjson.dumps(body, option=orjson.OPT_SORT_KEYS))
 
 
 def parse_or(value: Any, otherwise: datetime) -> datetime:
-    """The time in `value`, or `otherwise` when there is none. Raises Poison."""
+    """The time in `value`, or `otherwise` when it is None. Raises Poison."""
     return otherwise if value is None else _time(value, 0)
 
 
 def check_size(record: Outgoing) -> None:
-    """Raises RecordRefused for a record that would not be accepted back."""
+    """Raise RecordRefused for a record that `decode` would refuse for its size."""
     size = len(record.value or b"")
     if size > MAX_BYTES:
         raise RecordRefused(f"This has {size} bytes; at most {MAX_BYTES} are accepted. Send it in parts.")
 
 
 def in_parts(items: Sequence[Item], largest: int) -> list[list[Item]]:
-    """The items in order, in lists of at most so many bytes of JSON each; an item that is larger stands alone."""
+    """Split items into lists of at most `largest` bytes of JSON; a larger item is a list by itself."""
     parts: list[list[Item]] = []
     size = largest
     for item in items:

@@ -1,9 +1,9 @@
 """Dead letters: the original key and value, and headers that say what happened.
 
-Secrets of a known form are taken out of a value that is text, so that what was refused is not kept a second time; the mark
-leaves JSON as it is around it, and a replay publishes it. Other bytes are untouched.
+Secrets of a known form are redacted in a value that is text, so that a refused secret is not stored a second time. JSON
+stays JSON around the mark, and a replay publishes it so. Other bytes are untouched.
 
-The record lies in `<topic>.dlq` on the partition it came from. Its own headers are kept; ours start with `dlq.`.
+The letter lies in `<topic>.dlq`, on the partition of its record. It keeps the record's headers; ours start with `dlq.`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from streams.topics import DLQ_SUFFIX
 PREFIX = "dlq."
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 REPLAY_OF = "thalweg-replay-of"
-"""Header of a record that was replayed: the id of its first dead letter, so that failing again is the same letter."""
+"""Header of a replayed record: the id of its first dead letter, so that failing again gives the same letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Why a record could not be applied. `id` is a function of its place and stage: a repeat is the same letter.
+    """Why a record could not be applied. `id` is a function of position and stage: a repeat is the same letter.
 
-    What never lay on a topic (a line of an imported file) has no place of its own: `identity`, made of its content, stands in.
-    `index` is the place of an observation in its record's array, which is buried alone.
+    `identity`, made of the content, replaces the position of what was never on a topic (a line of an imported file).
+    `index` is the place of a single observation in its record's array.
     """
 
     position: Position
@@ -50,7 +50,7 @@ class DeadLetter:
 
 
 def bury(record: Record, letter: DeadLetter) -> Outgoing:
-    """The record as it goes to its dead-letter topic."""
+    """Make the record for the dead-letter topic."""
     ours = {
         "topic": letter.position.topic,
         "partition": str(letter.position.partition),
@@ -73,7 +73,7 @@ def bury(record: Record, letter: DeadLetter) -> Outgoing:
 
 
 def _is_text(value: bytes) -> bool:
-    """Whether it is UTF-8 without control characters: in other bytes (protobuf) lengths are written down, which a mark would belie."""
+    """Whether it is UTF-8 without control characters: a mark would break the lengths in protobuf."""
     try:
         value.decode()
     except UnicodeDecodeError:
@@ -82,7 +82,7 @@ def _is_text(value: bytes) -> bool:
 
 
 def read_letter(record: Record) -> DeadLetter:
-    """The inverse of `bury`. Raises ValueError or KeyError for a record that no stage of ours buried."""
+    """The inverse of `bury`. Raises ValueError or KeyError for a record that `bury` has not made."""
     ours = {name[len(PREFIX) :]: value.decode() for name, value in record.headers if name.startswith(PREFIX)}
     return DeadLetter(
         position=Position(ours["topic"], int(ours["partition"]), int(ours["offset"])),
@@ -98,16 +98,16 @@ def read_letter(record: Record) -> DeadLetter:
 
 
 def first_letter(record: Record) -> str | None:
-    """The id of the letter whose replay this record is; None when it is not a replay."""
+    """The id of the dead letter that this record replays; None when it is not a replay."""
     return next((value.decode("utf-8", "replace") for name, value in record.headers if name == REPLAY_OF), None)
 
 
 def exhume(record: Record) -> Outgoing:
-    """The original record again, for its original topic, without our headers but the one that says whose replay it is."""
+    """Restore the original record, with one header of ours: the name of its dead letter."""
     letter = read_letter(record)
     headers = tuple((name, value) for name, value in record.headers if not name.startswith(PREFIX))
     if first_letter(record) is None:
         headers = (*headers, (REPLAY_OF, letter.id.encode()))
-    # what never lay there goes where its key says
+    # what was never on a partition goes to that of its key
     partition = letter.position.partition if letter.identity is None else None
     return Outgoing(letter.position.topic, record.key, record.value, headers, partition)

@@ -1,4 +1,4 @@
-"""The event, as every part of the program sees it, and the registry of event types."""
+"""The event as every part of the program sees it, and the registry of event types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.positions import Position
 class Event(msgspec.Struct, frozen=True):
     """A CloudEvent. `namespace` is the record's key; `data` is plain JSON; `time` is UTC.
 
-    A struct and no dataclass, because a replay makes millions: a tenth of the time.
+    A struct rather than a dataclass, because a replay makes millions of them: it takes a tenth of the time.
     """
 
     id: str
@@ -33,7 +33,7 @@ class Event(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The identity under which it is applied once."""
+        """The identity under which the event is applied once."""
         return event_key(self.namespace, self.source, self.id)
 
     def changed(self, **values: Any) -> Event:
@@ -42,7 +42,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
-    """An event and where it lies: `index` counts the observations of one record, `key` is the event's identity."""
+    """An event and its position. `index` counts the observations of one record, `key` is the event's identity."""
 
     event: Event
     position: Position
@@ -68,7 +68,7 @@ def wire_type(short: str, major: int = 1) -> str:
 
 @cache
 def event_types() -> Mapping[str, EventType]:
-    """Every event type by its wire type; found by reading the modules of `streams/event_types/`."""
+    """Every event type by its wire type, from all modules of `streams/event_types/`."""
     from streams import event_types as package
 
     found: dict[str, EventType] = {}

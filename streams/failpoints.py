@@ -1,6 +1,6 @@
-"""Failpoints: named places where a test can kill the process or raise, `THALWEG_FAILPOINT=name:n:kill|raise`.
+"""Failpoints: named places where a test can kill the process or raise.
 
-Without the variable a failpoint costs one comparison.
+`THALWEG_FAILPOINT=name:n:kill|raise` sets one. Without the variable a failpoint costs one comparison.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _name, _left, _kind = _parse(os.environ.get("THALWEG_FAILPOINT"))
 
 
 def hit(name: str) -> None:
-    """Count one pass; at the n-th pass of the configured failpoint, die (SIGKILL) or raise."""
+    """Count a pass of this failpoint; at the n-th pass of the configured one, die (SIGKILL) or raise."""
     global _left
     if name != _name:
         return

@@ -1,22 +1,23 @@
-"""Identifiers: pure functions of what they identify, except the request id, which is made once at the door."""
+"""Identifiers: pure functions of what they identify, except the request id, which the door makes once."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import random
-import time
 import uuid
 
+from streams import clock
+
 NAMESPACE = uuid.UUID("6f1c9a52-0d3e-5b7a-9f0e-7468616c7765")
-# seeded by the system; asking the system each time gives up the interpreter, which others then hold
+# seeded by the system once: a system call for each id would release the interpreter to other threads
 _chance = random.Random()
 os.register_at_fork(after_in_child=_chance.seed)
 
 
 def uuid7(now_ms: int | None = None, entropy: bytes | None = None) -> uuid.UUID:
     """A time-ordered UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits."""
-    milliseconds = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    milliseconds = clock.now_ms() if now_ms is None else now_ms
     drawn = _chance.getrandbits(80) if entropy is None else int.from_bytes(entropy, "big")
     value = (milliseconds & (2**48 - 1)) << 80 | 0x7 << 76 | (drawn >> 68 & 0xFFF) << 64 | 0b10 << 62
     return uuid.UUID(int=value | drawn & (2**62 - 1))
@@ -28,21 +29,24 @@ def derived_id(*parts: str) -> str:
 
 
 def event_key(namespace: str, source: str, event_id: str) -> str:
-    """The 128-bit identity of a CloudEvent (`source` + `id`) in its namespace, under which it is applied once; printed as a UUID is."""
+    """The 128-bit identity of a CloudEvent (`source` + `id`) in its namespace, in the form of a UUID.
+
+    An event is applied once under it.
+    """
     text = hashlib.blake2b(f"{namespace}\0{source}\0{event_id}".encode(), digest_size=16).hexdigest()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def digest(body: bytes) -> int:
-    """A signed 64-bit digest of a body, to tell a resend from another event under the same id."""
+    """A signed 64-bit digest of a body; it distinguishes a resend from another event under the same id."""
     return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest(), "big", signed=True)
 
 
 def record_label(record_id: str) -> int:
-    """A 63-bit integer for a record id: the label of the record in every index, without any counter."""
+    """A 63-bit integer for a record id: the record's label in every index, made without a counter."""
     return int.from_bytes(hashlib.blake2b(record_id.encode(), digest_size=8).digest(), "big") >> 1
 
 
 def document_label(namespace: str, record_id: str) -> int:
-    """The number of a namespace's record in every index."""
+    """The label of a namespace's record in every index."""
     return record_label(f"{namespace}\0{record_id}")

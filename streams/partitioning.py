@@ -1,12 +1,13 @@
-"""Which partition a key goes to: Kafka's default partitioner, so that both logs and foreign producers agree."""
+"""The partitioner: Kafka's default, so that both logs and foreign producers agree."""
 
 from __future__ import annotations
 
 
 def partition_for(key: bytes, partitions: int) -> int:
     """The partition of a key: `toPositive(murmur2(key)) % partitions`, as Kafka's Java client computes it."""
-    # here, because all of aiokafka comes with it: a tenth of a second that a client would wait for. The package before its part: the stages are
-    # loaded on another thread, and two threads that each hold a part and want the package fail with a deadlock of imports
+    # imported here, because it loads all of aiokafka, and a client would wait a tenth of a second for it. The package
+    # before its part: the stages are loaded on another thread, and two threads that each hold the lock of a part and
+    # want the package's fail with a deadlock of imports
     import aiokafka  # noqa: F401
     from aiokafka.partitioner import murmur2
 

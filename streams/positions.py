@@ -17,7 +17,7 @@ class Partition(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where one record lies; offsets of a partition are 0, 1, 2 … without holes on the SQLite log."""
+    """The place of one record; on the SQLite log the offsets of a partition are 0, 1, 2 … without holes."""
 
     topic: str
     partition: int
@@ -39,12 +39,12 @@ class Position(NamedTuple):
 
 UNCHANGED = "pass the `freshness` of a write's answer back unchanged."
 NOW = "now"
-"""Said in place of a token: whatever was accepted so far."""
+"""In place of a token: everything that was accepted so far."""
 
 
 @dataclass(frozen=True)
 class Freshness:
-    """How far each partition must be applied before a reader sees a write: partition -> next offset."""
+    """The token of a write: a reader sees it once each partition is applied up to its next offset."""
 
     next_offsets: Mapping[Partition, int] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Freshness:
         return cls(furthest)
 
     def merged(self, other: Freshness) -> Freshness:
-        """Covers whatever either covers."""
+        """The token that covers what either token covers."""
         return Freshness(
             {
                 at: max(self.next_offsets.get(at, 0), other.next_offsets.get(at, 0))
@@ -72,7 +72,7 @@ class Freshness:
         return bool(self.next_offsets)
 
     def to_json(self) -> dict[str, dict[str, int]]:
-        """`{"<topic>": {"<partition>": <next offset>}}`, as every write answers it."""
+        """`{"<topic>": {"<partition>": <next offset>}}`, as in the answer of every write."""
         token: dict[str, dict[str, int]] = {}
         for at, offset in sorted(self.next_offsets.items()):
             token.setdefault(at.topic, {})[str(at.partition)] = offset
@@ -80,9 +80,9 @@ class Freshness:
 
     @classmethod
     def from_json(cls, token: Any, partitions: Mapping[str, int] | None = None) -> Freshness:
-        """Read a token that a caller sent. Raises Refused when it is not of the printed shape, or names what there is not.
+        """Read a caller's token. Raises Refused when it has another shape, or names an unknown topic or partition.
 
-        `partitions`: how many each topic has. A token costs each who looks at it; one of more parts is refused before it is walked.
+        `partitions`: the number of partitions by topic. A token that names more is refused before it is walked.
         """
         try:
             if partitions is not None:
@@ -102,14 +102,15 @@ class Freshness:
 
 
 def _check_topics(token: Any, partitions: Mapping[str, int]) -> None:
-    for topic, named in token.items():  # the first that is unknown ends it
+    for topic, named in token.items():
         if topic not in partitions:
             raise Refused(
                 f"The freshness token names the topic {str(topic)[:80]!r}, which this node does not follow; {UNCHANGED}"
             )
         if len(named) > partitions[topic]:
             raise Refused(
-                f"The freshness token names {len(named)} partitions of {topic}, which has {partitions[topic]}; {UNCHANGED}"
+                f"The freshness token names {len(named)} partitions of {topic}, "
+                f"which has {partitions[topic]}; {UNCHANGED}"
             )
 
 
@@ -117,7 +118,8 @@ def _check_numbers(named: Iterable[Partition], partitions: Mapping[str, int]) ->
     for topic, number in named:
         if not 0 <= number < partitions[topic]:
             raise Refused(
-                f"The freshness token names the partition {number} of {topic}, which has {partitions[topic]}; {UNCHANGED}"
+                f"The freshness token names the partition {number} of {topic}, "
+                f"which has {partitions[topic]}; {UNCHANGED}"
             )
 
 

@@ -16,23 +16,23 @@ from streams.positions import Position
 
 STAGE, SOURCE = "thalwegstage", "thalwegsource"
 MATERIALISE = "materialise"
-"""What the store itself is called beside the stages; no record says how far it has come."""
+"""The store's own name beside the stages; no record carries a mark of it."""
 
 
 class ProgressMark(NamedTuple):
-    """`stage` has processed everything below each of these next offsets."""
+    """The statement that `stage` has processed everything below each of these next offsets."""
 
     stage: str
     sources: tuple[Position, ...]
 
 
 def mark(stage: str, sources: Iterable[Position]) -> dict[str, str]:
-    """The extension attributes that say so."""
+    """The extension attributes of a mark."""
     return {STAGE: stage, SOURCE: ",".join(map(str, sources))}
 
 
 def read_progress(record: Record) -> ProgressMark | None:
-    """The mark that a record carries, or None. Raises Poison when it is malformed."""
+    """The mark of a record, or None. Raises Poison when it is malformed."""
     headers = dict(record.headers)
     stage, sources = headers.get(f"ce_{STAGE}"), headers.get(f"ce_{SOURCE}")
     if stage is None or sources is None:
@@ -42,5 +42,5 @@ def read_progress(record: Record) -> ProgressMark | None:
     except ValueError:
         raise Poison("The progress mark is not of the form topic/partition/next offset.") from None
     if progress.stage == MATERIALISE:
-        raise Poison(f"A progress mark of {MATERIALISE!r}: no record says how far the store has come.")
+        raise Poison(f"A progress mark may not name {MATERIALISE!r}: the store keeps its own progress.")
     return progress

@@ -1,13 +1,13 @@
-"""Takes secrets out of text and of JSON bytes before they are kept or shown, by the patterns of well-known keys.
+"""Redaction of secrets in text and JSON bytes, by the patterns of well-known keys.
 
-What is escaped (`\\u002d`, `%2D`, `\\x2d`, `\\/`, in JSON within JSON too) is decoded first, then searched. A redacted JSON text
-is still the same JSON text around the mark. What is not redacted: a secret without a form of its own, such as a password in
+Escapes (`\\u002d`, `%2D`, `\\x2d`, `\\/`, also in JSON within JSON) are decoded before the search. Redacted JSON is the
+same JSON around the mark. Two kinds of secret are not redacted: one without a form of its own, such as a password in
 prose, and one that is encoded as a whole (base64).
 
-The rules are a table of our own, with the forms that gitleaks and detect-secrets know and no rule of entropy. The latter's
-plugins read text line by line in Python, and what has high entropy in a transcript is nearly always a hash or an id.
-One scan in Rust, by the regular expressions of the validator that checks schemas, looks for the beginnings of all of them: a
-megabyte without secrets takes about two milliseconds, where one search in Python for each rule took six for a third of the rules.
+The rules are our own table of the forms that gitleaks and detect-secrets know, without a rule of entropy: the plugins
+of detect-secrets read text line by line in Python, and a text of high entropy in a transcript is nearly always a hash
+or an id. One scan in Rust, with the regular expressions of the schema validator, searches for the beginnings of all
+forms: a megabyte without secrets takes about 2 ms, where one search in Python per rule took 6 ms for a third of them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ EXCERPT_CHARACTERS = 80
 """Characters of a value from outside that a sentence quotes."""
 
 _START = rb"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=[0-9;]m))"
-"""A key's first character: not inside a word, unless that word is a JSON escape or a colour code."""
+"""Before a key: the start of a word, the end of a JSON escape, or the end of a colour code."""
 _KEY_BODY = rb"(?:\\{1,4}[nrt]|[A-Za-z0-9+/=\s:,-])"
 _ASSIGNS = rb"[\\\"'\s:=>]{1,12}"
-"""What stands between a setting's name and its value, in JSON, in JSON within JSON, and in a shell."""
+"""Between a setting's name and its value: in JSON, in JSON within JSON, and in a shell."""
 
 
 def _scanner(hints: str) -> Any:
-    """A validator whose `is_valid(text)` is whether one of the hints (a regular expression) occurs."""
+    """A validator whose `is_valid(text)` says whether one of the hints (a regular expression) occurs."""
     return jsonschema_rs.validator_for({"pattern": hints})
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A hint without which the pattern cannot match, and the pattern; its group `keep`, if it has one, stays before the mark."""
+    """A pattern, and a hint without which it cannot match. The text of its group `keep` stays before the mark."""
 
     hint: str
     scan: Any
@@ -54,9 +54,8 @@ _RULES = (
     _rule(
         "api-key",
         r"gsk_|xai-|r8_|pplx-|lin_api_|ntn_",
-        _START
-        + rb"(?:gsk_[A-Za-z0-9]{40,}|xai-[A-Za-z0-9]{60,}|r8_[A-Za-z0-9]{36,}|pplx-[A-Za-z0-9]{40,}|lin_api_[A-Za-z0-9]{36,}|"
-        rb"ntn_[A-Za-z0-9]{40,})",
+        _START + rb"(?:gsk_[A-Za-z0-9]{40,}|xai-[A-Za-z0-9]{60,}|r8_[A-Za-z0-9]{36,}|pplx-[A-Za-z0-9]{40,}|"
+        rb"lin_api_[A-Za-z0-9]{36,}|ntn_[A-Za-z0-9]{40,})",
     ),
     _rule("payment-key", r"[sr]k_(?:live|test)_", _START + rb"[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     _rule(
@@ -68,9 +67,8 @@ _RULES = (
     _rule(
         "git-token",
         r"gh[pousr]_|github_pat_|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-|GR1348941|ATBB",
-        _START
-        + rb"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_-]{20,}|"
-        rb"GR1348941[A-Za-z0-9_-]{20,}|ATBB[A-Za-z0-9]{32})",
+        _START + rb"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|"
+        rb"gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_-]{20,}|GR1348941[A-Za-z0-9_-]{20,}|ATBB[A-Za-z0-9]{32})",
     ),
     _rule("cloud-key", r"A(?:KIA|SIA|Iza)", _START + rb"(?:A[KS]IA[0-9A-Z]{16}(?![0-9A-Za-z])|AIza[0-9A-Za-z_-]{35})"),
     _rule(
@@ -89,8 +87,9 @@ _RULES = (
         "cloud-key",
         r"do[opr]_v1_|dapi|hvs\.|glsa_|NRAK-|PMAK-|sntrys_|ATATT3|AGE-SECRET-KEY-",
         _START
-        + rb"(?:do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|hvs\.[A-Za-z0-9_-]{24,}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|NRAK-[A-Z0-9]{27}|"
-        rb"PMAK-[a-f0-9]{24}-[a-f0-9]{34}|sntrys_[A-Za-z0-9+/=_]{40,}|ATATT3[A-Za-z0-9_=-]{50,}|AGE-SECRET-KEY-1[0-9A-Z]{58})",
+        + rb"(?:do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|hvs\.[A-Za-z0-9_-]{24,}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|"
+        rb"NRAK-[A-Z0-9]{27}|PMAK-[a-f0-9]{24}-[a-f0-9]{34}|sntrys_[A-Za-z0-9+/=_]{40,}|ATATT3[A-Za-z0-9_=-]{50,}|"
+        rb"AGE-SECRET-KEY-1[0-9A-Z]{58})",
     ),
     _rule("mail-key", r"SG\.", _START + rb"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{16,64}"),
     _rule(
@@ -102,15 +101,16 @@ _RULES = (
     _rule(
         "webhook",
         r"hooks\.slack\.com|/api/webhooks/",
-        rb"(?P<keep>hooks\.slack\.com/(?:services|workflows)/)[A-Za-z0-9/_-]{20,}|(?P<keep2>/api/webhooks/[0-9]{10,}/)[A-Za-z0-9_-]{40,}",
+        rb"(?P<keep>hooks\.slack\.com/(?:services|workflows)/)[A-Za-z0-9/_-]{20,}"
+        rb"|(?P<keep2>/api/webhooks/[0-9]{10,}/)[A-Za-z0-9_-]{40,}",
     ),
     _rule("bot-token", r":AA[A-Za-z0-9_-]{8}", _START + rb"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
     _rule("phone-key", r"SK[0-9a-f]{32}", _START + rb"SK[0-9a-f]{32}(?![0-9a-zA-Z])"),
     _rule(
         "registry-token",
         r"hf_|npm_|pypi-|dckr_pat_|rubygems_|_authToken",
-        _START
-        + rb"(?:hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|dckr_pat_[A-Za-z0-9_-]{20,}|rubygems_[a-f0-9]{48})"
+        _START + rb"(?:hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|dckr_pat_[A-Za-z0-9_-]{20,}|"
+        rb"rubygems_[a-f0-9]{48})"
         rb"|(?P<keep>_authToken=)[A-Za-z0-9_+/=-]{16,}",
     ),
     _rule("bearer", r"[Bb]earer |BEARER ", rb"(?P<keep>(?:[Bb]earer|BEARER) {1,4})[A-Za-z0-9._~+/-]{16,}={0,2}"),
@@ -118,7 +118,8 @@ _RULES = (
     _rule(
         "password",
         r"://[^\s/:@\x22'\\<>]{0,64}:[^\s/@\x22'\\<>]{3,128}@",
-        rb"(?P<keep>[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'\\<>]{0,64}:)[^\s/@\"'\\<>${}%][^\s/@\"'\\<>]{2,127}(?=@[A-Za-z0-9.\[-])",
+        rb"(?P<keep>[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'\\<>]{0,64}:)"
+        rb"[^\s/@\"'\\<>${}%][^\s/@\"'\\<>]{2,127}(?=@[A-Za-z0-9.\[-])",
     ),
     _rule(
         "parameter",
@@ -139,13 +140,13 @@ _RULES = (
 _ESCAPE = re.compile(
     rb"\\+(?:(?:u00|x)(?:([2-7][0-9A-Fa-f])|(0[9AaDd]))|(/))|%(?:25){0,3}(?:([2-7][0-9A-Fa-f])|(0[9AaDd]))"
 )
-"""A printable ASCII character, or white space, as JSON, programs and URLs escape it, however often it was escaped again."""
+"""A printable ASCII character or white space, escaped once or several times, as in JSON, programs and URLs."""
 _ESCAPES = r"\\(?:u00|x)(?:[2-7][0-9A-Fa-f]|0[9AaDd])|\\/|%(?:[2-7][0-9A-Fa-f]|0[9AaDd])"
 _SUSPECT = _scanner("|".join([_ESCAPES, *(rule.hint for rule in _RULES)]))
 
 
 def redact_json(raw: bytes) -> bytes:
-    """The same bytes with each known secret replaced by `[redacted:<kind>]`; JSON stays JSON."""
+    """Replace each known secret in the bytes by `[redacted:<kind>]`; JSON stays JSON."""
     if not _SUSPECT.is_valid(raw.decode("latin-1")):
         return raw
     plain, places = _unescaped(raw)
@@ -165,34 +166,34 @@ def redact_json(raw: bytes) -> bytes:
     parts, done = [], 0
     for start, end, mark in sorted(found):
         first, last = places.original(start), places.original(end)
-        if first >= done:  # what two rules found is replaced once
+        if first >= done:  # a secret that two rules match is replaced once
             parts += [raw[done:first], mark]
             done = last
     return b"".join([*parts, raw[done:]])
 
 
 def redact(text: str) -> str:
-    """The same text with each known secret replaced by `[redacted:<kind>]`."""
+    """Replace each known secret in the text by `[redacted:<kind>]`."""
     raw = text.encode("utf-8", "surrogatepass")
     cleaned = redact_json(raw)
     return text if cleaned is raw else cleaned.decode("utf-8", "surrogatepass")
 
 
 def excerpt(text: str, at_most: int = EXCERPT_CHARACTERS) -> str:
-    """A text from outside as a sentence, a log or a record may quote it: without secrets, then cut."""
-    text = redact(text[: 4 * at_most + 1024])  # what is cut off later need not be searched
+    """A text from outside as a sentence, log line or record may quote it: redacted, then cut."""
+    text = redact(text[: 4 * at_most + 1024])  # the rest is cut off and need not be searched
     return text if len(text) <= at_most else text[:at_most] + "…"
 
 
 class _Places:
-    """Where the bytes of a text lay before its escapes were decoded."""
+    """The places that the bytes of a text had before its escapes were decoded."""
 
     def __init__(self) -> None:
         self._plain: list[int] = [0]
         self._raw: list[int] = [0]
 
     def note(self, plain: int, raw: int) -> None:
-        """From here on, the two go on side by side."""
+        """Align the two texts: from here on they are equal until the next call."""
         self._plain.append(plain)
         self._raw.append(raw)
 
@@ -202,7 +203,7 @@ class _Places:
 
 
 def _unescaped(raw: bytes) -> tuple[bytes, _Places]:
-    """The bytes with their escapes decoded, and where each byte lay."""
+    """The bytes with their escapes decoded, and the former place of each byte."""
     places, parts, done, length = _Places(), [], 0, 0
     for match in _ESCAPE.finditer(raw):
         hexadecimal = match[1] or match[2] or match[4] or match[5]

@@ -1,7 +1,7 @@
-"""Faust's transport over the embedded log, registered on Faust's entry point group `faust.transports`.
+"""Faust's transport over the embedded log, registered in the entry point group `faust.transports`.
 
-The same agents run on `kafka://` and `sqlite://`. A process that embeds Faust gives the transport its own log with
-`use_log`, so that both see an append at once.
+The same agents run on `kafka://` and `sqlite://`. A process that embeds Faust shares its own log with the transport
+by `use_log`, so that both see an append at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class Consumer(base.Consumer):
         assigned = {
             TP(topic, number) for topic in self._topics for number in range(self.log_file.partition_count(topic))
         }
-        self._rebalance = asyncio.ensure_future(self._assign(assigned))  # Faust waits for it elsewhere: not in here
+        self._rebalance = asyncio.ensure_future(
+            self._assign(assigned)
+        )  # not awaited here: Faust waits for it elsewhere
 
     async def _assign(self, assigned: set[TP]) -> None:
         self.app.on_rebalance_start()
@@ -110,15 +112,18 @@ class Consumer(base.Consumer):
         )
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Whether they were written. While the log takes nothing (a full disk) they wait for the next time, and the stages live on; who is
-        started again without them reads those records again, and their facts are applied once."""
+        """Write the offsets; False when the log takes nothing, and then the next commit includes them.
+
+        The stages go on meanwhile. A stage that is restarted before that reads the records again, and their facts are
+        applied once.
+        """
         self._uncommitted |= offsets
         try:
             await self.log_file.commit(
                 self.app.conf.id, {Partition(*tp): offset for tp, offset in self._uncommitted.items()}
             )
         except LogUnavailable as error:
-            logger.warning("how far the stages have come is not written down yet: %s", error.message)
+            logger.warning("the offsets of the stages are not committed yet: %s", error.message)
             return False
         self._uncommitted = {}
         return True

@@ -1,4 +1,4 @@
-"""The registry of topics: from it the topics are created, and docs/topics.md and docs/asyncapi.json generated."""
+"""The registry of topics; the topics, docs/topics.md and docs/asyncapi.json are made from it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ class Topic:
     partitions: int = PARTITIONS
     retention: str = "forever"
     awaited: bool = True
-    """Whether a caller may wait for what lies there. The log may bring the rest less often, where that is cheaper."""
+    """Whether callers wait for its records. The log may read other topics less often, where that is cheaper."""
 
     @property
     def dlq(self) -> Topic:
-        """Where its records go that can never be applied: same partitions, so a record keeps its number."""
+        """The topic of its dead letters; it has the same partitions, so that a record keeps its partition."""
         return Topic(
             name=self.name + DLQ_SUFFIX,
-            carries=f"records of {self.name} that could not be applied: their bytes (text: without secrets), `dlq.*` headers",
+            carries=f"records of {self.name} that could not be applied: their bytes (text: without secrets), "
+            "`dlq.*` headers",
             key="as received",
             partitions=self.partitions,
             awaited=False,
@@ -50,6 +51,6 @@ OTLP_TOPICS = ("otlp_spans", "otlp_logs", "otlp_metrics")
 
 
 def with_partitions(partitions: int) -> tuple[Topic, ...]:
-    """All topics with another number of partitions: chosen once, before the first record."""
+    """All topics with another number of partitions; it is chosen once, before the first record."""
     sources = tuple(replace(t, partitions=partitions) for t in SOURCES)
     return sources + tuple(t.dlq for t in sources)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from tests.examples import load_profile
 from tests.kafka.rig.broker import Broker
 from tests.kafka.rig.shared import require_rig

@@ -1,4 +1,7 @@
-"""How many examples Hypothesis tries: few in the quick suite, many when `THALWEG_THOROUGH` is set (`just thorough`, `.ci/run`)."""
+"""How many examples Hypothesis tries.
+
+Few in the quick suite, many when `THALWEG_THOROUGH` is set (`just thorough`, `.ci/run`).
+"""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import duckdb
 
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from tests.patience import PATIENCE_S
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.paths import socket_path
 
 START_S = 90.0
@@ -94,8 +94,9 @@ class NodeProcess:
     def settle(self, timeout_s: float = 1.5 * PATIENCE_S) -> dict[str, Any]:
         """Wait until nothing lags, the records of the calls that were answered included; the status then.
 
-        It is asked twice: a status looks at one part after the other, and what the first look saw wait (in the door, in the spool)
-        may be on the log, and not applied yet, when the same look counts what waits there. The second one sees it lag.
+        It is asked twice: a status looks at one part after the other, and what the first look saw wait (in the door, in
+        the spool) may be on the log, and not applied yet, when the same look counts what waits there. The second one
+        sees it lag.
         """
         deadline = time.monotonic() + timeout_s
         was_settled = False
@@ -184,8 +185,10 @@ class Client:
         return answer["result"]["structuredContent"]
 
     def insist(self, tool: str, arguments: dict[str, Any], request_id: str, *, spooled: bool = False) -> dict[str, Any]:
-        """The answer to a write once the log has taken it, or with `spooled` once the spool has: a node that was too slow for
-        that says so (spooled, or a time-out), and the same request is made again."""
+        """The answer to a write once the log has taken it, or with `spooled` once the spool has.
+
+        A node that was too slow for that says so (spooled, or a time-out), and the same request is made again.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while (
             bool((answer := self.call(tool, arguments, request_id)).get("spooled")) != spooled or "error_code" in answer

@@ -1,4 +1,7 @@
-"""How long is waited, and what is promised within a time, on a machine that may stall: a stall makes one try slow, a program that is too slow several of them."""
+"""How long is waited, and what is promised within a time, on a machine that may stall.
+
+A stall makes one try slow, a program that is too slow several of them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ PATIENCE_S = 60.0
 
 
 class Tries:
-    """What each try came to, until it is clear whether all but MISSES of TRIES keep a promise; every one of them is reported."""
+    """What each try came to, until it is clear whether all but MISSES of TRIES keep a promise.
+
+    Every one of them is reported.
+    """
 
     def __init__(self, promise: str, *, enough: int = TRIES - MISSES) -> None:
         """`enough`: how many tries that keep it are enough while none has missed: fewer where a try costs much."""

@@ -1,4 +1,7 @@
-"""The program's schema without migrating each time: migrated once in a file, then copied (tests/sql tests migrating)."""
+"""The program's schema without migrating each time.
+
+Migrated once in a file, then copied (tests/sql tests migrating).
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ def _filled() -> list[str]:
 
 
 def copy_into(connection: duckdb.DuckDBPyConnection, file: Path | None = None) -> None:
-    """Everything of that file, else a store's schema and what is in it from the beginning, into an empty database in memory."""
+    """Everything of that file, else a store's schema and what is in it from the beginning, into an empty database in
+    memory.
+    """
     filled = [] if file else _filled()
     connection.execute(f"ATTACH '{file or migrated_file()}' AS template (READ_ONLY)")
     connection.execute(f"COPY FROM DATABASE template TO memory{'' if file else ' (SCHEMA)'}")

@@ -1,4 +1,4 @@
-"""The console script. `thalweg mcp` and `thalweg hook` take a short way that imports next to nothing: clients wait for it."""
+"""The console script. `thalweg mcp` and `thalweg hook` import next to nothing: their clients wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line. Each command asks the node, or does one thing of its own; every one has an example and exit codes 0, 1, 2."""
+"""The command line: each command asks the node or does one thing itself, and exits with 0, 1 or 2."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ analyst's questions. Every number in the report is asked of the running system.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +20,13 @@ from mcp.client.stdio import StdioServerParameters
 
 from storage.sql.run import run_sql
 from streams.clock import SystemClock
-from streams.errors import SettingsError, ThalwegError
-from streams.event_types.derived import PROGRESS
+from streams.errors import DemoFailed, NotRunning, SettingsError, ThalwegError
+from streams.event_types.stages import PROGRESS
 from streams.ids import uuid7
 from streams.topics import DERIVED, MEMORY
 from thalweg.bench.scratch import environment, running_node, scratch_directory
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
+from thalweg.environment import process_environment
 from thalweg.example import session_path
 from thalweg.importing.command import run_import
 from thalweg.process.store_access import snapshot_of
@@ -34,7 +34,7 @@ from thalweg.settings import Settings, load
 from thalweg.terminal.show import show_demo, working
 
 TAKEN_OVER = ("THALWEG_EMBEDDER",)
-"""Variables that count here too. A broker or namespace of the caller's must not: the demo writes what nobody wants to keep."""
+"""Variables that count here too. The caller's broker and namespace do not: what the demo writes is not to keep."""
 CALL_S = 30.0
 CATCH_UP_S = 30.0
 WRITE_WAIT_S = 30.0
@@ -50,34 +50,33 @@ QUERY = "Which part of an offset does the sign belong to?"
 QUESTIONS = (
     (
         "What did each session cost, sub-agents apart?",
-        "SELECT s.source, coalesce(s.parent_session_id IS NOT NULL, false) AS is_sub_agent, left(coalesce(s.summary, s.goal), 38) AS about, "
-        "round(s.duration_s) AS seconds, count(m.message_id) AS answers, coalesce(sum(m.output_tokens), 0)::BIGINT AS output_tokens "
+        "SELECT s.source, coalesce(s.parent_session_id IS NOT NULL, false) AS is_sub_agent, "
+        "left(coalesce(s.summary, s.goal), 38) AS about, round(s.duration_s) AS seconds, "
+        "count(m.message_id) AS answers, coalesce(sum(m.output_tokens), 0)::BIGINT AS output_tokens "
         "FROM sessions s LEFT JOIN model_calls m ON m.namespace = s.namespace AND m.session_id = s.session_id "
         "GROUP BY ALL ORDER BY output_tokens DESC, source",
     ),
     (
         "Which tools were used, and how did it go?",
-        "SELECT tool_name, calls, errors, round(p50_ms) AS p50_ms, round(p95_ms) AS p95_ms FROM tool_call_latencies ORDER BY calls DESC, tool_name",
+        "SELECT tool_name, calls, errors, round(p50_ms) AS p50_ms, round(p95_ms) AS p95_ms FROM tool_call_latencies "
+        "ORDER BY calls DESC, tool_name",
     ),
     (
         "What got in the way: what tools reported beside what the agent wrote down?",
-        "SELECT 'telemetry' AS known_from, tool_name || ': ' || coalesce(error_type, 'error') AS what, count(*) AS times FROM tool_calls "
-        "WHERE is_error GROUP BY ALL "
-        "UNION ALL SELECT 'memory', description, recurrence_count FROM friction_recurrence ORDER BY known_from DESC, times DESC, what",
+        "SELECT 'telemetry' AS known_from, tool_name || ': ' || coalesce(error_type, 'error') AS what, "
+        "count(*) AS times FROM tool_calls WHERE is_error GROUP BY ALL "
+        "UNION ALL SELECT 'memory', description, recurrence_count FROM friction_recurrence "
+        "ORDER BY known_from DESC, times DESC, what",
     ),
 )
-MOMENTS = "SELECT epoch(occurred_at) AS moment FROM session_events WHERE session_id NOT IN (SELECT session_id FROM talos_sessions) ORDER BY moment"
+MOMENTS = (
+    "SELECT epoch(occurred_at) AS moment FROM session_events "
+    "WHERE session_id NOT IN (SELECT session_id FROM talos_sessions) ORDER BY moment"
+)
 FACTS = (
     "SELECT replace(source, 'thalweg:stage/', '') AS stage, count(*) AS facts FROM events "
     f"WHERE topic = '{DERIVED.name}' AND event_type <> '{PROGRESS}' GROUP BY stage"
 )
-
-
-class DemoFailed(ThalwegError):
-    """A step of the demo did not do what it should."""
-
-    code = "demo_failed"
-    remedy = "`thalweg doctor` checks the installation."
 
 
 class Unmet(Exception):
@@ -103,7 +102,8 @@ def run_demo(flags: Mapping[str, Any], *, quiet: bool = False) -> dict[str, Any]
     """
     with scratch_directory() as directory:
         home = Path(flags.get("home") or directory / "home").absolute()
-        settings = load({**flags, "home": home}, {name: os.environ[name] for name in TAKEN_OVER if name in os.environ})
+        taken_over = {name: value for name, value in process_environment().items() if name in TAKEN_OVER}
+        settings = load({**flags, "home": home}, taken_over)
         _refuse_running(home)
         with working(quiet) as tell:
             demo = _Demo(settings, tell)
@@ -317,7 +317,7 @@ def _expect(holds: bool, expected: str) -> None:
 
 
 def _is_foreseen(error: BaseException) -> bool:
-    """Whether this is the system's own answer, and not a bug of the demo. The MCP client wraps what is raised inside it."""
+    """Whether this is the system's own answer, not a bug of the demo. The MCP client wraps what is raised inside it."""
     if isinstance(error, BaseExceptionGroup):
         return all(_is_foreseen(inner) for inner in error.exceptions)
     return isinstance(error, ThalwegError | MCPError | Unmet | TimeoutError)

@@ -1,4 +1,4 @@
-"""Where a node and its clients meet: one rule for the paths of its unix sockets. Light enough for the pump to import."""
+"""Where a node and its clients meet: the paths of its unix sockets. Light enough for the pump to import."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ MAX_SOCKET_PATH = 100
 
 
 def make_home(home: Path) -> None:
-    """The data directory, for its owner alone; one of ours that others may open is narrowed, which is said on standard error.
+    """Make the data directory, for its owner alone.
 
-    Raises SettingsError when it cannot be made, written to or narrowed, or is somebody else's.
+    One of ours that others may open is narrowed, and a line on standard error says so. Raises SettingsError when it
+    cannot be made, written to or narrowed, or is somebody else's.
     """
     try:
         make_directory(home, 0o700)
@@ -46,13 +47,15 @@ def make_home(home: Path) -> None:
 
 def unusable_home(home: Path, error: OSError) -> str:
     """One sentence: what is wrong with the data directory, and what to do."""
-    return f"The data directory {home} cannot be used ({error.strerror or error}): choose another with --home or THALWEG_HOME."
+    reason = error.strerror or error
+    return f"The data directory {home} cannot be used ({reason}): choose another with --home or THALWEG_HOME."
 
 
 def socket_path(home: Path) -> Path:
-    """The agents' socket: `<home>/node.sock`, or where that is too long for a socket a short name in the user's own runtime directory.
+    """The agents' socket: `<home>/node.sock`.
 
-    Raises SettingsError when that directory is not the user's alone.
+    Where that is too long for a socket, a short name in the user's own runtime directory. Raises SettingsError
+    when that directory is not the user's alone.
     """
     return _socket_path(home, "node")
 

@@ -1,9 +1,8 @@
-"""Settings: flags over THALWEG_* variables over thalweg.toml over defaults. docs/settings.md lists them; a test compares."""
+"""Settings: flags over THALWEG_* variables over thalweg.toml over defaults. docs/settings.md lists them."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -12,30 +11,32 @@ from pathlib import Path
 from typing import Any
 
 from streams.errors import SettingsError
+from thalweg.environment import default_home, process_environment
 from thalweg.status import last_node
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<v6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\s:\[\]/]*)):)?(?P<port>[0-9]{1,5})")
 
 
-def _default_home() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "thalweg"
+ROLES = ("all", "ingress", "worker")
 
 
 @dataclass(frozen=True)
 class Settings:
     """Every setting; the field's metadata says what it means."""
 
-    home: Path = field(default_factory=_default_home, metadata={"help": "data directory"})
+    home: Path = field(default_factory=default_home, metadata={"help": "data directory"})
     broker: str = field(
         default="",
         metadata={
-            "help": "sqlite:///path/log.db or kafka://host:port (default: the log of the data directory's last node, else log.db there)"
+            "help": "sqlite:///path/log.db or kafka://host:port "
+            "(default: the log of the data directory's last node, else log.db there)"
         },
     )
     role: str = field(
         default="all",
         metadata={
-            "help": "all; ingress: no stages, others on the same kafka:// run them; worker: extract and embed only, no store and no door"
+            "help": "all; ingress: no stages, others on the same kafka:// run them; "
+            "worker: extract and embed only, no store and no door"
         },
     )
     namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
@@ -43,13 +44,15 @@ class Settings:
     embedder: str = field(
         default="minilm",
         metadata={
-            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), openai:MODEL, the name or directory of a sentence-transformers model; none: keywords only"
+            "help": "model of a store that has no vectors yet: minilm, minilm-float32, hashing (untrained), "
+            "openai:MODEL, the name or directory of a sentence-transformers model; none: keywords only"
         },
     )
     model_path: str = field(
         default="",
         metadata={
-            "help": "directory with the model.safetensors and tokenizer.json of minilm; another model's directory is the embedder's name"
+            "help": "directory with the model.safetensors and tokenizer.json of minilm; "
+            "another model's directory is the embedder's name"
         },
     )
     embed_threads: int = field(
@@ -60,17 +63,20 @@ class Settings:
     token: str = field(
         default="",
         metadata={
-            "help": "bearer token for HTTP; empty: on loopback the one in the file `token` of the data directory, beyond loopback refused"
+            "help": "bearer token for HTTP; empty: on loopback the one in the file `token` of the data directory, "
+            "beyond loopback refused"
         },
     )
     allowed_hosts: str = field(
         default="",
         metadata={
-            "help": "comma-separated further names under which HTTP may be reached: NAME, or NAME:PORT where another port leads here"
+            "help": "comma-separated further names under which HTTP may be reached: NAME, "
+            "or NAME:PORT where another port leads here"
         },
     )
     http_sql: bool = field(
-        default=False, metadata={"help": "also answer analysts' SQL at POST /sql: whoever may ask sees every namespace"}
+        default=False,
+        metadata={"help": "also answer analysts' SQL at POST /sql: every client of it sees every namespace"},
     )
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
@@ -80,7 +86,8 @@ class Settings:
     vector_wait_s: float = field(
         default=0.15,
         metadata={
-            "help": "seconds a search waits for vectors of its caller's writes, once it finds their words; then `embedding_behind` says how many it lacks"
+            "help": "seconds a search waits for vectors of its caller's writes, once it finds their words; "
+            "then `embedding_behind` says how many it lacks"
         },
     )
     rate_limit: float = field(
@@ -90,7 +97,7 @@ class Settings:
         },
     )
     idle_exit_s: float = field(
-        default=0.0, metadata={"help": "end the node after so many seconds without a client; 0: never"}
+        default=0.0, metadata={"help": "end the node after this many seconds without a client; 0: never"}
     )
     index_save_s: float = field(
         default=300.0,
@@ -99,7 +106,8 @@ class Settings:
     behind_s: float = field(
         default=10.0,
         metadata={
-            "help": "seconds that a record may wait to be applied, or processed by a stage, before `thalweg status` is red"
+            "help": "seconds that a record may wait to be applied, or processed by a stage, "
+            "before `thalweg status` is red"
         },
     )
     otlp_topics: bool = field(
@@ -108,7 +116,8 @@ class Settings:
     valence_auto_capture: bool = field(
         default=False,
         metadata={
-            "help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, at most 10 a session"
+            "help": "keep as insights what users' turns (`exchange_add`) announce as worth keeping, "
+            "at most 10 a session"
         },
     )
     judge1: str = field(
@@ -134,17 +143,18 @@ class Settings:
         match = _ADDRESS.fullmatch(self.http)
         if match is None or not 0 < int(match["port"]) < 65536:
             raise SettingsError(
-                f"The setting http is {self.http!r}; accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
+                f"The setting http is {self.http!r}; "
+                "accepted: PORT, HOST:PORT or [IPV6]:PORT, with a port from 1 to 65535."
             )
         return match["v6"] or match["host"] or "127.0.0.1", int(match["port"])
 
 
 def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Settings:
     """The settings in force. Raises SettingsError naming the setting and what it accepts."""
-    environ = os.environ if environ is None else environ
+    environ = process_environment() if environ is None else environ
     given = {name: value for name, value in flags.items() if value is not None}
     home = given.get("home") or environ.get("THALWEG_HOME")
-    place = Path(home).expanduser() if home else _default_home()
+    place = Path(home).expanduser() if home else default_home()
     values: dict[str, Any] = _from_file(place)
     for spec in fields(Settings):
         variable = f"THALWEG_{spec.name.upper()}"
@@ -199,8 +209,8 @@ def _check(settings: Settings) -> None:
     def refuse(name: str, accepted: str) -> None:
         raise SettingsError(f"The setting {name} is {getattr(settings, name)!r}; accepted: {accepted}.")
 
-    if settings.role not in ("all", "ingress", "worker"):
-        refuse("role", "all, ingress, worker")
+    if settings.role not in ROLES:
+        refuse("role", ", ".join(ROLES))
     if not settings.broker_url.startswith(("sqlite://", "kafka://")):
         refuse("broker", "sqlite:///path/log.db or kafka://host:port")
     if settings.role != "all" and settings.broker_url.startswith("sqlite://"):

@@ -1,4 +1,7 @@
-"""Judges that ask a provider (OpenAI, Anthropic): a request a second, their tokens and cost counted; what fails is missing."""
+"""Judges that ask a provider (OpenAI, Anthropic): one request a second, with tokens and cost counted.
+
+A judgement that fails is missing.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from typing import Any
 
 from processors.cognitive.rules.agreement import snapped
 from processors.cognitive.rules.judging import Corpus, Document, Judged, Spent
-from processors.embedding.providers import Client
+from processors.embedding.providers import ProviderClient
 from streams.errors import Refused
 
 PER_SECOND = 1.0
 BUDGET_S = 540.0
-"""After so long no further document is asked about: its judgement is missing, and the call is answered."""
+"""After this long no further document is judged: its judgement is missing, and the call is answered."""
 _SCORE = re.compile(r"(?<![\d.])(?:0(?:\.\d+)?|1(?:\.0+)?)(?![\d.])")
 PROMPT = """\
 How relevant is the document to the query? Answer with one number and nothing else:
@@ -27,8 +30,11 @@ Document: {document}"""
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a provider's chat is asked and read. `prices`: USD per million tokens, in and out, by the beginning of a model's name."""
+class ChatForm:
+    """How a provider's chat is asked and read.
+
+    `prices`: USD per million tokens, in and out, by the beginning of a model's name.
+    """
 
     path: str
     text_of: Callable[[Any], str]
@@ -36,14 +42,14 @@ class Form:
     prices: Mapping[str, tuple[float, float]]
 
 
-FORMS: Mapping[str, Form] = {
-    "openai": Form(
+CHAT_FORMS: Mapping[str, ChatForm] = {
+    "openai": ChatForm(
         "/chat/completions",
         lambda body: str(body["choices"][0]["message"]["content"]),
         ("prompt_tokens", "completion_tokens"),
         {"gpt-4o-mini": (0.15, 0.60), "gpt-4o": (2.50, 10.00)},
     ),
-    "anthropic": Form(
+    "anthropic": ChatForm(
         "/messages",
         lambda body: str(body["content"][0]["text"]),
         ("input_tokens", "output_tokens"),
@@ -58,7 +64,7 @@ class ApiJudge:
 
     name: str
     model_name: str
-    client: Client
+    client: ProviderClient
 
     @property
     def model(self) -> str:
@@ -87,7 +93,7 @@ class ApiJudge:
         return Judged(scores, spent)
 
     def _score(self, prompt: str) -> tuple[float | None, Spent]:
-        form = FORMS[self.name]
+        form = CHAT_FORMS[self.name]
         question = {
             "model": self.model_name,
             "temperature": 0,
@@ -103,6 +109,6 @@ class ApiJudge:
             return None, Spent()
         return (snapped(float(found.group())) if found else None), spent
 
-    def _cost(self, form: Form, tokens_in: int, tokens_out: int) -> float | None:
+    def _cost(self, form: ChatForm, tokens_in: int, tokens_out: int) -> float | None:
         price = next((price for name, price in form.prices.items() if self.model_name.startswith(name)), None)
         return None if price is None else (tokens_in * price[0] + tokens_out * price[1]) / 1e6

@@ -14,7 +14,7 @@ from processors.cognitive.rules.identifiers import (
     item_number,
     record_id,
 )
-from processors.memory.kind import MODEL_THOUGHT, Kind, Place, Tags, Texts, TextsOf
+from processors.memory.kind import MODEL_THOUGHT, Kind, Place, TagSource, Texts, TextsOf
 from processors.memory.metadata import private_by, tags_of
 from streams.event_types.cognitive import EPISODE_STORED, L0_STORED, L2_STORED, WM_UPDATED
 from streams.events import Event
@@ -39,7 +39,7 @@ KINDS = (
         (L0,),
         Place("thoughts", roles="SELECT namespace, 'l0-' || id AS record_id, speaker AS role FROM l0_raw"),
         Texts({L0_STORED: _row(L0, "content")}),
-        Tags(
+        TagSource(
             f"SELECT namespace, 'l0-' || id AS record_id, {tags_of('metadata')} AS tag FROM l0_raw "
             "WHERE contains(metadata, '\"tags\"')"
         ),

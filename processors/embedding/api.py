@@ -1,4 +1,7 @@
-"""Embeddings by a provider (`openai:MODEL`), when the settings name one: three requests a second, tried again when it is busy."""
+"""Embeddings by a provider (`openai:MODEL`), when the settings name one.
+
+Three requests a second, tried again when the provider is busy.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from processors.embedding.model import ModelInfo
-from processors.embedding.providers import Client
-from streams.errors import EmbedderUnavailable
+from processors.embedding.providers import ProviderClient
+from streams.errors import EmbedderUnavailable, KeyMissing
 
 PER_SECOND = 3.0
-MOST_TEXTS = 256
-"""In one request."""
-MOST_CHARS = 24_000
-"""Of a text that is sent: the models read 8,191 tokens, and refuse more."""
+MAX_TEXTS = 256
+"""Texts in one request."""
+MAX_CHARS = 24_000
+"""Characters of a text that are sent: the models read 8,191 tokens and refuse more."""
 DIMENSIONS: Mapping[str, int] = {
     "text-embedding-3-small": 1536,
     "text-embedding-3-large": 3072,
@@ -24,29 +27,24 @@ DIMENSIONS: Mapping[str, int] = {
 }
 
 
-class KeyMissing(EmbedderUnavailable):
-    """The model of a provider is configured, and its key is not in the environment."""
-
-    code = "api_key_not_configured"
-    remedy = (
-        "Put the provider's key into its environment variable and start the node again, or choose another embedder."
-    )
-
-
 def load_api_embedder(name: str, environ: Mapping[str, str]) -> ApiEmbedder:
     """`openai:text-embedding-3-small` and its like. Raises EmbedderUnavailable for a model that is not known."""
     provider, _, model = name.partition(":")
     if provider != "openai" or model not in DIMENSIONS:
         raise EmbedderUnavailable(
-            f"There is no embedder {name!r}; of providers there are {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
+            f"There is no embedder {name!r}; "
+            f"of providers there are {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
         )
-    return ApiEmbedder(model, Client.configured(provider, PER_SECOND, environ))
+    return ApiEmbedder(model, ProviderClient.configured(provider, PER_SECOND, environ))
 
 
 class ApiEmbedder:
-    """An Embedder. Without a key each call raises KeyMissing: what is stored meanwhile is embedded once there is one."""
+    """An Embedder over a provider's model.
 
-    def __init__(self, model: str, client: Client) -> None:
+    Without a key each call raises KeyMissing; what is stored meanwhile is embedded once there is one.
+    """
+
+    def __init__(self, model: str, client: ProviderClient) -> None:
         self._model, self._client = model, client
         self._last = threading.local()
         self.info = ModelInfo(
@@ -80,11 +78,11 @@ class ApiEmbedder:
         if self.missing_key is not None:
             raise KeyMissing(self.missing_key)
         self._last.tries = 1
-        rows = [self._rows(texts[start : start + MOST_TEXTS]) for start in range(0, len(texts), MOST_TEXTS)]
+        rows = [self._rows(texts[start : start + MAX_TEXTS]) for start in range(0, len(texts), MAX_TEXTS)]
         return np.concatenate(rows) if rows else np.empty((0, self.info.dim), np.float32)
 
     def _rows(self, texts: Sequence[str]) -> np.ndarray:
-        asked = self._client.ask("/embeddings", {"model": self._model, "input": [text[:MOST_CHARS] for text in texts]})
+        asked = self._client.ask("/embeddings", {"model": self._model, "input": [text[:MAX_CHARS] for text in texts]})
         self._last.tries = max(self.tries, asked.tries)
         made = _vectors(asked.answer)
         if made is None or made.shape != (len(texts), self.info.dim) or not np.isfinite(made).all():
@@ -94,7 +92,7 @@ class ApiEmbedder:
 
 
 def _vectors(answer: Any) -> np.ndarray | None:
-    """The vectors in the order of the texts; None when the answer is none."""
+    """The vectors in the order of the texts; None when the answer has none."""
     try:
         return np.array(
             [each["embedding"] for each in sorted(answer["data"], key=lambda each: int(each["index"]))], np.float64

@@ -1,4 +1,4 @@
-"""Reads what a sentence-transformers checkpoint is, without the library: its kind, its prompts, whether its head is there.
+"""Reads what a sentence-transformers checkpoint is, without the library: kind, prompts, head.
 
 The library puts an untrained head on a checkpoint that lacks one and says so in a log line at most; such vectors look
 like any others. What is refused here is refused in one sentence, before anything is loaded.
@@ -55,7 +55,7 @@ class Checkpoint:
 
 
 def read_checkpoint(name: str, folder: Path) -> Checkpoint:
-    """Raises EmbedderUnavailable when a head is missing, or the checkpoint is of a kind that gives no vector of a text."""
+    """Raises EmbedderUnavailable when a head is missing, or when the kind gives no vector of a text."""
     modules = _modules(name, folder)
     kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
     unknown = [kind for kind in kinds if kind not in _PLAIN | _WITH_WEIGHTS]
@@ -94,7 +94,10 @@ def _modules(name: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def _kind(kinds: Sequence[str], folder: Path, first: Path) -> Kind:
-    """What the modules make. CLIP has a module of its own until version 5.4 of the library, then the settings of `first` say it."""
+    """The kind that the modules make.
+
+    CLIP has a module of its own until version 5.4 of the library; from then on the settings of `first` say it.
+    """
     settings = _json(first / "config.json")
     if "CLIPModel" in kinds or (isinstance(settings, dict) and settings.get("model_type") == "clip"):
         return "clip"
@@ -147,7 +150,10 @@ def _require_tensor(name: str, folder: Path, beginnings: tuple[str, ...], head: 
 
 
 def tensor_names(path: Path) -> Iterable[str]:
-    """The names in a weights file; of the older format only with torch. Raises EmbedderUnavailable when it cannot be read."""
+    """The names in a weights file; of the older format only with torch.
+
+    Raises EmbedderUnavailable when it cannot be read.
+    """
     try:
         if path.suffix == ".safetensors":
             from safetensors import safe_open

@@ -1,8 +1,9 @@
-"""Writes the BERT graph with 8-bit products: less than half of the time and a third of the memory, at a cosine of .999 to the original.
+"""Writes the BERT graph with 8-bit products, at a cosine of .999 to the original.
 
-Weights have a scale an output, activations one a token, so that a text's vector does not depend on its batch, as it would
-with the runtime's own dynamic quantisation (a scale a tensor). What makes 8 bits enough is to level the inputs first
-(SmoothQuant, Xiao et al. 2023): a few of BERT's channels are ten times the others', and a token's scale would be theirs alone.
+It takes less than half of the time and a third of the memory. Weights have a scale per output, activations one per
+token: a text's vector does not depend on its batch, as it would with the runtime's own dynamic quantisation (one scale
+per tensor). What makes 8 bits enough is to level the inputs first (SmoothQuant, Xiao et al. 2023): a few of BERT's
+channels are ten times the others', and a token's scale would be theirs alone.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ def build_probe() -> bytes:
 
 
 def products_are_exact(probe: Path) -> bool:
-    """Whether this processor's 8-bit products are right for every input: before AVX512-VNNI, x86 adds pairs of them in 16 bits, which overflow."""
+    """Whether this processor's 8-bit products are right for every input.
+
+    Before AVX512-VNNI, x86 adds pairs of them in 16 bits, which overflow.
+    """
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(probe), providers=["CPUExecutionProvider"])
@@ -159,7 +163,10 @@ class _Int8Graph(BertGraph):
 
 
 def _levels(ranges: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """What each input channel is divided by, and its weights multiplied with: range and weights of all channels come nearer to each other."""
+    """The factor by which each input channel is divided and its weights are multiplied.
+
+    It brings the ranges and the weights of all channels nearer to each other.
+    """
     reach = np.maximum(ranges, 1e-3) ** _SHARE / np.maximum(np.abs(weight).max(axis=1), 1e-6) ** (1 - _SHARE)
     octaves = np.log2(reach)
     levels: np.ndarray = np.exp2(np.round((octaves - octaves.mean()) * _STEPS) / _STEPS).astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 from storage.search.vectors.token_vectors import Tokens
 
 MAX_DIM = 8192
-"""What the log takes of a vector."""
+"""The longest vector that the log takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class TokenEmbedder(Embedder, Protocol):
 
 @runtime_checkable
 class RetryingEmbedder(Embedder, Protocol):
-    """An embedder that asks somebody else, again when there is no answer."""
+    """An embedder that asks a provider, again when there is no answer."""
 
     @property
     def tries(self) -> int:
@@ -77,7 +77,7 @@ class RetryingEmbedder(Embedder, Protocol):
 
 
 def encode_query(embedder: Embedder, text: str) -> tuple[np.ndarray, Tokens | None]:
-    """The unit vector of what somebody asks for, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
+    """The unit vector of a query, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
     asked = embedder.info.query_prefix + text
     if not isinstance(embedder, TokenEmbedder):
         return embedder.encode([asked])[0], None

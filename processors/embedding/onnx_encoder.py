@@ -22,8 +22,10 @@ TOKEN_BUDGET = 512
 
 
 class OnnxEncoder:
-    """An Embedder over a graph of `bert_onnx` or `int8_onnx`, whose vectors do not depend on the batch: the texts of a small one are shared
-    out to `threads`."""
+    """An Embedder over a graph of `bert_onnx` or `int8_onnx`.
+
+    Its vectors do not depend on the batch: the texts of a small one are shared out to `threads`.
+    """
 
     def __init__(self, graph: Path, tokenizer: Path, info: ModelInfo, *, threads: int = 1) -> None:
         import onnxruntime
@@ -47,7 +49,7 @@ class OnnxEncoder:
         self._without_content = _without_content(self._tokenizer)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(len(texts), dim) float32 unit rows in the order given. A text past `max_tokens` is read in windows, whole."""
+        """(len(texts), dim) float32 unit rows in the order given; a text past `max_tokens` is read whole, in windows."""
         return self._encode(texts, with_tokens=False).vectors
 
     def encode_tokens(self, texts: Sequence[str]) -> Encoded:
@@ -136,7 +138,7 @@ class OnnxEncoder:
 
 
 def _windows(ids: list[int], size: int) -> list[list[int]]:
-    """The ids as they are, or cut into windows of `size`, each between the two marks that the whole began and ended with."""
+    """The ids as they are, or cut into windows of `size`, each between the first and the last mark of the whole."""
     if len(ids) <= size:
         return [ids]
     inner, step = ids[1:-1], size - 2

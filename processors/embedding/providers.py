@@ -25,20 +25,20 @@ RETRIED = frozenset({429, 503})
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What a provider answered: HTTP status and body."""
 
     status: int
     body: bytes
 
 
-Post = Callable[[str, Mapping[str, str], bytes], Reply]
+Post = Callable[[str, Mapping[str, str], bytes], HttpReply]
 """(url, headers, body) -> reply. Raises TimeoutError or OSError."""
 
 
 @dataclass(frozen=True)
 class Provider:
-    """Where a provider is, the environment variables of its key and of another address, and how a request carries the key."""
+    """A provider's address, the variables of its key and of another address, and how a request carries the key."""
 
     url: str
     key_variable: str
@@ -59,18 +59,18 @@ PROVIDERS: Mapping[str, Provider] = {
 }
 
 
-def post(url: str, headers: Mapping[str, str], body: bytes) -> Reply:
+def post(url: str, headers: Mapping[str, str], body: bytes) -> HttpReply:
     """One HTTP request."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json", **headers})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
-            return Reply(response.status, response.read())
+            return HttpReply(response.status, response.read())
     except urllib.error.HTTPError as error:
-        return Reply(error.code, error.read())
+        return HttpReply(error.code, error.read())
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProviderAnswer:
     """What came of a question: the answer's JSON, None when there is none; and how often it was asked."""
 
     answer: Any
@@ -78,7 +78,7 @@ class Asked:
 
 
 @dataclass
-class Client:
+class ProviderClient:
     """One provider with a key, asked at most `per_second` times a second by however many threads."""
 
     provider: Provider
@@ -93,29 +93,29 @@ class Client:
     _pacing: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
-    def configured(cls, name: str, per_second: float, environ: Mapping[str, str]) -> Client:
+    def configured(cls, name: str, per_second: float, environ: Mapping[str, str]) -> ProviderClient:
         """The provider of this name, with its key and address from the environment."""
         provider = PROVIDERS[name]
         return cls(
             provider, environ.get(provider.key_variable), per_second, environ.get(provider.url_variable) or provider.url
         )
 
-    def ask(self, path: str, question: Mapping[str, Any]) -> Asked:
-        """Four tries, waiting 1, 2, 4 s ± 20 %, after 429, 503 and a time-out; anything else that is no 200 is no answer."""
+    def ask(self, path: str, question: Mapping[str, Any]) -> ProviderAnswer:
+        """Four tries, 1, 2, 4 s ± 20 % apart, after 429, 503 and a time-out; any other status but 200 is not an answer."""
         body = orjson.dumps(question)
         for attempt in range(TRIES):
             self._pace()
             try:
                 reply = self.post(self.url.rstrip("/") + path, self.provider.headers(self.key or ""), body)
             except (OSError, http.client.HTTPException):  # a TimeoutError is an OSError
-                reply = Reply(503, b"")
+                reply = HttpReply(503, b"")
             if reply.status == 200:
-                return Asked(_parsed(reply.body), attempt + 1)
+                return ProviderAnswer(_parsed(reply.body), attempt + 1)
             if reply.status not in RETRIED:
-                return Asked(None, attempt + 1)
+                return ProviderAnswer(None, attempt + 1)
             if attempt < TRIES - 1:
                 self.sleep(FIRST_WAIT_S * 2**attempt * self.chance(1 - JITTER, 1 + JITTER))
-        return Asked(None, TRIES)
+        return ProviderAnswer(None, TRIES)
 
     def _pace(self) -> None:
         with self._pacing:

@@ -1,4 +1,4 @@
-"""A query, or a text that is to be stored, as the model sees it, encoded off the event loop: for all that goes on when no model answers."""
+"""Encodes a query, or a text that is to be stored, off the event loop; without a model that answers it gives None."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.errors import EmbedderUnavailable
 
 
 class EncodedQuery(NamedTuple):
-    """The unit vector, the tokens when the model gives them, and the space that both are of; None when no model answers."""
+    """A query's unit vector, its tokens when the model gives them, and their space; None when no model answers."""
 
     vector: np.ndarray | None = None
     tokens: Tokens | None = None
@@ -21,7 +21,7 @@ class EncodedQuery(NamedTuple):
 
 
 async def encoded_query(embedder: Embedder | None, text: str) -> EncodedQuery:
-    """What a search needs of a query's text; nothing without an embedder or while it does not answer, which the result says."""
+    """What a search needs of a query's text; empty without an embedder or while it does not answer."""
     if embedder is None:
         return EncodedQuery()
     try:
@@ -32,7 +32,7 @@ async def encoded_query(embedder: Embedder | None, text: str) -> EncodedQuery:
 
 
 async def encoded_document(embedder: Embedder | None, text: str) -> tuple[np.ndarray | None, str | None]:
-    """The unit vector that a text will have once it is stored, and its space, before it is: to look for what is near. None as above."""
+    """The unit vector that a text will have once it is stored, and its space; None when no model answers."""
     if embedder is None:
         return None, None
     try:

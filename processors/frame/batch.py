@@ -1,7 +1,7 @@
 """One batch of the log, reduced to changes: decode, skip what is known, fold the rest in log order. No I/O but reads.
 
-The order of reliability.md begins here: undecodable records become dead letters, everything else rows, outcomes and
-positions, which the materialiser then commits together.
+The order of commits (GUARANTEES.md) begins here: undecodable records become dead letters, everything else rows,
+outcomes and positions, which the materialiser then commits together.
 """
 
 from __future__ import annotations
@@ -12,40 +12,42 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from processors.frame.record_format import record_formats
 from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows, at, origin_of, reducers
-from processors.telemetry.otlp_records import decode_otlp, is_otlp
 from storage.tables import Table
 from storage.writer import Changes, Writer
 from streams.codec import check_readable, decode, observation_alone, source_and_type
 from streams.dlq import DeadLetter, first_letter, read_letter
-from streams.event_types.telemetry import TALOS_EVENTS
-from streams.events import Event, LoggedEvent, wire_type
+from streams.events import Event, LoggedEvent
 from streams.failpoints import hit
 from streams.log.base import UNREADABLE, Record
 from streams.partitioning import partition_for
 from streams.positions import Partition
 from streams.progress import MATERIALISE, read_progress
-from streams.topics import DLQ_SUFFIX, MEMORY, TELEMETRY
+from streams.topics import DLQ_SUFFIX, MEMORY
 
 EVENTS, DUPLICATES, OUTCOMES = "events", "duplicates", "outcomes"
 DEAD_LETTERS, MISPLACED_RECORDS = "dead_letters", "misplaced_records"
 NO_PARTITIONS: Mapping[str, int] = {}
-MIRRORED = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
 
 @dataclass
 class Reduced:
-    """What a batch comes to."""
+    """The outcome of a batch: what to store, to index and to bury."""
 
     changes: Changes = field(default_factory=Changes)
     indexed: Indexed = field(default_factory=Indexed)
     buried: list[tuple[Record, DeadLetter]] = field(default_factory=list)
-    events: int = 0
+    applied: list[LoggedEvent] = field(default_factory=list)
+    """The events that were applied, in log order."""
     duplicates: int = 0
     misplaced: set[str] = field(default_factory=set)
     """Sources of records that lie on another partition than their key's."""
-    mirrored: list[LoggedEvent] = field(default_factory=list)
-    """The agents' own telemetry of the batch, for the mirror."""
+
+    @property
+    def events(self) -> int:
+        """How many events were applied."""
+        return len(self.applied)
 
 
 class Overlay:
@@ -135,8 +137,8 @@ def reduce_batch(
 ) -> Reduced:
     """Fold the records into changes. Raises what a storage read raises; a reducer's bug buries the record.
 
-    `namespace` is that of OTLP records, which carry none. `partitions`: how many there are, of the topics whose records lie where their
-    keys say.
+    `namespace` is that of records which carry none. `partitions`: how many a topic has whose records lie on the
+    partition of their key.
     """
     reduced = Reduced()
     overlay = Overlay(writer, reduced.changes)
@@ -153,13 +155,13 @@ def reduce_batch(
 
 
 def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> list[LoggedEvent]:
-    """The record's events. What cannot be read is buried, and so is what a defect of the reading code fails on: it can be replayed."""
+    """The record's events. An unreadable record is buried, and so is one on which the reading code fails."""
     try:
         check_readable(record)
         if record.topic.endswith(DLQ_SUFFIX):
             return []
-        if is_otlp(record):
-            events, problem = decode_otlp(record, namespace)
+        if (record_format := record_formats().get(record.topic)) is not None:
+            events, problem = record_format.decode(record, namespace)
             if problem is not None:
                 _bury(reduced, record, problem, now)
             return events
@@ -176,22 +178,17 @@ def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> 
 
 def _bury(reduced: Reduced, record: Record, error: Exception, now: datetime, index: int | None = None) -> None:
     """A dead letter of the record; of an array only the observation at `index`, for the others are applied."""
-    alone = None if index is None or is_otlp(record) else observation_alone(record, index)
+    alone = None if index is None or record.topic in record_formats() else observation_alone(record, index)
     letter = letter_for(record, error, now, index=None if alone is None else index)
     reduced.buried.append((_to_bury(alone or record), letter))
 
 
 def _to_bury(record: Record) -> Record:
-    """The record as its dead-letter topic takes it: the Collector's topics have none, the telemetry's takes theirs.
-
-    What cannot be read of a dead-letter topic goes to the same one.
-    """
+    """The record as its dead-letter topic takes it. What cannot be read of a dead-letter topic goes to the same one."""
     record = replace(record, headers=tuple(header for header in record.headers if header[0] != UNREADABLE))
-    return (
-        replace(record, topic=TELEMETRY.name, partition=0)
-        if is_otlp(record)
-        else replace(record, topic=record.topic.removesuffix(DLQ_SUFFIX))
-    )
+    if (record_format := record_formats().get(record.topic)) is not None:
+        return replace(record, topic=record_format.dead_letters, partition=0)
+    return replace(record, topic=record.topic.removesuffix(DLQ_SUFFIX))
 
 
 def letter_for(
@@ -248,7 +245,7 @@ def _reduce_record(
 
 
 def _look_for_misplaced(record: Record, event: Event, overlay: Overlay, reduced: Reduced, partitions: int) -> None:
-    """Count a record that its producer put on another partition than its key's. It is applied: nothing but its order is wrong."""
+    """Count a record that lies on another partition than its key's. It is applied: only its order may be wrong."""
     if _partition_for(record.key or b"", partitions) == record.partition:
         return
     key = (event.namespace, event.source, record.topic)
@@ -284,9 +281,7 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
     overlay.insert(EVENTS, _event_row(logged, overlay.table(EVENTS)))
     if is_request:
         overlay.put(OUTCOMES, request, _outcome_row(logged, request, outcome or Outcome(), overlay.table(OUTCOMES)))
-    if logged.event.type in MIRRORED:
-        reduced.mirrored.append(logged)
-    reduced.events += 1
+    reduced.applied.append(logged)
 
 
 def _request_id(logged: LoggedEvent) -> str:

@@ -1,4 +1,4 @@
-"""The Faust app: one agent a stage, crash-only. Faust assigns partitions and feeds the agents; it is trusted with no more.
+"""The Faust app: one agent a stage, crash-only. Faust assigns partitions and feeds the agents, no more.
 
 An agent takes records without acknowledging them, runs its stage, and acknowledges once the facts are durable. When a
 stage raises, the app crashes and the process ends: a restart goes on from the last acknowledged record, and
@@ -19,7 +19,8 @@ from aiokafka.errors import KafkaError
 from faust.contrib.asgi import faust_app_running
 from faust.tables import TableManager
 
-from processors.frame.stage import Derived, Stage, StageRunner, StageStopped
+from processors.frame.stage import Derived, Stage, StageRunner
+from streams.errors import StageStopped
 from streams.failpoints import hit
 from streams.log.base import Record
 from streams.log.kafka_security import KafkaSecurity
@@ -35,7 +36,7 @@ BROKER_AWAY = (KafkaError, OSError)
 
 
 class NoTables(TableManager):
-    """Faust waits a second for tables to be declared; this app declares none, and a first caller waits for its stages."""
+    """Declares no tables: Faust would wait a second for them, and so would a first caller."""
 
     async def on_start(self) -> None:
         await self._update_channels()
@@ -50,8 +51,9 @@ def make_app(
     group: str = "thalweg",
     instance_id: str | None = None,
 ) -> faust.App:
-    """The app with an agent for each runner, a member of this consumer group. `broker`: `sqlite:///path` or `kafka://host:port`; `directory`: Faust's own.
+    """The app with an agent for each runner, a member of this consumer group.
 
+    `broker`: `sqlite:///path` or `kafka://host:port`. `directory`: Faust's own.
     `instance_id` (stable per worker) lets a restarted worker take its partitions back at once.
     """
     app = faust.App(
@@ -86,7 +88,7 @@ def make_app(
 
 
 async def _revoked(app: faust.App, revoked: Any, **_: Any) -> None:
-    """Partitions are given up: what is not acknowledged goes to whoever gets them. Nothing to do but to die in a test."""
+    """Partitions are revoked: what is not acknowledged goes to their next member. Only a test has to act on it."""
     hit("in_revoke")
 
 
@@ -123,7 +125,7 @@ def _add_agent(app: faust.App, runner: StageRunner) -> None:
 
 
 async def _derive(runner: StageRunner, waiting: asyncio.Queue[Any], derived: asyncio.Queue[_Derived]) -> None:
-    """Take what has gathered and run the stage; the next batch while the last is published.
+    """Run the stage on batches of waiting records; the next batch while the last is published.
 
     Faust's own `noack_take` polls its buffer every millisecond, also when there is nothing to do.
     """
@@ -145,8 +147,10 @@ async def _publish(runner: StageRunner, derived: asyncio.Queue[_Derived]) -> Non
 async def _crashing(
     app: faust.App, runner: StageRunner, work: Coroutine[Any, Any, None], leaving: asyncio.Event
 ) -> None:
-    """Whatever the work raises crashes the app. A cancellation that is not ours (a library's, inside the stage) would end it in
-    silence: it crashes the app too."""
+    """Crash the app with any error of the work.
+
+    A cancellation that is not ours (a library's, inside the stage) would end it in silence: it crashes the app too.
+    """
     try:
         await work
     except asyncio.CancelledError:
@@ -158,12 +162,14 @@ async def _crashing(
 
 
 async def _batch(stage: Stage, waiting: asyncio.Queue[Any]) -> list[tuple[Any, Record]]:
-    """The next records: at most `batch_size` that may concern the stage. It gathers only while there are fewer: behind a backlog
-    a pause a batch would be all that takes time."""
+    """The next records: at most `batch_size` that may concern the stage.
+
+    It lingers only while there are fewer: behind a backlog, pauses would be all that takes time.
+    """
     first = await waiting.get()
     batch = [(first, to_record(first.message))]
     if waiting.qsize() < stage.batch_size - 1:
-        await stage.wait_for_more()
+        await stage.linger()
     left = stage.batch_size - stage.may_concern(batch[0][1])
     while left > 0 and not waiting.empty():
         event = waiting.get_nowait()

@@ -15,16 +15,17 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from processors.frame.batch import Reduced, reduce_batch
-from processors.frame.gathering import Gathering
-from processors.telemetry.mirror import TelemetryMirror
+from processors.frame.batching import Batcher
 from storage.applied import AppliedPositions
 from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock
 from streams.dlq import DeadLetter, bury
 from streams.errors import LogUnavailable, StoreError
+from streams.events import Event, LoggedEvent
 from streams.failpoints import hit
 from streams.log.base import Log, LogReader, Record
 from streams.positions import Partition
@@ -50,6 +51,19 @@ class Counters:
     buried: int = 0
 
 
+class Mirror(Protocol):
+    """A copy of some events beside the store, for convenience: it may lose or repeat its last ones in a crash."""
+
+    types: frozenset[str]
+    """The event types that it copies."""
+
+    def write(self, events: Sequence[Event]) -> None: ...
+
+    def has_lines(self) -> bool:
+        """Whether anything was copied before."""
+        ...
+
+
 class TooManyFailures(RuntimeError):
     """The code is bad, not the records: stop rather than divert everything."""
 
@@ -66,9 +80,9 @@ class Materialiser:
         applied: AppliedPositions,
         clock: Clock,
         namespace: str = "default",
-        mirror: TelemetryMirror | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
-        """`namespace` is that of records which carry none (OTLP); `mirror` gets the agents' own telemetry once it is applied."""
+        """`namespace` is that of records which carry none; `mirror` gets the agents' own telemetry once it is applied."""
         self._log, self._topics, self._writer = log, list(topics), writer
         self._indexes, self._applied, self._clock = indexes, applied, clock
         self._namespace = namespace
@@ -79,14 +93,14 @@ class Materialiser:
         """By partition when the record was written that was applied last."""
         self._stages: dict[tuple[str, Partition], int] = {}
         self._given_up = writer.database.is_given_up
-        """Whether the last start ended because too many failed, and nothing has been applied since: then nothing more is diverted."""
+        """Whether the last start ended because too many failed, with nothing applied since: then nothing is diverted."""
         self._failures = CONSECUTIVE_FAILURES if self._given_up else 0
         self.misplaced_at: dict[str, float] = {}
         """When a record of a source last lay on another partition than its key's, of the last NAMED_SOURCES of them."""
         self._counts: dict[str, int] = {}
         self._mirrored: dict[Partition, int] = {}
         self._partitions: list[Partition] = []
-        self._gathering: Gathering | None = None
+        self._batcher: Batcher | None = None
 
     async def run(self) -> None:
         """Apply the log for ever. A log that is away is waited for, also at the start."""
@@ -96,7 +110,7 @@ class Materialiser:
             reader = await self._once_answered(lambda: self._log.reader(self._start()))
 
     async def _begin(self) -> LogReader:
-        """A reader of everything from where the store is. Dead letters come first, so that a rebuild does not bury them again.
+        """A reader of all topics from the stored positions. Dead letters come first: a rebuild buries none again.
 
         Raises LogUnavailable; may then be called again.
         """
@@ -117,25 +131,25 @@ class Materialiser:
     async def _apply_until_ended(self, reader: LogReader) -> None:
         """Apply what the reader gives until other partitions are to be read too."""
         loop = asyncio.get_running_loop()
-        self._gathering = gathering = Gathering(reader, self._applied, self._clock)
+        self._batcher = batcher = Batcher(reader, self._applied, self._clock)
         try:
-            while not gathering.is_ended:
-                records = await self._next(gathering)
+            while not batcher.is_ended:
+                records = await self._next(batcher)
                 started = self._clock.monotonic()
                 for batch in _slices(records):
                     await self.apply(batch)
-                gathering.took_s = self._clock.monotonic() - started
+                batcher.took_s = self._clock.monotonic() - started
                 if not records:
                     await loop.run_in_executor(self.thread, self._writer.checkpoint)
         finally:
-            await gathering.close()
+            await batcher.close()
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """Read these partitions too: topics that were made after the start. Those that are read already stay as they are."""
+        """Read these partitions too: topics that were made after the start."""
         new = [at for at in partitions if at not in self._partitions]
-        if new and self._gathering is not None:
+        if new and self._batcher is not None:
             self._partitions += new
-            self._gathering.end()
+            self._batcher.end()
 
     def _start(self) -> dict[Partition, int]:
         return {at: self._applied.next_offset(at) for at in self._partitions}
@@ -148,10 +162,10 @@ class Materialiser:
                 logger.warning("the materialiser waits for the log: %s", error.message)
                 await asyncio.sleep(1.0)
 
-    async def _next(self, gathering: Gathering) -> Sequence[Record]:
-        """The next records; while the log is down the node lives on and says so, because callers' writes are spooled."""
+    async def _next(self, batcher: Batcher) -> Sequence[Record]:
+        """The next records; none while the log is down: the node lives on, because callers' writes are spooled."""
         try:
-            return await gathering.batch()
+            return await batcher.batch()
         except LogUnavailable as error:
             logger.warning("the materialiser waits for the log: %s", error.message)
             await asyncio.sleep(1.0)
@@ -159,22 +173,23 @@ class Materialiser:
 
     async def _catch_up(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
         """Apply these partitions up to their ends; `positions` is advanced."""
-        gathering = Gathering(await self._log.reader(positions), self._applied, self._clock)
+        batcher = Batcher(await self._log.reader(positions), self._applied, self._clock)
         try:
             while any(offset < ends[at] for at, offset in positions.items()):
-                for batch in _slices(await self._next(gathering)):
+                for batch in _slices(await self._next(batcher)):
                     await self.apply(batch)
                     for record in batch:
                         positions[record.position.at] = record.offset + 1
         finally:
-            await gathering.close()
+            await batcher.close()
 
     def _check(self, positions: dict[Partition, int], ends: dict[Partition, int]) -> None:
         for at, offset in positions.items():
             if at in ends and offset > ends[at]:
                 raise StoreError(
                     f"The store has applied {at.topic}/{at.partition} up to {offset}, but that log ends at {ends[at]}: "
-                    "they do not belong together. Point at the right log, or move thalweg.duckdb away to begin anew with this one."
+                    "they do not belong together. Point at the right log, or move thalweg.duckdb away to begin anew "
+                    "with this one."
                 )
 
     async def apply(self, records: Sequence[Record]) -> Reduced:
@@ -210,17 +225,16 @@ class Materialiser:
         self._stages.update(reduced.changes.stages)
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in reduced.changes.positions.items()}
         self._indexes.apply(reduced.indexed.documents, reduced.indexed.vectors, covered)
-        if self._mirror is not None and reduced.mirrored:
-            news = (
-                logged
-                for logged in reduced.mirrored
-                if logged.position.offset >= self._mirrored.get(logged.position.at, 0)
-            )
-            self._mirror.write([logged.event for logged in news])
+        if self._mirror is not None:
+            self._mirror.write([logged.event for logged in reduced.applied if self._is_to_mirror(logged, self._mirror)])
         hit("after_index")
 
+    def _is_to_mirror(self, logged: LoggedEvent, mirror: Mirror) -> bool:
+        at, offset = logged.position.at, logged.position.offset
+        return logged.event.type in mirror.types and offset >= self._mirrored.get(at, 0)
+
     def _enough(self, records: Sequence[Record], reduced: Reduced) -> int:
-        """How many of the records may be diverted before it is too many, where more follow them; else 0: take them all."""
+        """After how many records too many were diverted, where more follow; 0: take them all."""
         bugs = Counter(letter.position for letter in _bugs(reduced))
         failures = 0 if reduced.events else self._failures
         for number, record in enumerate(records[:-1], 1):
@@ -230,7 +244,7 @@ class Materialiser:
         return 0
 
     def _not_yet_buried(self, reduced: Reduced) -> list[tuple[Record, DeadLetter]]:
-        """Those of the batch's dead letters that do not lie in their topics already: a rebuild repeats none, and counts none as a failure."""
+        """The batch's dead letters that are new: a rebuild repeats none, and counts none as a failure."""
         known = self._writer.find("dead_letters", {(letter.id,): None for _, letter in reduced.buried})
         return [(record, letter) for record, letter in reduced.buried if (letter.id,) not in known]
 
@@ -266,8 +280,9 @@ class Materialiser:
 def _sentence(reduced: Reduced, failed: str, then: str) -> str:
     last = _bugs(reduced)[-1]
     return (
-        f"Events {failed} (last: {last.error_type}: {last.error_message}); {then} to the dead-letter topic. The code is bad and not "
-        "the events: mend it, start again, and `thalweg dlq replay` what was diverted; the rest is still on the log."
+        f"Events {failed} (last: {last.error_type}: {last.error_message}); {then} to the dead-letter topic. "
+        "The code is bad and not the events: mend it, start again, and `thalweg dlq replay` what was diverted; "
+        "the rest is still on the log."
     )
 
 
@@ -277,7 +292,7 @@ def _bugs(reduced: Reduced) -> list[DeadLetter]:
 
 
 def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:
-    """The records in order; a slice ends with the record that makes it MAX_BYTES or more, which is where a reading ends too."""
+    """The records in order; a slice ends with the record that makes it MAX_BYTES or more, as a reading does."""
     slices: list[list[Record]] = []
     size = MAX_BYTES
     for record in records:

@@ -141,7 +141,7 @@ class Rows:
             self._indexed.vectors.append(VectorEntry(row["label"], *made, passages=row.get("passages")))
 
     def embed_passage(self, row: Row) -> None:
-        """Keep the vector of a part of a long text (a row of `passages`). The first of a space stays; a dropped one takes none."""
+        """Keep the vector of a part of a long text (a row of `passages`), as `embed` does."""
         if not self._is_dropped(row["space"]) and self.shared(PASSAGES, row["label"], row["space"]) is None:
             self.put(PASSAGES, row)
             place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])

@@ -26,8 +26,8 @@ from storage.search.index_set import IndexSet
 from streams.clock import Clock
 from streams.codec import STRUCTURED, decode, encode, encode_batches, observation_alone
 from streams.dlq import DeadLetter, bury
-from streams.errors import Poison, RecordRefused, ThalwegError, Unavailable
-from streams.event_types.derived import PROGRESS
+from streams.errors import Poison, RecordRefused, StageStopped, Unavailable
+from streams.event_types.stages import PROGRESS
 from streams.events import Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import RECORD_BYTES, Log, Outgoing, Record
@@ -59,7 +59,7 @@ class Stage(ABC):
     source: ClassVar[Topic]
     accepts: ClassVar[frozenset[str]]
     batch_size: ClassVar[int] = 16
-    batching_s: ClassVar[float] = 0.0
+    linger_s: ClassVar[float] = 0.0
     """How long to wait for more records while no caller waits for this stage: fewer batches write fewer marks."""
     follows: ClassVar[str | None] = None
     """The stage whose facts are this one's source: progress is then counted on that stage's source."""
@@ -78,10 +78,10 @@ class Stage(ABC):
         """The stage of a process that has these parts; a stage that needs none of them is made without."""
         return cls()
 
-    async def wait_for_more(self) -> None:
-        """Give more records time to come: `batching_s`, or until a caller waits for this stage or one that needs it."""
-        if self.batching_s and self._applied is not None:
-            await self._applied.linger({self.name} | dependents(self.name), self.batching_s)
+    async def linger(self) -> None:
+        """Give more records time to come: `linger_s`, or until a caller waits for this stage or one that needs it."""
+        if self.linger_s and self._applied is not None:
+            await self._applied.linger({self.name} | dependents(self.name), self.linger_s)
 
     async def store_has(self, token: Freshness, stages: Collection[str] = (), *, patient: bool = True) -> None:
         """Wait until the store has all below the token, and what these stages derive from it.
@@ -95,7 +95,7 @@ class Stage(ABC):
             raise Unavailable(f"The store has not caught up with the log; the stage {self.name} goes on once it has.")
 
     def may_concern(self, record: Record) -> bool:
-        """False when every event of the record is surely of a type that is not accepted: nothing in it needs to be decoded."""
+        """False when the record surely holds no event of an accepted type: it need not be decoded."""
         headers = {name.lower(): value or b"" for name, value in record.headers}
         if headers.get("content-type", b"").strip().startswith(STRUCTURED.encode()):
             return True
@@ -188,15 +188,6 @@ def dependents(name: str) -> frozenset[str]:
     return frozenset(direct).union(*map(dependents, direct))
 
 
-class StageStopped(ThalwegError):
-    """The stage failed on too many records in a row."""
-
-    code = "stage_stopped"
-    remedy = (
-        "Mend what the message names, then start the node again; nothing is lost, the records are still on the log."
-    )
-
-
 @dataclass
 class Derived:
     """What follows from a batch: `outputs` is to be published; `facts` says what of it each event is the cause of."""
@@ -207,7 +198,7 @@ class Derived:
 
 @dataclass
 class StageRunner:
-    """Runs a stage over records. `status` reads the counters; `life` is the worker's, `failure` says what the stage died of."""
+    """Runs a stage over records. `status` reads the counters; `life` is the agent's, `failure` why it died."""
 
     stage: Stage
     log: Log
@@ -232,7 +223,7 @@ class StageRunner:
         return derived
 
     async def publish(self, records: Sequence[Record], derived: Derived) -> None:
-        """Publish what `derive` gave for the records; when this returns it is durable, and the records may be acknowledged."""
+        """Publish what `derive` gave. When this returns it is durable, and the records may be acknowledged."""
         started = self.clock.monotonic()
         if derived.outputs:
             try:
@@ -246,7 +237,7 @@ class StageRunner:
         self.busy_s += self.clock.monotonic() - started
 
     async def _publish_apart(self, records: Sequence[Record], derived: Derived) -> None:
-        """Each event's facts alone: an event of which the log refuses one is buried, as when the stage fails on it. Then the rest."""
+        """Publish each event's facts alone, then the rest. An event of which the log refuses a fact is buried."""
         sources = {record.position: record for record in records}
         for logged, facts in derived.facts:
             at = logged.position.at
@@ -316,7 +307,7 @@ class StageRunner:
         return (await self._patient([logged]))[0]
 
     async def _patient(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
-        """The stage's facts. While something that it needs is away it waits, and `status` says stuck: nothing is wrong with the records."""
+        """The stage's facts. It waits while a part that it needs is away, and `status` says stuck."""
         delay_s = RETRY_DELAY_S
         while True:
             try:
@@ -330,7 +321,7 @@ class StageRunner:
                 delay_s = min(2 * delay_s, LONGEST_DELAY_S)
 
     def _buried(self, record: Record, logged: LoggedEvent, error: Exception) -> Outgoing:
-        """The dead letter of the event: of its record, or of its observation alone where the record is an array of them."""
+        """The dead letter of the event: its record, or its observation alone where the record is an array."""
         alone = observation_alone(record, logged.index)
         index, reason = None if alone is None else logged.index, (type(error).__name__, str(error))
         letter = DeadLetter(
@@ -360,9 +351,10 @@ class StageRunner:
         return [Position(at.topic, at.partition, offset) for at, offset in furthest.items()]
 
     def _envelopes(self, at: Partition, facts: Sequence[Event], sources: Sequence[Position]) -> list[Outgoing]:
-        """One record a namespace, or more where it would be too large; the last carries the mark, and lies on the partition of the source behind the others.
+        """One record a namespace, or several where it would be too large; the last of all carries the mark.
 
-        A fact whose type belongs to another topic (telemetry) is a record of its own there.
+        They lie on the partition of their source. A fact whose type belongs to another topic is a record of its own
+        there.
         """
         if not facts and not sources:
             return []  # nothing to say: its own marks come back to a stage that reads the derived topic

@@ -1,1 +1,1 @@
-"""Retrieval of snippets over what every toolset remembers: which row counts as what, floors, slots, texts and hashes."""
+"""Retrieval of snippets over the memories of every toolset: provenance, floors, slots, texts and hashes."""

@@ -1,4 +1,4 @@
-"""How snippets are retrieved unless a call says otherwise: the `SURR_*` variables of the seed, checked once at startup."""
+"""How snippets are retrieved unless a call says otherwise: the `SURR_*` variables, checked once at startup."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A kind of memory, as its domain declares it in `processors/<domain>/kinds.py`: all that the generic rooms ask of it.
 
-Each SQL fragment is a SELECT without parameters over the domain's own tables, of every namespace: its reader restricts it.
+Each SQL fragment is a SELECT without parameters over the domain's own tables, of every namespace; its reader restricts
+it.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tags:
+class TagSource:
     """A SELECT of (namespace, record_id, tag).
 
-    `is_category`: cheap enough to be asked by each search that filters by tags; the others are read by retrievals alone.
+    `is_category`: cheap enough for each search that filters by tags; the others are read by retrievals alone.
     """
 
     sql: str
@@ -65,15 +66,15 @@ class Kind:
     """Kinds of documents of one toolset that are treated alike.
 
     `names`: values of `documents.kind`; none: every kind of the toolset. `place` None: never retrieved as a snippet.
-    `texts` None: never embedded. `private` and `ended` SELECT (namespace, record_id) of what is private, and of what does
-    not hold any more. `counted`: a table whose rows are searched with a count of all matches.
+    `texts` None: never embedded. `private` and `ended` SELECT (namespace, record_id) of what is private, and of what no
+    longer holds. `counted`: a table whose rows are searched with a count of all matches.
     """
 
     toolset: str
     names: tuple[str, ...]
     place: Place | None
     texts: Texts | None = Texts()
-    tags: Tags | None = None
+    tags: TagSource | None = None
     private: str | None = None
     ended: str | None = None
     counted: str | None = None

@@ -12,9 +12,9 @@ import numpy as np
 
 from processors.embedding.model import ModelInfo
 from processors.memory.registry import NOT_EMBEDDED, STORED_TEXTS
-from processors.memory.vector_facts import embedded_by, in_facts, items_of, passages_of
+from processors.memory.vector_facts import embedded_by, items_of, passages_of, split_fact
 from storage.search.records.passages import EMBEDDED_PASSAGES, Passage
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event
 from streams.ids import derived_id, document_label
 
@@ -60,18 +60,18 @@ def missing_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> tuple[np.nd
     """
     toolsets, kinds = ([pair[at] for pair in NOT_EMBEDDED] for at in range(2))
     wanted = _labels(cursor, f"{_WANTED} UNION {_WANTED_OF_ALL}", [space, space, toolsets, kinds])
-    held = _labels(cursor, "SELECT label FROM embeddings WHERE space = ?", [space])
-    return np.setdiff1d(np.setdiff1d(wanted, held), failed_labels(cursor, space)), len(held)
+    present = _labels(cursor, "SELECT label FROM embeddings WHERE space = ?", [space])
+    return np.setdiff1d(np.setdiff1d(wanted, present), failed_labels(cursor, space)), len(present)
 
 
 def partial_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> list[int]:
-    """Labels of long texts of which passages that should have a vector in this space have none yet, the newest first."""
+    """Labels of long texts that lack vectors of passages in this space, the newest first."""
     failed = set(failed_labels(cursor, space).tolist())
     return [label for (label,) in cursor.execute(_PARTIAL, [space]).fetchall() if label not in failed]
 
 
 def failed_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> np.ndarray:
-    """Labels of the texts that get no vector in this space, or not for all of their passages, because model or log refused them."""
+    """Labels of the texts that get no vector, or not all of them, in this space: model or log refused them."""
     rows = cursor.execute(_FAILED, [space]).fetchall()
     return np.array([document_label(namespace, record_id) for namespace, record_id in rows], np.int64)
 
@@ -81,12 +81,12 @@ def missing_passages(
 ) -> list[Passage]:
     """Those of a text's passages that should have a vector in this space and have none."""
     rows = cursor.execute("SELECT number FROM passages WHERE owner_label = ? AND space = ?", [label, space]).fetchall()
-    held = {number for (number,) in rows}
-    return [passage for passage in passages[:EMBEDDED_PASSAGES] if passage.number not in held]
+    present = {number for (number,) in rows}
+    return [passage for passage in passages[:EMBEDDED_PASSAGES] if passage.number not in present]
 
 
 def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.ndarray]:
-    """The labels in slices that fit into memory: so many texts, or so many characters; a longer text stands alone."""
+    """The labels in slices of at most SLICE_TEXTS texts and SLICE_CHARS characters; a longer text stands alone."""
     rows = cursor.execute(
         "SELECT label, length(text) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()]
     )
@@ -106,7 +106,7 @@ def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
 
 
 def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Missing]:
-    """The texts of these labels that are embedded, in the order of their records' places on the log: what the stage `embed` embeds."""
+    """The texts of these labels as the stage `embed` embeds them, in the order of their records on the log."""
     rows = cursor.execute(_TEXTS, [labels.tolist()]).fetchall()
     return [Missing(*row) for row in rows]
 
@@ -114,13 +114,16 @@ def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Mi
 def facts_of(
     info: ModelInfo, building: str, texts: Sequence[Missing], encoded: Mapping[str, Mapping[str, Any]], largest: int
 ) -> list[list[Event]]:
-    """What the model made of the texts (`encode_texts`) as facts of at most `largest` bytes, a list for each namespace. `building` names this
-    building of the space: a space that was dropped and is built again gets new facts; one that goes on after a crash the same."""
+    """The vectors of the texts (`encode_texts`) as facts of at most `largest` bytes, a list for each namespace.
+
+    `building` names this building of the space: a space that was dropped and is built again gets new facts; one that
+    goes on after a crash gets the same.
+    """
     groups: dict[str, list[Event]] = {}
     for missing in texts:
         fact = _fact(info, building, missing, EMBEDDED, embedded_by(info))
         groups.setdefault(missing.namespace, []).extend(
-            in_facts(fact, items_of(missing.record_id, encoded[missing.text]), largest)
+            split_fact(fact, items_of(missing.record_id, encoded[missing.text]), largest)
         )
     return list(groups.values())
 
@@ -128,10 +131,10 @@ def facts_of(
 def facts_of_passages(
     info: ModelInfo, building: str, missing: Missing, encoded: Sequence[Mapping[str, Any]], largest: int
 ) -> list[Event]:
-    """What the model made of some passages of a text (`encode_passages`) as facts of at most `largest` bytes."""
+    """The vectors of some passages of a text (`encode_passages`) as facts of at most `largest` bytes."""
     numbers = [str(one["passage"]["number"]) for one in encoded]
     fact = _fact(info, building, missing, EMBEDDED, embedded_by(info), numbers[0], numbers[-1])
-    return in_facts(fact, passages_of(missing.record_id, encoded), largest)
+    return split_fact(fact, passages_of(missing.record_id, encoded), largest)
 
 
 def fact_of_failure(info: ModelInfo, building: str, missing: Missing, reason: str) -> Event:

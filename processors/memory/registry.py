@@ -1,4 +1,4 @@
-"""Every kind of memory that a domain declares (`processors/<domain>/kinds.py`), and what the generic rooms ask of them all."""
+"""Every kind of memory that a domain declares in its `kinds.py`, and what the generic rooms ask of them all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ UNKNOWN = Place("thoughts")
 
 
 def collect(declared: Iterable[Kind]) -> dict[tuple[str, str], Kind]:
-    """(toolset, kind) -> its declaration; (toolset, "") stands for all others of a toolset. Raises ValueError for a second one."""
+    """(toolset, kind) -> its declaration; (toolset, "") stands for all others of a toolset.
+
+    Raises ValueError for a kind that is declared twice.
+    """
     kinds: dict[tuple[str, str], Kind] = {}
     for kind in declared:
         for name in kind.names or ("",):
@@ -68,7 +71,7 @@ ENDED = union(
     "SELECT namespace, record_id FROM prunes",
     *(kind.ended for kind in DECLARED),
 )
-"""(namespace, record_id) of memories that do not hold any more: merged, pruned, superseded, archived, deprecated."""
+"""(namespace, record_id) of memories that no longer hold: merged, pruned, superseded, archived, deprecated."""
 COUNTED = tuple(kind.counted for kind in DECLARED if kind.counted)
 """Tables whose rows are searched with a count of all matches."""
 

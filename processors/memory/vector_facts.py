@@ -18,7 +18,7 @@ from streams.events import Event
 from streams.ids import derived_id
 
 Item = dict[str, Any]
-"""A vector with its record, and its passage when it is not of the whole text: an element of an embedded event's `vectors`."""
+"""A vector with its record, and with its passage when it is not of the whole text: one of an event's `vectors`."""
 
 
 def embedded_by(info: ModelInfo) -> dict[str, object]:
@@ -47,7 +47,7 @@ def passages_of(record_id: str, encoded: Iterable[Mapping[str, Any]]) -> list[It
     return [{"record_id": record_id, **passage} for passage in encoded]
 
 
-def in_facts(fact: Event, items: Sequence[Item], largest: int) -> list[Event]:
+def split_fact(fact: Event, items: Sequence[Item], largest: int) -> list[Event]:
     """The fact with these vectors, as several when they have more than `largest` bytes."""
     parts = in_parts(items, largest)
     if len(parts) < 2:

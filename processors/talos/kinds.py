@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from processors.memory.kind import ENTITY, LOGGED_THOUGHT, OBSERVATION, Kind, Tags, Texts
+from processors.memory.kind import ENTITY, LOGGED_THOUGHT, OBSERVATION, Kind, TagSource, Texts
 from processors.talos.rules.extraction import (
     FRICTION_LOGGED,
     JOURNAL_WRITTEN,
@@ -34,14 +34,14 @@ KINDS = (
         (JOURNAL_ENTRY,),
         LOGGED_THOUGHT,
         Texts({JOURNAL_WRITTEN: texts_to_embed}),
-        Tags("SELECT namespace, entry_id AS record_id, category AS tag FROM talos_journal", is_category=True),
+        TagSource("SELECT namespace, entry_id AS record_id, category AS tag FROM talos_journal", is_category=True),
     ),
     Kind(
         TOOLSET,
         ("Friction", "Reflection"),
         LOGGED_THOUGHT,
         Texts({FRICTION_LOGGED: texts_to_embed, REFLECTION_WRITTEN: texts_to_embed}),
-        Tags(
+        TagSource(
             "SELECT namespace, entity_id AS record_id, category AS tag FROM entities WHERE category IS NOT NULL",
             is_category=True,
         ),

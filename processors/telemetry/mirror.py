@@ -1,7 +1,8 @@
 """The mirror of the agents' own telemetry as JSON Lines: `telemetry/events.jsonl`, for tools that read files.
 
-A copy for convenience, never truth: a crash may lose or repeat its last lines, the log has them all. Of our own tools it holds
-ids, counts and enums, as the telemetry topic does; what another producer sends stands there as it was sent. Rotates at 100 MB or with the UTC day; what is rotated is packed and kept 30 days.
+A copy for convenience, never truth: a crash may lose or repeat its last lines, the log has them all. Of our own tools
+it holds ids, counts and enums, as the telemetry topic does; what another producer sends stands there as it was sent.
+It rotates at 100 MB or with the UTC day; rotated files are packed and kept 30 days.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from pathlib import Path
 import orjson
 
 from streams.clock import Clock, format_time
-from streams.events import Event
+from streams.event_types.telemetry import TALOS_EVENTS
+from streams.events import Event, wire_type
 
 MAX_BYTES = 100_000_000
 KEPT_DAYS = 30
@@ -28,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 class TelemetryMirror:
     """Appends events in the order in which they were applied. Used from one thread."""
+
+    types = frozenset(wire_type(name) for name in TALOS_EVENTS)
 
     def __init__(self, directory: Path, clock: Clock, *, max_bytes: int = MAX_BYTES) -> None:
         self._directory, self._clock, self._max_bytes = directory, clock, max_bytes

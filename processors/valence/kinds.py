@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from processors.memory.kind import ENTITY, OBSERVATION, Kind, Place, Tags, Texts, TextsOf
+from processors.memory.kind import ENTITY, OBSERVATION, Kind, Place, TagSource, Texts, TextsOf
 from processors.memory.metadata import private_by, tags_of
 from processors.valence.rules.beliefs import KIND as BELIEF
 from processors.valence.rules.beliefs import TOOLSET, belief_id_of
@@ -48,7 +48,7 @@ KINDS = (
         (BELIEF,),
         OBSERVATION,
         Texts({BELIEF_CREATED: _belief("content"), BELIEF_SUPERSEDED: _belief("new_content")}),
-        Tags("SELECT namespace, belief_id AS record_id, unnest(domain_path) AS tag FROM valence_beliefs"),
+        TagSource("SELECT namespace, belief_id AS record_id, unnest(domain_path) AS tag FROM valence_beliefs"),
         ended="SELECT namespace, belief_id AS record_id FROM valence_beliefs WHERE closed_at IS NOT NULL",
         counted="valence_beliefs",
     ),
@@ -57,7 +57,7 @@ KINDS = (
         ("Insight",),
         OBSERVATION,
         Texts({INSIGHT_EXTRACTED: _insight}),
-        Tags(f"SELECT i.namespace, i.insight_id AS record_id, unnest(b.domain_path) AS tag {_INSIGHTS}"),
+        TagSource(f"SELECT i.namespace, i.insight_id AS record_id, unnest(b.domain_path) AS tag {_INSIGHTS}"),
         ended=f"SELECT i.namespace, i.insight_id AS record_id {_INSIGHTS} WHERE b.closed_at IS NOT NULL",
     ),
     Kind(
@@ -72,7 +72,7 @@ KINDS = (
         ("Exchange",),
         Place("thoughts", roles="SELECT namespace, exchange_id AS record_id, role FROM vkb_exchanges"),
         Texts({EXCHANGE_ADDED: _object("content", EXCHANGE)}),
-        Tags(
+        TagSource(
             f"SELECT x.namespace, x.exchange_id AS record_id, {tags_of('s.metadata')} AS tag {_EXCHANGES} "
             "WHERE contains(s.metadata, '\"tags\"')"
         ),

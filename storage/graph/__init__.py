@@ -1,1 +1,1 @@
-"""The graph projection: nodes and edges of one namespace in a ladybug file, built from DuckDB, asked in Cypher, never truth."""
+"""The graph projection: one namespace in a ladybug file, built from DuckDB and queried in Cypher."""

@@ -1,6 +1,7 @@
-"""The process that runs one Cypher query: `python -m storage.graph.child`, a request on stdin, an answer on stdout, both JSON.
+"""The process that runs one Cypher query: `python -m storage.graph.child`, JSON on stdin and stdout.
 
-The file is opened read-only, the kernel bounds address space, processor time and forbids writing to files, and the parent kills.
+The file is opened read-only. The kernel limits address space and processor time and forbids writing to files, and the
+parent kills the process in time.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def simple(value: Any) -> Any:
-    """A value that JSON has: a node as its label and properties, an edge as its type and properties, a path as both lists."""
+    """Convert a value to one that JSON has: a node or an edge becomes an object, a path an object of two lists."""
     if isinstance(value, dict):
         if "_NODES" in value:
             return {"nodes": simple(value["_NODES"]), "relationships": simple(value["_RELS"])}

@@ -1,8 +1,8 @@
-"""What of Cypher may run: one statement that only reads. Decided on tokens, so that no text or name is taken for a clause.
+"""The check of a Cypher query: one statement that only reads. It works on tokens, so a name never counts as a clause.
 
-An allow-list twice over. A word that follows the end of an expression starts a clause (or is an operator), and a word that
-opens a statement or a subquery does too: there only reading clauses and operators are let through. A word before `(` is a
-function: only known ones are. Words that change something are refused wherever they are not a name.
+Two allow-lists. A word behind the end of an expression, or at the start of a statement or subquery, is a clause or an
+operator, and only reading ones are allowed there. A word before `(` is a function, and only known ones are allowed.
+Words that change something are refused wherever they are not a name.
 """
 
 from __future__ import annotations
@@ -25,224 +25,40 @@ _TOKEN = re.compile(
     r"|(?P<sign><=|>=|<>|=~|\.\.|[^\s\w])",
     re.S,
 )
-_CLAUSES = frozenset(["MATCH", "OPTIONAL", "WHERE", "WITH", "UNWIND", "RETURN", "ORDER", "SKIP", "LIMIT", "UNION"])
-_OPENING = frozenset(["MATCH", "OPTIONAL", "WITH", "UNWIND", "RETURN"])
-_OPERATORS = frozenset(
-    [
-        "AND",
-        "OR",
-        "XOR",
-        "NOT",
-        "IN",
-        "IS",
-        "NULL",
-        "AS",
-        "ASC",
-        "ASCENDING",
-        "DESC",
-        "DESCENDING",
-        "BY",
-        "DISTINCT",
-        "CONTAINS",
-        "STARTS",
-        "ENDS",
-        "ALL",
-        "ANY",
-        "NONE",
-        "SINGLE",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-        "EXISTS",
-        "COUNT",
-        "ON",
-        "SHORTEST",
-        "TRAIL",
-        "ACYCLIC",
-        "WSHORTEST",
-        "HINT",
-        "JOIN",
-        "TRUE",
-        "FALSE",
-    ]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_CLAUSES = _words("MATCH OPTIONAL WHERE WITH UNWIND RETURN ORDER SKIP LIMIT UNION")
+_OPENING = _words("MATCH OPTIONAL WITH UNWIND RETURN")
+_OPERATORS = _words(
+    """
+    AND OR XOR NOT IN IS NULL AS ASC ASCENDING DESC DESCENDING BY DISTINCT CONTAINS STARTS ENDS ALL ANY NONE SINGLE
+    CASE WHEN THEN ELSE END EXISTS COUNT ON SHORTEST TRAIL ACYCLIC WSHORTEST HINT JOIN TRUE FALSE
+    """
 )
-_CHANGES = frozenset(
-    [
-        "CREATE",
-        "DELETE",
-        "DETACH",
-        "SET",
-        "MERGE",
-        "REMOVE",
-        "DROP",
-        "ALTER",
-        "COPY",
-        "LOAD",
-        "CALL",
-        "EXPORT",
-        "IMPORT",
-        "INSTALL",
-        "UNINSTALL",
-        "ATTACH",
-        "USE",
-        "BEGIN",
-        "COMMIT",
-        "ROLLBACK",
-        "CHECKPOINT",
-        "FOREACH",
-        "PROFILE",
-        "EXPLAIN",
-        "COMMENT",
-        "ANALYZE",
-        "UPDATE",
-        "EXTENSION",
-        "MACRO",
-    ]
+_CHANGES = _words(
+    """
+    CREATE DELETE DETACH SET MERGE REMOVE DROP ALTER COPY LOAD CALL EXPORT IMPORT INSTALL UNINSTALL ATTACH USE BEGIN
+    COMMIT ROLLBACK CHECKPOINT FOREACH PROFILE EXPLAIN COMMENT ANALYZE UPDATE EXTENSION MACRO
+    """
 )
-_FUNCTIONS = frozenset(
-    [
-        "count",
-        "sum",
-        "avg",
-        "min",
-        "max",
-        "collect",
-        "labels",
-        "label",
-        "id",
-        "size",
-        "length",
-        "abs",
-        "ceil",
-        "ceiling",
-        "floor",
-        "round",
-        "sqrt",
-        "pow",
-        "sign",
-        "log",
-        "log10",
-        "exp",
-        "coalesce",
-        "ifnull",
-        "nodes",
-        "rels",
-        "relationships",
-        "properties",
-        "keys",
-        "startnode",
-        "endnode",
-        "is_trail",
-        "is_acyclic",
-        "list_contains",
-        "list_len",
-        "list_sort",
-        "list_distinct",
-        "list_extract",
-        "list_element",
-        "list_position",
-        "list_concat",
-        "list_slice",
-        "list_reverse",
-        "list_unique",
-        "list_sum",
-        "list_product",
-        "list_any_value",
-        "list_append",
-        "list_transform",
-        "list_filter",
-        "list_reduce",
-        "range",
-        "head",
-        "last",
-        "array_length",
-        "contains",
-        "starts_with",
-        "ends_with",
-        "prefix",
-        "suffix",
-        "lower",
-        "upper",
-        "tolower",
-        "toupper",
-        "trim",
-        "ltrim",
-        "rtrim",
-        "left",
-        "right",
-        "substring",
-        "substr",
-        "replace",
-        "split",
-        "string_split",
-        "reverse",
-        "concat",
-        "regexp_matches",
-        "lpad",
-        "rpad",
-        "initcap",
-        "date",
-        "timestamp",
-        "datetime",
-        "duration",
-        "interval",
-        "current_date",
-        "current_timestamp",
-        "date_part",
-        "datepart",
-        "date_trunc",
-        "datetrunc",
-        "date_add",
-        "date_sub",
-        "date_diff",
-        "datediff",
-        "year",
-        "month",
-        "day",
-        "hour",
-        "minute",
-        "second",
-        "to_days",
-        "to_hours",
-        "to_minutes",
-        "to_seconds",
-        "to_months",
-        "to_years",
-        "dayname",
-        "monthname",
-        "last_day",
-        "make_date",
-        "epoch_ms",
-        "to_timestamp",
-        "to_epoch_ms",
-        "greatest",
-        "least",
-        "cast",
-        "string",
-        "int64",
-        "double",
-        "bool",
-        "boolean",
-        "tostring",
-        "tointeger",
-        "tofloat",
-        "toboolean",
-        "typeof",
-        "exists",
-        "all",
-        "any",
-        "none",
-        "single",
-        "case",
-        "nullif",
-        "map_extract",
-        "element_at",
-        "struct_extract",
-        "cost",
-        "hash",
-    ]
+_FUNCTIONS = _words(
+    """
+    count sum avg min max collect labels label id size length abs ceil ceiling floor round sqrt pow sign log log10 exp
+    coalesce ifnull nodes rels relationships properties keys startnode endnode is_trail is_acyclic list_contains
+    list_len list_sort list_distinct list_extract list_element list_position list_concat list_slice list_reverse
+    list_unique list_sum list_product list_any_value list_append list_transform list_filter list_reduce range head
+    last array_length contains starts_with ends_with prefix suffix lower upper tolower toupper trim ltrim rtrim left
+    right substring substr replace split string_split reverse concat regexp_matches lpad rpad initcap date timestamp
+    datetime duration interval current_date current_timestamp date_part datepart date_trunc datetrunc date_add
+    date_sub date_diff datediff year month day hour minute second to_days to_hours to_minutes to_seconds to_months
+    to_years dayname monthname last_day make_date epoch_ms to_timestamp to_epoch_ms greatest least cast string int64
+    double bool boolean tostring tointeger tofloat toboolean typeof exists all any none single case nullif map_extract
+    element_at struct_extract cost hash
+    """
 )
 _LADYBUG_NAMES = {"datetime": "timestamp", "duration": "interval"}
 _BEFORE_PAREN = _CLAUSES | _OPERATORS
@@ -266,7 +82,7 @@ def position_of(cypher: str, offset: int) -> dict[str, int]:
 
 
 def tokens_of(cypher: str) -> list[Token]:
-    """The tokens without spaces and comments. Refused `syntax_error` where none begins."""
+    """The tokens without spaces and comments. Raises Refused `syntax_error` where none begins."""
     found: list[Token] = []
     at = 0
     while at < len(cypher):
@@ -282,7 +98,7 @@ def tokens_of(cypher: str) -> list[Token]:
 
 
 def syntax_error(cypher: str, offset: int, message: str) -> Refused:
-    """The refusal of a text that cannot be read, with its place."""
+    """The refusal of a query that cannot be read, with the place of the error."""
     place = position_of(cypher, offset)
     return Refused(f"{message} (line {place['line']}, column {place['column']})", code="syntax_error", position=place)
 
@@ -355,7 +171,7 @@ def _is_name(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _ends_expression(tokens: Sequence[Token], index: int) -> bool:
-    """Whether an expression may end with this token, so that a word behind it starts something new."""
+    """Whether an expression may end with this token, so that a word behind it starts something else."""
     token = tokens[index]
     if token.text == "*":  # RETURN *, WITH *; between two operands it multiplies
         return tokens[index - 1].upper in ("RETURN", "WITH", "DISTINCT") or tokens[index - 1].text == ","
@@ -370,14 +186,14 @@ def _ends_expression(tokens: Sequence[Token], index: int) -> bool:
 
 def _violation(cypher: str, token: Token) -> Refused:
     if token.upper not in _CHANGES:
-        return syntax_error(cypher, token.offset, f"{token.text[:60]!r} is no clause that a reading query has.")
+        return syntax_error(cypher, token.offset, f"{token.text[:60]!r} is not a clause of a reading query.")
     place = position_of(cypher, token.offset)
     message = f"The graph is read-only here: {token.upper} (line {place['line']}, column {place['column']}) is refused."
     return Refused(message, code="read_only_violation", clause=token.upper, position=place)
 
 
 def to_ladybug(cypher: str) -> tuple[str, list[tuple[int, int]]]:
-    """The query with the functions that ladybug calls otherwise, and (offset in the result, characters more) of each change."""
+    """The query with ladybug's names for functions, and the changes as (offset in the result, added characters)."""
     tokens = tokens_of(cypher)
     parts: list[str] = []
     changes: list[tuple[int, int]] = []
@@ -396,15 +212,15 @@ def to_ladybug(cypher: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def original_offset(offset: int, changes: Sequence[tuple[int, int]]) -> int:
-    """Where in the caller's text a place of the changed one lies."""
+    """The place in the caller's query of a place in the changed one."""
     return offset - sum(more for end, more in changes if offset >= end)
 
 
 def check_parameters(names: Sequence[str], given: dict[str, Any]) -> None:
-    """Refuse `missing_parameter` for what the query names and nobody gave."""
+    """Raise Refused `missing_parameter` for the parameters that the query names and the call lacks."""
     missing = [name for name in names if name not in given]
     if missing:
         listed = ", ".join(f"${name}" for name in missing)
         raise Refused(
-            f"The query names {listed}, which `parameters` does not hold.", code="missing_parameter", parameters=missing
+            f"The query names {listed}, which `parameters` does not have.", code="missing_parameter", parameters=missing
         )

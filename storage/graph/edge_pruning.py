@@ -1,6 +1,6 @@
-"""Whether a query can meet a relation at all: one that it cannot meet need not be projected.
+"""Pruning of edges: a relation that a query cannot match is left out of its projection.
 
-`INHERITED` joins each session with everything that was live when it opened, so that there are sessions x entities of it.
+`INHERITED` joins each session with everything that was live when it opened: sessions times entities in number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ INHERITED = "INHERITED"
 
 
 def may_match(cypher: str, relation: str) -> bool:
-    """False only when every relationship of the query names its types and this is none of them. Raises Refused `syntax_error`."""
+    """False only when every relationship of the query names its types, and none is this relation.
+
+    Raises Refused `syntax_error`.
+    """
     tokens = tokens_of(cypher)
     return any(_names(token, relation) for token in tokens) or any(
         _is_untyped(tokens, index) for index in range(len(tokens))
@@ -25,7 +28,7 @@ def _names(token: Token, relation: str) -> bool:
 
 
 def _is_untyped(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a relationship without a type begins here: `--`, or `-[` up to whose `]` or properties there is no colon."""
+    """Whether a relationship without a type begins here: `--`, or `-[` without a colon before `]` or properties."""
     if tokens[index].text != "-" or index + 1 == len(tokens):
         return False
     after = tokens[index + 1].text

@@ -1,4 +1,4 @@
-"""The projections of a node: one ladybug file a namespace, built anew from the store when what is asked for is newer.
+"""The projections of a node: one ladybug file per namespace, rebuilt when a query needs newer data.
 
 A projection is never truth: files are replaced as a whole, and those of an earlier run are removed at start.
 """
@@ -20,24 +20,25 @@ import orjson
 
 from storage.child_process import last_line, run_child
 from streams.errors import Unavailable
+from streams.files import file_age_s
 from streams.positions import Freshness, Partition
 from streams.topics import DERIVED, MEMORY, TELEMETRY
 
 MAX_AGE_S = 5.0
-"""A projection as old as this is built anew, unless nothing has been applied since."""
+"""An older projection is rebuilt, unless nothing has been applied since."""
 BUILD_TIMEOUT_S = 25.0
 
-KEPT_S = 60.0
-"""A replaced file stays so long: a query may still be opening it."""
+GRACE_S = 60.0
+"""A replaced file stays this long, because a query may still be opening it."""
 
 ReadGraph = Callable[[duckdb.DuckDBPyConnection, str, bool], dict[str, Any]]
-"""(cursor, namespace, whole): without `whole` the edges that are left out are those of `storage.graph.edge_pruning.INHERITED`."""
+"""(cursor, namespace, whole) -> nodes and edges; without `whole` those of `edge_pruning.INHERITED` are left out."""
 Positions = Mapping[Partition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What a projection is to be built from, and the positions that it covers."""
+    """The data for a new projection, and the positions that it covers."""
 
     namespace: str
     graph: dict[str, Any]
@@ -53,13 +54,13 @@ class _Built:
 
 
 class Projections:
-    """`find` reads the store and belongs on a reader's thread; `build` takes its time and belongs on another. Both block."""
+    """`find` reads the store, on a reader's thread; `build` takes long and belongs on another thread. Both block."""
 
     def __init__(self, directory: Path, read_graph: ReadGraph) -> None:
         self._directory = directory
         self._read_graph = read_graph
         self._built: dict[tuple[str, bool], _Built] = {}
-        """By namespace and whether it is whole."""
+        """Projections by namespace and whether they are whole."""
         self._lock = threading.Lock()
         self._number = 0
         shutil.rmtree(directory, ignore_errors=True)
@@ -67,40 +68,43 @@ class Projections:
     def find(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True
     ) -> Path | BuildRequest:
-        """The file that holds what `asked` names and is at most `MAX_AGE_S` behind; else what a new one is built from.
+        """The file that covers the token `asked` and is at most `MAX_AGE_S` behind, else a request to build one.
 
-        Without `is_whole` one without inherited edges will do.
+        Without `is_whole` a projection without inherited edges is enough.
         """
-        covers = _applied(cursor)  # before the graph is read: it may hold more, never less
+        covers = _applied(cursor)  # before the graph is read: it may have more, never less
         for kind in {True, is_whole}:
             known = self._built.get((namespace, kind))
             if known is not None and known.file.exists() and _serves(known, covers, asked):
                 return known.file
         return BuildRequest(namespace, self._read_graph(cursor, namespace, is_whole), covers, is_whole)
 
-    def build(self, wanted: BuildRequest) -> Path:
-        """Make the file and serve it from now on. Raises Unavailable when that is not possible."""
+    def build(self, request: BuildRequest) -> Path:
+        """Build the file and serve it from now on. Raises Unavailable when that fails."""
         with self._lock:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            name = hashlib.blake2b(wanted.namespace.encode(), digest_size=8).hexdigest()
+            name = hashlib.blake2b(request.namespace.encode(), digest_size=8).hexdigest()
             for old in self._directory.glob(f"{name}-*"):
-                if time.time() - old.stat().st_mtime > KEPT_S:
+                if file_age_s(old) > GRACE_S:
                     old.unlink(missing_ok=True)
             self._number += 1
             file = self._directory / f"{name}-{self._number}.lbug"
-            _run_build(file, wanted.graph)
-            self._built[wanted.namespace, wanted.is_whole] = _Built(file, wanted.covers, time.monotonic())
+            _run_build(file, request.graph)
+            self._built[request.namespace, request.is_whole] = _Built(file, request.covers, time.monotonic())
             return file
 
     def discard(self) -> None:
-        """Remove every projection, for what must be forgotten."""
+        """Remove every projection, so that its data is gone."""
         with self._lock:
             self._built.clear()
             shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def _serves(known: _Built, applied: Positions, asked: Freshness) -> bool:
-    """A caller who has written also sees what was derived from it: nothing may have been derived since."""
+    """Whether a projection may answer.
+
+    A caller with a token also sees what was derived from its write, so nothing may have been derived since.
+    """
     if applied == known.covers:
         return True
     if time.monotonic() - known.built_at > MAX_AGE_S:
@@ -126,7 +130,7 @@ def _run_build(file: Path, graph: Mapping[str, Any]) -> None:
 
 
 def _applied(cursor: duckdb.DuckDBPyConnection) -> dict[Partition, int]:
-    """What the store has applied of the topics that the graph is made of."""
+    """The applied positions of the topics that the graph is made of."""
     topics = [MEMORY.name, DERIVED.name, TELEMETRY.name]
     rows = cursor.execute(
         "SELECT topic, partition, next_offset FROM positions WHERE topic IN (SELECT unnest(?))", [topics]

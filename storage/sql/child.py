@@ -1,7 +1,7 @@
-"""The process that runs one analyst's query: `python -m storage.sql.child`, a request on stdin, an answer on stdout, both JSON.
+"""The process that runs one analyst's query: `python -m storage.sql.child`, JSON on stdin and stdout.
 
-A process of its own, because some functions heed neither `interrupt()` nor `memory_limit`: what bounds them are the limits
-that the kernel keeps (address space, CPU time, no byte written to any file) and the parent's kill.
+A process of its own, because some functions heed neither `interrupt()` nor `memory_limit`. The kernel's limits (address
+space, CPU time, no byte written to any file) and the parent's kill bound them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BATCH = 500
 
 
 def connect(snapshot: str, memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
-    """The snapshot, read only; nothing outside it can be reached, and no setting changed any more."""
+    """Open the snapshot read-only; nothing outside it can be reached, and no setting can be changed any more."""
     connection = duckdb.connect(
         snapshot,
         read_only=True,
@@ -103,7 +103,7 @@ def _error(code: str, message: str) -> dict[str, Any]:
 
 
 def _sentence(error: duckdb.Error) -> str:
-    """DuckDB's own words without its drawing of the line."""
+    """DuckDB's message without its drawing of the line."""
     return " ".join(line.strip() for line in str(error).split("\n\nLINE ")[0].splitlines() if line.strip())
 
 

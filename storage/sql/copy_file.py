@@ -1,7 +1,7 @@
-"""Copying a database file whole: `python -m storage.sql.copy_file SOURCE TARGET`, always in a process of its own.
+"""A copy of a whole database file: `python -m storage.sql.copy_file SOURCE TARGET`, in a process of its own.
 
-DuckDB's lock is a POSIX lock: if the process that owns the database opened and closed the file once more, the lock would be gone.
-DuckDB never overwrites a block that the current header reaches, so a copy is whole when the header stood still meanwhile.
+DuckDB's lock is a POSIX lock: the owner of the database would lose it by opening and closing the file once more.
+DuckDB never overwrites a block that the current header reaches, so a copy is whole when the header has not changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from storage.atomic_file import atomic_file
 
 HEADER_BYTES = 3 * 4096
 CHANGED = 3
-"""Exit code: the owner wrote a new header while the file was copied; nothing was published, try again."""
+"""Exit code: the owner wrote a new header during the copy; nothing was published, so try again."""
 
 
 def copy(source: Path, target: Path) -> bool:
@@ -33,7 +33,7 @@ def copy(source: Path, target: Path) -> bool:
 
 
 class _Changed(Exception):
-    """The source did not stand still."""
+    """The source changed during the copy."""
 
 
 if __name__ == "__main__":

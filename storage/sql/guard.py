@@ -1,7 +1,8 @@
-"""Whether one SQL statement may run: an allow-list over the syntax tree that DuckDB's `json_serialize_sql` makes of it.
+"""The check of an SQL statement: an allow-list over its syntax tree.
 
-A pure check. The type of a statement protects nothing (`WITH x AS (DELETE … RETURNING *) SELECT …` is a SELECT), so every
-node of the tree must be of a known harmless kind; what is not known is refused. The child that runs it is locked down besides.
+DuckDB's `json_serialize_sql` makes the tree; the check itself is pure. The type of a statement protects nothing (`WITH
+x AS (DELETE … RETURNING *) SELECT …` is a SELECT), so every node of the tree must be of a known harmless kind; unknown
+kinds are refused. The child that runs the statement is locked down as well.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ READ_ONLY = "This is a read-only copy: send one SELECT (or WITH … SELECT, FROM
 
 
 def check(tree: Node, tables: Iterable[str]) -> None:
-    """Pass silently, or raise Refused ('sql_syntax' or 'sql_refused') with a sentence that says what to change.
+    """Raise Refused ('sql_syntax' or 'sql_refused') with what to change, unless the statement only reads.
 
     `tree` is the parsed output of `json_serialize_sql`; `tables` the names of the tables and views that may be read.
     """
@@ -60,7 +61,7 @@ def _raise_parse_error(tree: Node) -> None:
 
 
 class _Check:
-    """The walk over the tree; `scope` holds the names of the common table expressions that are visible."""
+    """The walk over the tree; `scope` has the names of the common table expressions that are visible."""
 
     def __init__(self, tables: Iterable[str]) -> None:
         self._tables = {name.lower(): name for name in tables}
@@ -81,7 +82,7 @@ class _Check:
                 self.walk(value, scope)
 
     def walk(self, value: Any, scope: Scope) -> None:
-        """Check everything below `value`. A dictionary that says its class or type must be one that is known."""
+        """Check everything below `value`. A dictionary with a class or type must have a known one."""
         if isinstance(value, list):
             for item in value:
                 self.walk(item, scope)

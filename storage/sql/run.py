@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from storage.child_process import QueryChild
 from streams.errors import Refused, Unavailable
+from streams.files import file_age_s
 
 MAX_SQL_BYTES = 100_000
 THREADS = 2
@@ -59,7 +59,7 @@ def run_sql(
     if "\0" in sql or (not sql.isascii() and any("\ud800" <= letter <= "\udfff" for letter in sql)):
         raise Refused("The statement contains a NUL or half a character.", code="sql_refused")
     try:
-        age_s = max(0.0, time.time() - snapshot.stat().st_mtime)
+        age_s = max(0.0, file_age_s(snapshot))
     except FileNotFoundError:
         raise Unavailable("There is no snapshot yet: publish one first.") from None
     request = {

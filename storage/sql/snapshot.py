@@ -1,7 +1,7 @@
-"""The published snapshot that analysts query: a whole copy of the database file, reused while it is young enough.
+"""The snapshot that analysts query: a copy of the whole database file, reused while it is young enough.
 
-Made by CHECKPOINT and a file copy in a child (docs/adr/0004): about forty times quicker than `COPY FROM DATABASE`,
-and with everything in it: tables, keys, views.
+A CHECKPOINT and a file copy in a child make it (docs/adr/0004). That is about forty times faster than
+`COPY FROM DATABASE`, and the copy has everything: tables, keys, views.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from storage.child_process import last_line, run_child
 from storage.database import Database
 from storage.sql.copy_file import CHANGED
 from streams.errors import Refused, Unavailable
+from streams.files import file_age_s
 
 FILE_NAME = "analysts.duckdb"
 ATTEMPTS = 250
@@ -27,7 +28,7 @@ COPY_TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A published file, and how old its contents are."""
+    """A published file and the age of its contents."""
 
     path: Path
     age_s: float
@@ -45,7 +46,7 @@ class Snapshots:
         self._one_at_a_time = threading.Lock()
 
     def get(self, max_age_s: float = 60.0) -> Snapshot:
-        """The published snapshot if it is at most `max_age_s` old, else a new one; blocks while it is made."""
+        """The published snapshot if it is at most `max_age_s` old, else a new one; blocks while it makes one."""
         with self._one_at_a_time:
             found = find_snapshot(self._target.parent.parent)
             if found is not None and found.age_s <= max_age_s:
@@ -67,11 +68,11 @@ class Snapshots:
         if not file.parent.is_dir():
             raise Refused(f"The folder for {file.name} does not exist.")
         with self._one_at_a_time:
-            self._publish(file.parent.resolve() / file.name)  # not through a link that somebody laid there
+            self._publish(file.parent.resolve() / file.name)  # not through a link at that name
         return file.stat().st_size
 
     def discard(self) -> None:
-        """Remove the published snapshot, for what must be forgotten; a query that reads it now still ends."""
+        """Remove the published snapshot, so that its data is gone; a query that reads it now still ends."""
         with self._one_at_a_time:
             self._target.unlink(missing_ok=True)
 
@@ -89,18 +90,18 @@ class Snapshots:
 
 
 def snapshot_path(home: Path) -> Path:
-    """Where the published snapshot of a data directory lies."""
+    """The path of a data directory's published snapshot."""
     return home / "snapshots" / FILE_NAME
 
 
 def find_snapshot(home: Path) -> Snapshot | None:
-    """The published snapshot, made whenever; None when there is none, or its age cannot be told (a clock set back)."""
+    """The published snapshot of any age; None when there is none, or the clock has been set back before it."""
     path = snapshot_path(home)
     try:
-        age_s = time.time() - path.stat().st_mtime
+        age = file_age_s(path)
     except FileNotFoundError:
         return None
-    return Snapshot(path, age_s) if age_s >= 0 else None
+    return Snapshot(path, age) if age >= 0 else None
 
 
 def _checkpoint(cursor: duckdb.DuckDBPyConnection) -> bool:

@@ -65,7 +65,8 @@ EVENT_TYPES = (
     EventType(
         JUDGE_SCORED,
         MEMORY.name,
-        "Two judges (`mode` single: the first alone) scored documents for a query of the ground truth; a missing judgement is null.",
+        "Two judges (`mode` single: the first alone) scored documents for a query of the ground truth; "
+        "a missing judgement is null.",
         obj(
             {
                 "query_id": _ID,

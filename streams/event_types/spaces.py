@@ -1,4 +1,7 @@
-"""Which spaces of vectors there are, and which one answers. All are under the system's namespace, so that they are in one order."""
+"""Which spaces of vectors there are, and which one answers.
+
+All are under the system's namespace, so that they are in one order.
+"""
 
 from streams.event_types import FILLED, TEXT, obj
 from streams.events import EventType, wire_type

@@ -1,11 +1,21 @@
-"""Requests of the Talos toolset, on the memory topic. Text travels here, never on the telemetry topic."""
+"""Requests of the Talos toolset, on the memory topic, and what its stages find in memories, on the derived one.
 
-from streams.event_types import FILLED, FLAG, OPTIONAL, UNIT, array, obj
+Text travels here, never on the telemetry topic. Each fact's id is a pure function of its input's id.
+"""
+
+from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, UNIT, array, obj
 from streams.events import EventType, wire_type
-from streams.topics import MEMORY
+from streams.topics import DERIVED, MEMORY
 
 CATEGORIES = ["insight", "observation", "friction", "reflection", "experience", "decision"]
 FRICTION_CATEGORIES = ["tooling", "conceptual", "process", "environmental", "relational"]
+ENTITIES_EXTRACTED = wire_type("talos.entities.extracted")
+SIMILAR_FOUND = wire_type("memory.similar_found")
+PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
+PATTERN_DETECTED = wire_type("talos.pattern.detected")
+PATTERN_DEPRECATED = wire_type("talos.pattern.deprecated")
+ENTITIES_PRUNED = wire_type("talos.entities.pruned")
+SIGNIFICANCE_RATED = wire_type("talos.significance")
 _REQUEST = {"request_id": OPTIONAL}
 
 EVENT_TYPES = (
@@ -64,6 +74,77 @@ EVENT_TYPES = (
                 ),
                 **_REQUEST,
             },
+        ),
+    ),
+    EventType(
+        ENTITIES_EXTRACTED,
+        DERIVED.name,
+        "Entities and relations found in a memory.",
+        obj(
+            {
+                "source_event_id": FILLED,
+                "entities": array(
+                    obj(
+                        {"id": FILLED, "label": FILLED, "text": FILLED},
+                        {"properties": {"type": "object"}, "confidence": UNIT},
+                    )
+                ),
+                "relations": array(
+                    obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})
+                ),
+            },
+            {"session_id": OPTIONAL},
+        ),
+    ),
+    EventType(
+        SIMILAR_FOUND,
+        DERIVED.name,
+        "Earlier records that say the same as this one, best first.",
+        obj(
+            {
+                "record_id": FILLED,
+                "label": FILLED,
+                "similar": array(
+                    obj({"record_id": FILLED, "how": {"enum": ["canonical_form", "cosine"]}, "cosine": NUMBER})
+                ),
+            },
+            {"category": OPTIONAL, "model_id": OPTIONAL},
+        ),
+    ),
+    EventType(
+        PATTERN_SIGNALLED,
+        DERIVED.name,
+        "A session showed a recurring combination; three sessions make a pattern.",
+        obj(
+            {"signal_id": FILLED, "session_id": FILLED, "description": FILLED},
+            {"indicators": array(FILLED), "evidence": array(obj({"relation": FILLED, "id": FILLED}))},
+        ),
+    ),
+    EventType(
+        PATTERN_DETECTED,
+        DERIVED.name,
+        "The third session has shown a signal: it is a pattern from now on, and can be searched for by its name.",
+        obj({"pattern_id": FILLED, "name": FILLED, "session_id": FILLED}),
+    ),
+    EventType(
+        PATTERN_DEPRECATED,
+        DERIVED.name,
+        "A pattern has not occurred for long, though there were sessions in which it could have: "
+        "it matches no more until it does.",
+        obj({"pattern_id": FILLED, "last_occurred_at": FILLED, "reason": FILLED}),
+    ),
+    EventType(
+        ENTITIES_PRUNED,
+        DERIVED.name,
+        "Entities that are hidden from now on, because hardly anybody believes them.",
+        obj({"record_ids": array(FILLED), "reason": FILLED}),
+    ),
+    EventType(
+        SIGNIFICANCE_RATED,
+        DERIVED.name,
+        "How urgently what is known asks for attention, once a day.",
+        obj(
+            {"day": FILLED, "score": {"type": "integer", "minimum": 0}, "level": FILLED}, {"counts": {"type": "object"}}
         ),
     ),
 )

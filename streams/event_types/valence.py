@@ -100,7 +100,8 @@ EVENT_TYPES = (
     EventType(
         TENSION_CLOSED,
         DERIVED.name,
-        "A tension is not open any more: it was resolved, or one of its beliefs is not held any more. The tables compute it; this tells it.",
+        "A tension is not open any more: it was resolved, or one of its beliefs is not held any more. "
+        "The tables compute it; this tells it.",
         obj(
             {
                 "tension_id": FILLED,

@@ -1,7 +1,8 @@
-"""What aiokafka needs to stay quiet while a broker is away: a pause after a failed metadata refresh, and a limit on its log.
+"""Backoff for aiokafka while a broker is away, and a limit on its log lines.
 
-Without the pause a producer without a leader spins, thousands of turns and log lines a second: the refresh fails at
-once, and its waiters ask again at once. Both are installed for the whole process, so they hold for Faust's clients too.
+The backoff is a pause after a failed metadata refresh. Without the pause a producer without a leader spins, thousands
+of turns and log lines a second: the refresh fails at once, and its waiters retry at once. Both are installed for the
+whole process, so they hold for Faust's clients too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ QUIET_S = 10.0
 
 
 class RateLimit(logging.Filter):
-    """Lets one record of a kind through in `quiet_s`, and says on the next one how many were held back."""
+    """Passes one log record of a kind every `quiet_s`; the next one says how many were suppressed."""
 
     def __init__(self, quiet_s: float = QUIET_S, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -30,13 +31,13 @@ class RateLimit(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         kind = (record.name, str(record.msg))
         now = self._monotonic()
-        since, held = self._seen.get(kind, (-math.inf, 0))
+        since, suppressed = self._seen.get(kind, (-math.inf, 0))
         if now - since < self._quiet_s:
-            self._seen[kind] = (since, held + 1)
+            self._seen[kind] = (since, suppressed + 1)
             return False
         self._seen[kind] = (now, 0)
-        if held:
-            record.msg = f"{record.msg} ({held} more like this in {now - since:.0f} s)"
+        if suppressed:
+            record.msg = f"{record.msg} ({suppressed} more like this in {now - since:.0f} s)"
         return True
 
 
@@ -57,4 +58,4 @@ def install() -> None:
     limit = RateLimit()
     for name in list(logging.root.manager.loggerDict):
         if name == "aiokafka" or name.startswith("aiokafka."):
-            logging.getLogger(name).addFilter(limit)  # a filter is not inherited: each logger needs it
+            logging.getLogger(name).addFilter(limit)  # filters are not inherited: each logger needs its own

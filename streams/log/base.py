@@ -17,11 +17,11 @@ from streams.topics import Topic
 
 Headers = tuple[tuple[str, bytes], ...]
 RECORD_BYTES = 512 * 1024
-"""What we derive is cut into records of at most this: half of what a broker takes by default."""
+"""Derived facts are cut into records of at most this: half of what a broker takes by default."""
 MAX_RECORD_BYTES = 10 * 1024 * 1024
 """No record is larger: 8 MiB of data, headers, and what a dead letter adds."""
 UNREADABLE = "thalweg.unreadable"
-"""The header of a record that stands for others which cannot be read from the log; its value is a sentence that says which and why."""
+"""The header of a record that replaces others which cannot be read; its value is a sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class LogReader(ABC):
     async def read(self, *, timeout_s: float, max_records: int) -> list[Record]:
         """The next records, as soon as there is one; an empty list after `timeout_s`.
 
-        Raises LogUnavailable when the broker stays away, Poison never: bytes are not looked at.
+        Raises LogUnavailable when the broker stays away. Never raises Poison: the bytes are not decoded.
         """
 
     @abstractmethod
@@ -86,33 +86,36 @@ class Log(ABC):
 
     @abstractmethod
     async def stop(self) -> None:
-        """Finish what was accepted, then disconnect; idempotent."""
+        """Finish the accepted writes, then disconnect; idempotent."""
 
     @abstractmethod
     async def create_topics(self, topics: Iterable[Topic]) -> list[str]:
-        """Create the missing ones; returns their names. Raises SettingsError where an existing topic has other partitions."""
+        """Create the missing topics; returns their names.
+
+        Raises SettingsError when an existing topic has another number of partitions.
+        """
 
     @abstractmethod
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         """Append the records, in order per partition; returns their positions once all are durable.
 
-        Raises LogUnavailable after `timeout_s`; then any of them may be on the log or not. Raises RecordRefused when one of
-        them can never be taken: when `check` says so, none of them is on the log.
+        Raises LogUnavailable after `timeout_s`; then any of them may be on the log or not. Raises RecordRefused when
+        the log can never take one of them: when `check` says so, none of them is on the log.
         """
 
     def largest(self, topic: str) -> int:
-        """How many bytes a record of this topic may have, as far as is known."""
+        """The number of bytes that a record of this topic may have, as far as is known."""
         return MAX_RECORD_BYTES
 
     def check(self, records: Iterable[Outgoing]) -> None:
-        """Raises RecordRefused when a record is larger than its topic takes; answered from memory, also while the log is away."""
+        """Raise RecordRefused when a record is larger than its topic takes. Needs no connection."""
         for record in records:
             size, largest = record_bytes(record), self.largest(record.topic)
             if size > largest:
                 hint = "Send it in parts."
                 if largest < MAX_RECORD_BYTES:
                     hint = f"Send it in parts, or set the topic's `max.message.bytes` to {MAX_RECORD_BYTES}."
-                raise RecordRefused(f"This is a record of {size} bytes; {record.topic} takes at most {largest}. {hint}")
+                raise RecordRefused(f"This record has {size} bytes; {record.topic} takes at most {largest}. {hint}")
 
     @abstractmethod
     async def reader(self, start: Mapping[Partition, int]) -> LogReader:
@@ -124,8 +127,8 @@ class Log(ABC):
 
     @abstractmethod
     async def first_offsets(self, topics: Iterable[str]) -> dict[Partition, int]:
-        """The oldest offset still kept, per partition."""
+        """The oldest offset that is still there, per partition."""
 
     @abstractmethod
     async def committed(self, group: str, topics: Iterable[str]) -> dict[Partition, int]:
-        """What a consumer group has committed: next offset per partition, left out where nothing is."""
+        """The next offsets that a consumer group has committed, by partition."""

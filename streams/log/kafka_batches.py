@@ -1,8 +1,9 @@
-"""A batch that cannot be read comes as one record, so that a reader goes on behind it.
+"""One record in place of a batch that cannot be read, so that a reader continues behind it.
 
-aiokafka raises in the middle of a reading, at the same place for ever, and a process that reads that partition ends. Installed
-for the whole process, so that it holds for Faust's consumers too. The record that stands for the batch has its last offset, its
-bytes as they are on the log, and a sentence in the header UNREADABLE: the codec refuses it with that, and it becomes a dead letter.
+aiokafka raises in the middle of a read, at the same offset for ever, and a process that reads that partition ends. This
+is installed for the whole process, so that it holds for Faust's consumers too. The record that replaces the batch has
+the batch's last offset and bytes, and a sentence in the header UNREADABLE: the codec refuses it with that sentence, and
+it becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from streams.errors import SettingsError
 from streams.log.base import UNREADABLE
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
-"""What a producer may compress with."""
+"""The codecs that a producer may compress with."""
 KEPT_BYTES = 9 * 1024 * 1024
-"""Of a larger batch the dead letter holds the beginning: its topic takes no more. The log still has all of it."""
+"""A dead letter has only the beginning of a larger batch: its topic takes no more. The log still has all of it."""
 MAX_REASON = 200
 LENGTH, LAST_OFFSET_DELTA, COUNT = slice(8, 12), slice(23, 27), slice(57, 61)
-"""Where these lie in the bytes of a batch."""
+"""The places of these numbers in the bytes of a batch."""
 
 
 def install() -> None:
@@ -32,8 +33,8 @@ def install() -> None:
     missing = [codec for codec in CODECS if not getattr(aiokafka.codec, f"has_{codec}")()]
     if missing:
         raise SettingsError(
-            f"Records that a producer compresses with {', '.join(missing)} could not be read: the package cramjam is missing. "
-            "Install what requirements.lock says: `python3 dev.py setup`."
+            f"Records compressed with {', '.join(missing)} could not be read: the package cramjam is missing. "
+            "Install what requirements.lock names: `python3 dev.py setup`."
         )
     fetcher.MemoryRecords = Batches
 
@@ -59,7 +60,7 @@ class Batches:
 
 
 class Batch:
-    """One batch: its records, or as many as can be read and one record that stands for the rest."""
+    """One batch: its records, or those that can be read and one record that replaces the rest."""
 
     def __init__(self, batch: Any, data: memoryview) -> None:
         self._batch = batch
@@ -73,7 +74,7 @@ class Batch:
         return next(self._batch)
 
     def validate_crc(self) -> bool:
-        return True  # what is not whole is told as a record
+        return True  # a damaged batch comes as a record, not as an error
 
     @property
     def producer_id(self) -> int | None:
@@ -85,7 +86,7 @@ class Batch:
 
     @property
     def next_offset(self) -> int:
-        """Of a damaged header the smaller of two numbers that say how many records there are: none behind the batch may be passed over."""
+        """The offset behind the batch; a damaged header's smaller count, so that no record is skipped."""
         if self._is_whole:
             return int(self._batch.next_offset)
         last, count = (int.from_bytes(self._data[place], signed=True) for place in (LAST_OFFSET_DELTA, COUNT))
@@ -101,7 +102,7 @@ class Batch:
                 first = record.offset + 1
         except MemoryError:
             raise
-        except Exception as error:  # each codec has errors of its own
+        except Exception as error:  # each codec raises its own errors
             yield Substitute(
                 first,
                 self.next_offset - 1,
@@ -112,7 +113,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Substitute:
-    """Stands for the records of a batch from `first` on, with the attributes of an aiokafka record."""
+    """Replaces the records of a batch from `first` on, with the attributes of an aiokafka record."""
 
     first: int
     offset: int
@@ -130,5 +131,8 @@ class Substitute:
             if self.first == self.offset
             else f"The records {self.first} to {self.offset}"
         )
-        sentence = f"{which} cannot be read: the batch on the log is damaged ({self.reason}). Let the producer send them again."
+        sentence = (
+            f"{which} cannot be read: the batch on the log is damaged ({self.reason}). "
+            "Let the producer send them again."
+        )
         self.headers.append((UNREADABLE, sentence.encode()))

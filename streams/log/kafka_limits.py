@@ -1,4 +1,4 @@
-"""What a Kafka takes: the limits of its topics, asked of the broker where it may be asked, and what a refusal means."""
+"""The limits of a Kafka's topics, as the broker states them, and the meaning of its refusals."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ RETRY_AFTER_MS = 1000
 
 
 async def read_limits(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict[str, int]:
-    """By topic how many bytes a record may have; a topic that this user may not ask about is left out. Raises OSError."""
-    asked = [ConfigResource(ConfigResourceType.TOPIC, name, configs={SETTING: None}) for name in topics]
+    """The bytes that a record may have, by topic. Raises OSError.
+
+    A topic whose configuration this user may not read is left out.
+    """
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs={SETTING: None}) for name in topics]
     try:
-        answers = await admin.describe_configs(asked) if asked else []
+        answers = await admin.describe_configs(resources) if resources else []
     except KafkaError:
         return {}
     found: dict[str, int] = {}
@@ -40,15 +43,13 @@ async def read_limits(admin: AIOKafkaAdminClient, topics: Sequence[str]) -> dict
 
 
 def judge(error: KafkaError) -> ThalwegError:
-    """What a failed publish means to the caller."""
+    """The error that a failed publish is to its caller."""
     if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
         return RecordRefused(
             f"The topic takes no record of that size: set its `max.message.bytes` to {MAX_RECORD_BYTES} or more."
         )
     if isinstance(error, InvalidTimestampError):
-        return RecordRefused("The broker holds the record's time for invalid: its clock or ours is wrong.")
+        return RecordRefused("The broker refuses the record's time as invalid: its clock or ours is wrong.")
     if isinstance(error, TopicAuthorizationFailedError):
-        return SettingsError(
-            "Kafka does not let this user write to the topic; give it the right to, or set another user."
-        )
+        return SettingsError("Kafka does not let this user write to the topic: grant the right, or set another user.")
     return LogUnavailable(f"Kafka did not take the records ({type(error).__name__}).", retry_after_ms=RETRY_AFTER_MS)

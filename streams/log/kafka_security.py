@@ -1,4 +1,4 @@
-"""How to reach a Kafka that asks for TLS or a password: one value, turned into the options of any aiokafka client."""
+"""Kafka's TLS and passwords: one value that becomes the options of any aiokafka client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = "THALWEG_KAFKA_"
 
 @dataclass(frozen=True)
 class KafkaSecurity:
-    """`protocol` as Kafka names it; `ca_file` (PEM) only for an authority that the machine does not know."""
+    """`protocol` as Kafka names it; `ca_file` (PEM) only for an authority that the machine does not trust."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str = "SCRAM-SHA-256"

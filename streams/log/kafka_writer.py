@@ -1,10 +1,10 @@
-"""The producing half of the Kafka log: one idempotent producer, given up and replaced when it can no longer be trusted.
+"""The producing half of the Kafka log: one idempotent producer, replaced after any failure.
 
 An idempotent producer numbers its batches. A batch that fails leaves a gap in the numbers, and the broker then refuses
 everything that follows (OutOfOrderSequenceNumber, for ever). So batches are not allowed to fail: the producer's own
 request timeout is far longer than any outage it is kept for, the caller has a deadline of its own, and after any
 failure, or when the oldest record has waited for STUCK_S, the producer is abandoned and the next call makes a new one.
-What an abandoned producer held may or may not be on the log; its callers were told so.
+An abandoned producer's records may or may not be on the log; the error that its callers got says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BoundedProducer:
     """A producer with a bounded number of bytes in flight. Made for one event loop; `open` before use."""
 
     def __init__(self, options: Mapping[str, Any], largest: int = MAX_RECORD_BYTES) -> None:
-        """`largest`: what every topic takes, so that no batch of records that are small enough is too large."""
+        """`largest`: bytes of a record that every topic takes; no batch grows beyond them."""
         self._producer = AIOKafkaProducer(
             **options,
             acks="all",
@@ -88,7 +88,7 @@ class BoundedProducer:
 
     @property
     def stuck(self) -> bool:
-        """Whether the oldest record has waited for so long that this producer is not worth keeping."""
+        """Whether the oldest record has waited longer than STUCK_S."""
         oldest = next(iter(self._waiting.values()), None)
         return oldest is not None and time.monotonic() - oldest[0] > STUCK_S
 
@@ -100,7 +100,7 @@ class BoundedProducer:
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Disconnect without delivering; whoever still waits gets ProducerClosed. Takes a few seconds at most."""
+        """Disconnect without delivering: calls that still wait get ProducerClosed. Takes a few seconds at most."""
         if self.abandoned:
             return
         self.abandoned = True
@@ -110,24 +110,25 @@ class BoundedProducer:
             sender.cancel()
         await settle(producer.client.close())
         if sender is not None and not sender.done():
-            sender.cancel()  # the first one may be waiting for a request that nobody answers
+            sender.cancel()  # the first cancellation may wait for a request that is never answered
             await asyncio.wait([sender], timeout=CLOSE_S)
         _fail_all(producer)
         await settle(producer.stop())
 
 
 def _fail_all(producer: AIOKafkaProducer) -> None:
-    """`stop` would wait for these batches, and nobody sends them any more."""
+    """Fail the batches that are left: `stop` would wait for them, and nothing sends them any more."""
     accumulator = producer._message_accumulator
     batches = [batch for queue in accumulator._batches.values() for batch in queue]
     accumulator.fail_all(ProducerClosed())
     for batch in batches:
-        batch._drain_waiter.exception()  # seen: else asyncio reports it when the batch is collected
+        batch._drain_waiter.exception()  # retrieved, or asyncio reports it when the batch is collected
 
 
 async def settle(closing: Coroutine[Any, Any, None]) -> None:
-    """Run a client's own closing, bounded. What goes wrong in it matters to nobody, and it leaks its tasks' cancellations:
-    so it gets a task of its own.
+    """Run a client's own closing for at most CLOSE_S, and ignore its errors.
+
+    It runs in a task of its own, because it leaks the cancellations of its tasks.
     """
     task = asyncio.create_task(closing)
     await asyncio.wait([task], timeout=CLOSE_S)

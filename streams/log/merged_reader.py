@@ -1,4 +1,4 @@
-"""Two readers as one: what either brings is read, and neither waits for the other."""
+"""Several readers as one: each record is passed on as it comes, and no reader waits for another."""
 
 from __future__ import annotations
 
@@ -7,49 +7,50 @@ from collections.abc import Sequence
 
 from streams.log.base import LogReader, Record
 
-READING_S = 60.0
+READ_S = 60.0
+"""How long one read of a reader may take; it goes on in the background while the caller's own time runs out."""
 
 
 class MergedReader(LogReader):
-    """Reads from both at once. What one brings while nobody reads, or while the other fails, is in the next read."""
+    """Reads from all at once. Records that come between two calls, or while another fails, are in the next read."""
 
     def __init__(self, *readers: LogReader) -> None:
         self._readers = readers
-        self._reading: dict[LogReader, asyncio.Task[list[Record]]] = {}
-        self._left: list[Record] = []
+        self._reads: dict[LogReader, asyncio.Task[list[Record]]] = {}
+        self._buffer: list[Record] = []
 
     async def read(self, *, timeout_s: float, max_records: int) -> list[Record]:
-        if not self._left:
-            self._left = await self._next(timeout_s, max_records)
-        found, self._left = self._left[:max_records], self._left[max_records:]
+        if not self._buffer:
+            self._buffer = await self._next(timeout_s, max_records)
+        found, self._buffer = self._buffer[:max_records], self._buffer[max_records:]
         return found
 
     async def _next(self, timeout_s: float, max_records: int) -> list[Record]:
         for reader in self._readers:
-            if reader not in self._reading:
-                self._reading[reader] = asyncio.create_task(reader.read(timeout_s=READING_S, max_records=max_records))
-        await asyncio.wait(self._reading.values(), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-        return self._brought()
+            if reader not in self._reads:
+                self._reads[reader] = asyncio.create_task(reader.read(timeout_s=READ_S, max_records=max_records))
+        await asyncio.wait(self._reads.values(), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        return self._finished()
 
-    def _brought(self) -> list[Record]:
-        """What lies ready. Raises what a reader raised when the other brings nothing; else that comes with the next read."""
-        done = {reader: task for reader, task in self._reading.items() if task.done()}
+    def _finished(self) -> list[Record]:
+        """The records that are ready. A reader's error is raised when no other has records, else in the next read."""
+        done = {reader: task for reader, task in self._reads.items() if task.done()}
         failed = {reader: task for reader, task in done.items() if task.exception() is not None}
         records = [
             record
             for reader, task in done.items()
             if reader not in failed
-            for record in self._reading.pop(reader).result()
+            for record in self._reads.pop(reader).result()
         ]
         if failed and not records:
-            self._reading.pop(next(iter(failed))).result()
+            self._reads.pop(next(iter(failed))).result()
         return records
 
     async def close(self) -> None:
-        reading: Sequence[asyncio.Task[list[Record]]] = list(self._reading.values())
-        for task in reading:
+        reads: Sequence[asyncio.Task[list[Record]]] = list(self._reads.values())
+        for task in reads:
             task.cancel()
-        await asyncio.gather(*reading, return_exceptions=True)
-        self._reading.clear()
+        await asyncio.gather(*reads, return_exceptions=True)
+        self._reads.clear()
         for reader in self._readers:
             await reader.close()

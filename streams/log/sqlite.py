@@ -1,9 +1,9 @@
 """The embedded log: one WAL-mode SQLite file, so that a node needs nothing else.
 
-One writer thread commits whatever has gathered as one transaction (`synchronous=FULL`: answered means synced).
+One writer thread commits all waiting writes as one transaction (`synchronous=FULL`: answered means synced).
 Offsets are taken inside that transaction, so another process (an import beside a running node) may append too; its
-records are noticed within POLL_S. Reading never waits for writing, and what this process appended last is read from memory:
-each step of a query gives up the interpreter, and the event loop then waits for it behind every other thread.
+records are noticed within POLL_S. Reads never wait for writes. The newest records of this process are read from memory:
+each step of a query releases the interpreter, and the event loop then waits behind every other thread to get it back.
 """
 
 from __future__ import annotations
@@ -19,34 +19,23 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
+from streams.clock import now_ms
 from streams.errors import LogUnavailable, SettingsError
 from streams.files import make_directory
-from streams.log.base import Headers, Log, LogReader, Outgoing, Record
+from streams.log import sqlite_tables
+from streams.log.base import Log, LogReader, Outgoing, Record
+from streams.log.sqlite_tables import SCHEMA, add_topic, append, read_ends
 from streams.log.tail_cache import TailCache
 from streams.partitioning import partition_for
 from streams.positions import Partition, Position
 from streams.topics import Topic
 
 POLL_S = 0.05
-MAX_READ_BYTES = 4 * 1024 * 1024
-OFFSET_BITS = 40
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS partitions (
-    id INTEGER PRIMARY KEY, topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (topic, partition));
-CREATE TABLE IF NOT EXISTS records (
-    place INTEGER PRIMARY KEY, timestamp_ms INTEGER NOT NULL, key BLOB, value BLOB, headers BLOB);
-CREATE TABLE IF NOT EXISTS committed (
-    consumer_group TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL,
-    PRIMARY KEY (consumer_group, topic, partition)) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """Work for the writer thread: what to do inside the transaction, and who waits for it."""
+class _Write:
+    """A write for the writer's thread: what it does inside the transaction, and the future of its result."""
 
     run: Callable[[sqlite3.Connection], object]
     done: Future[object]
@@ -57,14 +46,14 @@ class SqliteLog(Log):
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._partitions: dict[Partition, int] = {}
         self._counts: dict[str, int] = {}
         self._ends: dict[Partition, int] = {}
-        self._changed: list[asyncio.Event] = []
+        self._subscribers: list[asyncio.Event] = []
         self._writer: threading.Thread | None = None
         self._reader: sqlite3.Connection | None = None
-        self._newest = TailCache()
+        self._tail = TailCache()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
@@ -77,7 +66,8 @@ class SqliteLog(Log):
             self._reader = self._connect()
         except (sqlite3.Error, OSError) as error:
             raise LogUnavailable(
-                f"The log file {self.path} cannot be opened: {str(error).rstrip('.')}. Restore it, or choose another with THALWEG_BROKER or THALWEG_HOME."
+                f"The log file {self.path} cannot be opened: {str(error).rstrip('.')}. "
+                "Restore it, or choose another with THALWEG_BROKER or THALWEG_HOME."
             ) from error
         self._loop = asyncio.get_running_loop()
         self._load_partitions()
@@ -88,7 +78,7 @@ class SqliteLog(Log):
     async def stop(self) -> None:
         if self._writer is None:
             return
-        self._jobs.put(None)
+        self._queue.put(None)
         await asyncio.to_thread(self._writer.join)
         self._writer = None
         if self._reader is not None:
@@ -105,34 +95,34 @@ class SqliteLog(Log):
     # --- writing
 
     def _write_forever(self, connection: sqlite3.Connection) -> None:
-        others = _Others(connection)
+        others = _ForeignAppends(connection)
         while True:
             if others.are_due and (ends := others.ends()):
-                self._tell(ends, [])
+                self._announce(ends, [])
             try:
-                job = self._jobs.get(timeout=POLL_S)
+                write = self._queue.get(timeout=POLL_S)
             except queue.Empty:
                 continue
-            jobs: list[_Job] = []
-            while job is not None:
-                jobs.append(job)
-                if self._jobs.empty() or len(jobs) >= 1000:
+            writes: list[_Write] = []
+            while write is not None:
+                writes.append(write)
+                if self._queue.empty() or len(writes) >= 1000:
                     break
-                job = self._jobs.get()
-            if jobs:
-                self._commit(connection, jobs)
-            if job is None:
+                write = self._queue.get()
+            if writes:
+                self._commit(connection, writes)
+            if write is None:
                 connection.close()
                 return
 
-    def _commit(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
-        """All jobs in one transaction, one sync; when it fails, all of them fail. Whose caller has given up is left out."""
-        awaited: list[_Job] | None = None
+    def _commit(self, connection: sqlite3.Connection, writes: Sequence[_Write]) -> None:
+        """Commit the writes in one transaction; when it fails, all of them fail. Cancelled writes are left out."""
+        awaited: list[_Write] | None = None
         results: list[object] = []
         try:
             connection.execute("BEGIN IMMEDIATE")
-            awaited = _awaited(jobs)
-            results = [job.run(connection) for job in awaited]
+            awaited = _uncancelled(writes)
+            results = [write.run(connection) for write in awaited]
             connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:
@@ -142,17 +132,19 @@ class SqliteLog(Log):
                 if isinstance(error, sqlite3.Error)
                 else error
             )
-            for job in _awaited(jobs) if awaited is None else awaited:
-                job.done.set_exception(failure)
+            for write in _uncancelled(writes) if awaited is None else awaited:
+                write.done.set_exception(failure)
             return
         appended: list[Record] = [record for result in results if isinstance(result, list) for record in result]
         if appended:
-            self._tell({Partition(record.topic, record.partition): record.offset + 1 for record in appended}, appended)
-        for job, result in zip(awaited, results, strict=True):
-            job.done.set_result(result)
+            self._announce(
+                {Partition(record.topic, record.partition): record.offset + 1 for record in appended}, appended
+            )
+        for write, result in zip(awaited, results, strict=True):
+            write.done.set_result(result)
 
-    def _tell(self, ends: Mapping[Partition, int], appended: Sequence[Record]) -> None:
-        """Let the event loop know what is on the log now."""
+    def _announce(self, ends: Mapping[Partition, int], appended: Sequence[Record]) -> None:
+        """Tell the event loop what is on the log now."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._notify, ends, appended)
 
@@ -160,7 +152,7 @@ class SqliteLog(Log):
         if self._writer is None:
             raise LogUnavailable("The log is not open.")
         done: Future[object] = Future()
-        self._jobs.put(_Job(run, done))
+        self._queue.put(_Write(run, done))
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.wrap_future(done)
@@ -173,17 +165,17 @@ class SqliteLog(Log):
             existing = self.partition_count(topic.name)
             if existing not in (0, topic.partitions):
                 raise SettingsError(
-                    f"The topic {topic.name} has {existing} partitions, not {topic.partitions}; the number is chosen once. "
-                    f"Set `partitions = {existing}` or use another THALWEG_HOME."
+                    f"The topic {topic.name} has {existing} partitions, not {topic.partitions}; "
+                    f"the number is chosen once. Set `partitions = {existing}` or use another THALWEG_HOME."
                 )
             if existing == 0:
-                await self._submit(functools.partial(_add_topic, topic=topic))
+                await self._submit(functools.partial(add_topic, topic=topic))
                 created.append(topic.name)
                 self._load_partitions()
         return created
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has; 0 when it does not exist."""
+        """The number of partitions of the topic; 0 when it does not exist."""
         if topic not in self._counts:
             self._load_partitions()
         return self._counts.get(topic, 0)
@@ -201,8 +193,8 @@ class SqliteLog(Log):
     async def publish(self, records: Sequence[Outgoing], *, timeout_s: float = 5.0) -> list[Position]:
         self.check(records)
         placed = [(self._place(record), record) for record in records]
-        now_ms = time.time_ns() // 1_000_000
-        appended = await self._submit(lambda connection: _append(connection, placed, now_ms), timeout_s)
+        timestamp_ms = now_ms()
+        appended = await self._submit(lambda connection: append(connection, placed, timestamp_ms), timeout_s)
         assert isinstance(appended, list)
         return [record.position for record in appended]
 
@@ -220,59 +212,42 @@ class SqliteLog(Log):
     def _read_ends(self) -> dict[Partition, int]:
         if self._reader is None:
             raise LogUnavailable("The log is not open.")
-        return _all_ends(self._reader)
+        return read_ends(self._reader)
 
     def _notify(self, ends: Mapping[Partition, int], appended: Sequence[Record]) -> None:
-        """Take in new ends; wake the readers when there is anything that they have not been told of."""
-        if self._changed:  # an import reads nothing back
-            self._newest.add(appended)
+        """Store new ends, and wake the readers when a partition has grown."""
+        if self._subscribers:  # without readers, as in an import, nothing is cached
+            self._tail.add(appended)
         news = [(at, offset) for at, offset in ends.items() if offset > self._ends.get(at, 0)]
         self._ends.update(news)
         if news:
-            for changed in self._changed:
+            for changed in self._subscribers:
                 changed.set()
 
     def end(self, at: Partition) -> int:
-        """The next offset to be written, as known to this process: at most POLL_S old for what others append."""
+        """The next offset to be written; at most POLL_S late for what other processes append."""
         return self._ends.get(at, 0)
 
     def subscribe(self) -> asyncio.Event:
-        """An event that is set whenever something was appended; give it back with `unsubscribe`."""
+        """An event that is set at every append; end it with `unsubscribe`."""
         changed = asyncio.Event()
-        self._changed.append(changed)
+        self._subscribers.append(changed)
         return changed
 
     def unsubscribe(self, changed: asyncio.Event) -> None:
-        if changed in self._changed:
-            self._changed.remove(changed)
+        if changed in self._subscribers:
+            self._subscribers.remove(changed)
 
     def fetch(self, at: Partition, offset: int, limit: int) -> list[Record]:
-        """Up to `limit` records (and about MAX_READ_BYTES) of a partition from an offset, in order."""
-        if newest := self._newest.since(at, offset, limit):
+        """Up to `limit` records (and about 4 MiB) of a partition from an offset, in order."""
+        if newest := self._tail.since(at, offset, limit):
             return newest
         if self._reader is None:
             return []
         if at not in self._partitions:  # a topic that another process has made since
             self._load_partitions()
-        place = self._partitions.get(at)
-        if place is None:
-            return []
-        low = place << OFFSET_BITS
-        rows = self._reader.execute(
-            "SELECT place, timestamp_ms, key, value, headers FROM records WHERE place >= ? AND place < ? ORDER BY place LIMIT ?",
-            (low + offset, low + (1 << OFFSET_BITS), limit),
-        )
-        records: list[Record] = []
-        size = 0
-        for number, timestamp_ms, key, value, headers in rows:
-            records.append(
-                Record(at.topic, at.partition, number - low, timestamp_ms, key, value, _read_headers(headers))
-            )
-            size += len(value or b"")
-            if size >= MAX_READ_BYTES:
-                break
-        rows.close()
-        return records
+        partition_id = self._partitions.get(at)
+        return [] if partition_id is None else sqlite_tables.fetch(self._reader, at, partition_id, offset, limit)
 
     async def reader(self, start: Mapping[Partition, int]) -> LogReader:
         return SqliteLogReader(self, dict(start))
@@ -294,7 +269,7 @@ class SqliteLog(Log):
         return {Partition(topic, number): offset for topic, number, offset in rows if topic in wanted}
 
     async def commit(self, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Record how far a consumer group has come; durable when this returns."""
+        """Store the next offsets of a consumer group; durable when this returns."""
         rows = [(group, at.topic, at.partition, offset) for at, offset in offsets.items()]
         await self._submit(
             lambda connection: connection.executemany("INSERT OR REPLACE INTO committed VALUES (?, ?, ?, ?)", rows)
@@ -302,7 +277,7 @@ class SqliteLog(Log):
 
 
 class SqliteLogReader(LogReader):
-    """Walks the partitions in turn, so that a busy one does not starve the others."""
+    """Reads from every partition that is behind, so that a busy one does not starve the others."""
 
     def __init__(self, log: SqliteLog, positions: dict[Partition, int]) -> None:
         self._log = log
@@ -332,74 +307,40 @@ class SqliteLogReader(LogReader):
                 self._positions[at] = found[-1].offset + 1
                 records.extend(found)
         if records and any(self._log.end(at) > self._positions[at] for at in behind):
-            self._changed.set()  # only after some: a partition that gives none would keep the loop busy for ever
+            self._changed.set()  # only after records: a partition that gives none would keep the loop busy
         return records
 
     async def close(self) -> None:
         self._log.unsubscribe(self._changed)
 
 
-class _Others:
-    """Notices what others than this connection have appended; used on its thread."""
+class _ForeignAppends:
+    """Notices what other connections have appended; used on the writer's thread."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._version: object = None  # what came before the first look is told by it
-        self._looked_at = 0.0
+        self._version: object = None  # so that the first check reports what is there already
+        self._checked_at = 0.0
 
     @property
     def are_due(self) -> bool:
-        return time.monotonic() - self._looked_at >= POLL_S
+        return time.monotonic() - self._checked_at >= POLL_S
 
     def ends(self) -> dict[Partition, int]:
-        """Where the partitions end when others have written since the last look; nothing otherwise, or when the file cannot be read."""
-        self._looked_at = time.monotonic()
+        """The ends of the partitions when others have written since the last check, else nothing.
+
+        A file that cannot be read has nothing either.
+        """
+        self._checked_at = time.monotonic()
         try:
             version = self._connection.execute("PRAGMA data_version").fetchone()
-            ends = {} if version == self._version else _all_ends(self._connection)
+            ends = {} if version == self._version else read_ends(self._connection)
         except sqlite3.Error:
-            return {}  # whoever appends next is told what is wrong
+            return {}  # the next append reports what is wrong
         self._version = version
         return ends
 
 
-def _all_ends(connection: sqlite3.Connection) -> dict[Partition, int]:
-    rows = connection.execute("SELECT topic, partition, next_offset FROM partitions").fetchall()
-    return {Partition(topic, number): offset for topic, number, offset in rows}
-
-
-def _add_topic(connection: sqlite3.Connection, topic: Topic) -> None:
-    rows = [(topic.name, number) for number in range(topic.partitions)]
-    connection.executemany("INSERT OR IGNORE INTO partitions(topic, partition) VALUES (?, ?)", rows)
-
-
-def _awaited(jobs: Sequence[_Job]) -> list[_Job]:
-    """The jobs that somebody still waits for; from here on none of them can be given up."""
-    return [job for job in jobs if job.done.set_running_or_notify_cancel()]
-
-
-def _append(connection: sqlite3.Connection, placed: Sequence[tuple[Partition, Outgoing]], now_ms: int) -> list[Record]:
-    heads: dict[Partition, tuple[int, int]] = {}
-    rows, appended = [], []
-    for at, record in placed:
-        if at not in heads:
-            heads[at] = connection.execute(
-                "SELECT id, next_offset FROM partitions WHERE topic = ? AND partition = ?", at
-            ).fetchone()
-        place, offset = heads[at]
-        heads[at] = place, offset + 1
-        rows.append(((place << OFFSET_BITS) + offset, now_ms, record.key, record.value, _write_headers(record.headers)))
-        appended.append(Record(*at, offset, now_ms, record.key, record.value, tuple(record.headers)))
-    connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?)", rows)
-    connection.executemany(
-        "UPDATE partitions SET next_offset = ? WHERE id = ?", [(offset, place) for place, offset in heads.values()]
-    )
-    return appended
-
-
-def _write_headers(headers: Headers) -> bytes:
-    return orjson.dumps([[name, value.decode("latin-1")] for name, value in headers])
-
-
-def _read_headers(raw: bytes | None) -> Headers:
-    return tuple((name, value.encode("latin-1")) for name, value in orjson.loads(raw or b"[]"))
+def _uncancelled(writes: Sequence[_Write]) -> list[_Write]:
+    """The writes that are still waited for; from here on none of them can be cancelled."""
+    return [write for write in writes if write.done.set_running_or_notify_cancel()]

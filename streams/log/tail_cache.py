@@ -1,4 +1,4 @@
-"""The newest records of each partition, in memory: who follows the log closely asks no file for them."""
+"""The tail of each partition, in memory: a reader that follows the log closely never queries the file."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from itertools import islice
 from streams.log.base import Record
 from streams.positions import Partition
 
-KEPT_BYTES = 128 * 1024
-"""Of each partition so much at most."""
+MAX_BYTES = 128 * 1024
+"""At most this many bytes of each partition are cached."""
 
 
 class TailCache:
-    """What this process appended last, one unbroken run of offsets a partition. Used from one thread."""
+    """The records that this process appended last, one run of offsets per partition; for one thread."""
 
     def __init__(self) -> None:
-        self._kept: dict[Partition, deque[Record]] = {}
+        self._tails: dict[Partition, deque[Record]] = {}
         self._sizes: dict[Partition, int] = {}
 
     def add(self, records: Iterable[Record]) -> None:
-        """Records that are durable, in the order of each partition. Where others appended in between, what was kept before is let go."""
+        """Add durable records, in the order of each partition. After another process's records the run restarts."""
         for record in records:
             at = Partition(record.topic, record.partition)
-            kept = self._kept.setdefault(at, deque())
-            if kept and kept[-1].offset + 1 != record.offset:
-                kept.clear()
+            tail = self._tails.setdefault(at, deque())
+            if tail and tail[-1].offset + 1 != record.offset:
+                tail.clear()
                 self._sizes[at] = 0
-            kept.append(record)
+            tail.append(record)
             size = self._sizes.get(at, 0) + _size(record)
-            while size > KEPT_BYTES and kept:
-                size -= _size(kept.popleft())
+            while size > MAX_BYTES and tail:
+                size -= _size(tail.popleft())
             self._sizes[at] = size
 
     def since(self, at: Partition, offset: int, limit: int) -> list[Record]:
-        """Up to `limit` records from an offset on; none when the first of them is not kept."""
-        kept = self._kept.get(at)
-        if not kept or not kept[0].offset <= offset <= kept[-1].offset:
+        """Up to `limit` records from an offset on; none when the first of them is not cached."""
+        tail = self._tails.get(at)
+        if not tail or not tail[0].offset <= offset <= tail[-1].offset:
             return []
-        first = offset - kept[0].offset
-        return list(islice(kept, first, first + limit))
+        first = offset - tail[0].offset
+        return list(islice(tail, first, first + limit))
 
 
 def _size(record: Record) -> int:

@@ -1,4 +1,7 @@
-"""A node on one thread with a real door, store, indexes and a hashing embedder; a publish is applied and embedded at once."""
+"""A node on one thread with a real door, store, indexes and a hashing embedder.
+
+A publish is applied and embedded at once.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from mcp_ingress.gateway import Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.spool import Spool
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.stages.embed import Embed
@@ -49,11 +52,11 @@ class CognitiveNode:
             Spool(home / "spool"),
             self.clock,
             Limits(0.05, 1.0, 0.05),
-            cognitive=Cognitive(judges=judges),
+            parts={CognitiveConfig: CognitiveConfig(judges=judges)},
         )
         self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
         inventory = find_tools().select(["cognitive_memory"])
-        self.door = Door(self.gateway, inventory, find_resources().select(inventory.toolsets), rate_limit=1e6)
+        self.door = Door(self.gateway, inventory, find_resources().select(inventory.served), rate_limit=1e6)
         self.visitor = Visitor(self.door.local)
 
     largest, check = Log.largest, Log.check

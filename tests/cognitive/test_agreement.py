@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judged
 from processors.cognitive.rules.staging import DUAL, NEEDED, SINGLE, SPOT, Run, next_mode
 from processors.cognitive.rules.wilcoxon import signed_rank
@@ -112,7 +113,9 @@ async def test_the_second_judge_is_spared_while_both_agree_and_its_scores_are_mi
 ) -> None:
     truth(node, 42)
     one, other = CountingJudge("one"), CountingJudge("other")
-    node.gateway.cognitive = replace(node.gateway.cognitive, judges=(one, other), is_staged=True)
+    node.gateway.parts[CognitiveConfig] = replace(
+        node.gateway.part(CognitiveConfig), judges=(one, other), is_staged=True
+    )
     docs = [{"id": 1, "content": "a"}, {"id": 2, "content": "b"}]
     answers = [await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs) for _ in range(NEEDED + 12)]
     assert all(answer["mode"] == DUAL and answer["kappa"] == 1.0 for answer in answers[:NEEDED])

@@ -1,7 +1,8 @@
 """What went wrong in other implementations is pinned as absent.
 
-Elsewhere: exact words of any language (`test_findable`), touching an item and so no FIFO (`test_working_memory`), asking again
-(`test_providers`), judging, κ of a single document and the baseline of three days (`test_tools`, `test_agreement`).
+Elsewhere: exact words of any language (`test_findable`), touching an item and so no FIFO (`test_working_memory`),
+asking again (`test_providers`), judging, κ of a single document and the baseline of three days (`test_tools`,
+`test_agreement`).
 """
 
 from __future__ import annotations

@@ -18,17 +18,18 @@ import numpy as np
 import orjson
 import pytest
 
+from mcp_ingress.toolsets.cognitive_memory.judges import configured
 from processors.cognitive.api_judge import ApiJudge
-from processors.cognitive.rules.configuration import Cognitive
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judged
 from processors.embedding import providers
-from processors.embedding.api import ApiEmbedder, KeyMissing
+from processors.embedding.api import ApiEmbedder
 from processors.embedding.hashing import HashingEmbedder
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.frame import stage
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed
-from streams.errors import EmbedderUnavailable, SettingsError
+from streams.errors import EmbedderUnavailable, KeyMissing, SettingsError
 from streams.events import LoggedEvent
 from streams.log.base import Log
 from streams.positions import Position
@@ -36,7 +37,6 @@ from streams.topics import MEMORY
 from tests.cognitive.node import opened
 from tests.cognitive.test_tools import truth
 from tests.processors.harness import event
-from thalweg.cognitive.judges import configured
 from thalweg.settings import Settings
 
 KEY = "secret-key-of-nobody"
@@ -97,7 +97,7 @@ def environment(server: Server) -> dict[str, str]:
     }
 
 
-def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
+def judges(server: Server, **settings: Any) -> tuple[CognitiveConfig, list[float]]:
     """As the node configures them; what they would have waited is noted instead, and no time passes."""
     asked = {"judge1": "openai:gpt-4o", "judge2": "anthropic:claude-3-5-haiku-latest", **settings}
     made = configured(Settings(**asked), None, environment(server))
@@ -112,7 +112,7 @@ def judges(server: Server, **settings: Any) -> tuple[Cognitive, list[float]]:
     return made, waits
 
 
-def judged(made: Cognitive, which: int = 0, count: int = 1) -> Judged:
+def judged(made: CognitiveConfig, which: int = 0, count: int = 1) -> Judged:
     assert made.judges is not None
     documents = [Document(number, f"text {number}") for number in range(count)]
     return asyncio.run(made.judges[which].judge("a query", documents, Corpus(0, {})))
@@ -184,7 +184,9 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
     async with opened(tmp_path) as node:
         truth(node, 42)
         keyless = configured(Settings(judge1="openai:gpt-4o"), None, {})
-        node.gateway.cognitive = replace(keyless, missing_key="The embedder needs a key in OPENAI_API_KEY.")
+        node.gateway.parts[CognitiveConfig] = replace(
+            keyless, missing_key="The embedder needs a key in OPENAI_API_KEY."
+        )
         asked: tuple[tuple[str, dict[str, Any]], ...] = (
             ("store_dual_judge_scores", {"query_id": 42, "query": "q", "docs": docs}),
             ("compress_to_l2_insight", {"content": "text", "source_ids": []}),
@@ -193,7 +195,7 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
         for tool, arguments in asked:
             error = await node.error(tool, **arguments)
             assert error["error"] == "API key not configured" and "OPENAI_API_KEY" in error["details"]
-        node.gateway.cognitive, _ = judges(server, judge2="openai:gpt-4o-mini")
+        node.gateway.parts[CognitiveConfig], _ = judges(server, judge2="openai:gpt-4o-mini")
         server.replies = [said("1.0"), said("1.0"), (400, b""), said("1.0")]
         answer = await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs)
         assert answer["evaluated_documents"] == 2 and len(answer["failed_documents"]) == 1 == answer["judge1_score"]
@@ -205,12 +207,10 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
 
 
 def embedder(server: Server, key: str | None = KEY) -> ApiEmbedder:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment(server).items():
-            patch.setenv(name, value)
-        if key is None:
-            patch.delenv("OPENAI_API_KEY")
-        made = load_embedder("openai:text-embedding-3-small", cache_dir=Path())
+    given = environment(server)
+    if key is None:
+        del given["OPENAI_API_KEY"]
+    made = load_embedder("openai:text-embedding-3-small", cache_dir=Path(), environ=given)
     assert isinstance(made, ApiEmbedder)
     made._client.sleep = lambda seconds: None
     return made

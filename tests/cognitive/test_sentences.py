@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from mcp_ingress.calls import Request
+from mcp_ingress.toolsets.cognitive_memory.judges import configured
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules import agreement
 from processors.cognitive.rules.ranking import word_similarity
 from processors.embedding.hashing import HashingEmbedder
@@ -21,7 +23,6 @@ from streams.positions import Position
 from tests.cognitive.node import CognitiveNode, opened
 from tests.prefixed import Prefixed
 from tests.processors.harness import event
-from thalweg.cognitive.judges import configured
 from thalweg.settings import Settings
 
 
@@ -135,7 +136,7 @@ async def test_the_threshold_of_density_is_set_and_how_much_of_its_sources_an_in
     assert configured(Settings(), None, {"FIDELITY_THRESHOLD": "0.9"}).fidelity_threshold == 0.9
     with pytest.raises(SettingsError, match="FIDELITY_THRESHOLD"):
         configured(Settings(), None, {"FIDELITY_THRESHOLD": "dense"})
-    node.gateway.cognitive = replace(node.gateway.cognitive, fidelity_threshold=0.9)
+    node.gateway.parts[CognitiveConfig] = replace(node.gateway.part(CognitiveConfig), fidelity_threshold=0.9)
     said = [
         await node.ok("store_raw_dialogue", session_id="s", speaker="user", content=text)
         for text in ("rivers carve", "deep valleys")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from processors.cognitive.rules import agreement, episodes, golden
-from processors.cognitive.rules.fidelity import fidelity, warning
+from processors.cognitive.rules import agreement, golden
 from processors.cognitive.rules.identifiers import number_of
 from processors.cognitive.rules.judging import lexical_score, longest_run
-from processors.cognitive.rules.ranking import WEIGHTS, WeightsError, checked_weights, fuse, fuse_lists
-from thalweg.cognitive.memory_files import BadRows, read_rows
+from processors.cognitive.rules.ranking import WEIGHTS, WeightsError, checked_weights, fuse
+from processors.cognitive.rules.text_quality import fidelity, reflection_warnings, warning
+from streams.errors import Refused
+from thalweg.cognitive.memory_files import read_rows
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,6 @@ def test_scores_of_ranks() -> None:
     assert round(fuse([], [1], WEIGHTS)[0].score, 12) == 0.3 and fuse([], [], WEIGHTS) == []
     with pytest.raises(WeightsError, match=r"Weights must sum to 1\.0, got 0\.8"):
         checked_weights({"semantic": 0.5})
-    assert fuse_lists([[1, 2], [2, 3], [2]])[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_drift_is_more_than_five_points_below_the_baseline(baseline: float, toda
     assert golden.drift(today, [baseline] * 2).baseline is None and golden.drift(0.0, [0.9] * 2).detected is False
 
 
-def test_the_reward_of_judgements_and_when_a_reflection_is_due() -> None:
-    assert episodes.reward(1, 0.5, 0) == pytest.approx(0.2) and episodes.is_reflection_due(episodes.reward(1, 0.5, 0))
-    assert not episodes.is_reflection_due(0.3)
-    assert episodes.reflection_warnings("Problem: a. Lesson: b.") == []
+def test_a_reflection_of_the_form_is_not_warned_about_and_of_another_what_it_lacks_is_named() -> None:
+    assert reflection_warnings("Problem: a. Lesson: b.") == []
+    [line] = reflection_warnings("Problem: a.")
+    assert line.startswith("The reflection has no Lesson:;")
 
 
 def test_ids_have_at_most_53_bits() -> None:
@@ -126,12 +126,12 @@ def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
     path.write_text(
         "\n".join([good, "{", '{"query": ""}', good, '{"query": "b", "session_id": "s", "expected_docs": ["x"]}'])
     )
-    with pytest.raises(BadRows) as caught:
+    with pytest.raises(Refused) as caught:
         read_rows(path)
     assert all(
         part in caught.value.message
         for part in (
-            "line 2: no JSON",
+            "line 2: not JSON",
             "line 3: `query`",
             "line 4: the same query as line 1",
             "line 5: `expected_docs`",

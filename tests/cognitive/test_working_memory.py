@@ -14,7 +14,10 @@ from tests.processors.harness import NOW, Store, event
 
 
 def put(store: Store, number: int, content: str, importance: float = 0.5, **more: Any) -> dict[str, Any]:
-    """The outcome of one update; `number` is the event's, and the second at which it is made unless `at` says otherwise."""
+    """The outcome of one update.
+
+    `number` is the event's, and the second at which it is made unless `at` says otherwise.
+    """
     moment = NOW + timedelta(seconds=more.pop("at", number))
     store.publish(event("cm.wm.updated", {"content": content, "importance": importance}, id=f"w{number}", time=moment))
     [(result,)] = store.sql("SELECT result FROM outcomes WHERE request_id = ?", f"w{number}")

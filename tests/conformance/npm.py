@@ -15,8 +15,8 @@ INSTALL_S = 900
 def installed(*packages: str) -> Path:
     """The `node_modules` that holds these packages (`name@version`).
 
-    Without npm the test is skipped with that sentence; with THALWEG_REQUIRE_CONFORMANCE=1 or THALWEG_REQUIRE_KAFKA=1 it fails. No package's own
-    install script runs.
+    Without npm the test is skipped with that sentence; with THALWEG_REQUIRE_CONFORMANCE=1 or THALWEG_REQUIRE_KAFKA=1 it
+    fails. No package's own install script runs.
     """
     if shutil.which("npm") is None:
         reason = f"{packages[-1]} comes from npm, which is not installed."

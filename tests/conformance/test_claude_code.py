@@ -138,7 +138,10 @@ def run(claude: Path, tmp_path: Path) -> Run:
 
 
 def _environment(api: MessagesApi, home: Path) -> dict[str, str]:
-    """Nothing of this user's own; telemetry, updates and error reports off; every other machine behind the API, which refuses."""
+    """Nothing of this user's own.
+
+    Telemetry, updates and error reports off; every other machine behind the API, which refuses.
+    """
     off = (
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
         "DISABLE_AUTOUPDATER",

@@ -1,4 +1,7 @@
-"""I6: what the stages' consumer groups have committed, against what the stages have published. Read off the log, whose node may be dead."""
+"""I6: what the stages' consumer groups have committed, against what the stages have published.
+
+Read off the log, whose node may be dead.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ from thalweg.process.stage_apps import by_group
 
 @dataclass(frozen=True)
 class Commits:
-    """For each stage the next offsets that its group had committed, and every mark that lay on the log after that, with its place."""
+    """For each stage the next offsets that its group had committed, and every mark that lay on the log after that, with
+    its place.
+    """
 
     committed: Mapping[type[Stage], Mapping[Partition, int]]
     marks: Sequence[tuple[Position, ProgressMark]]
@@ -64,9 +69,10 @@ async def _marks(log: Log) -> list[tuple[Position, ProgressMark]]:
 
 
 def committed_is_published(commits: Commits) -> int:
-    """I6: what a stage's group has committed, the stage has marked as processed, which it does in the record of the last fact that
-    follows from it. Of a stage that follows another it is what that one had marked below the committed offset. Returns how many offsets
-    were compared."""
+    """I6: what a stage's group has committed, the stage has marked as processed, which it does in the record of the
+    last fact that follows from it. Of a stage that follows another it is what that one had marked below the committed
+    offset. Returns how many offsets were compared.
+    """
     compared = 0
     for stage, offsets in commits.committed.items():
         reached = furthest(commits, stage.name)

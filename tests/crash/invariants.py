@@ -1,6 +1,9 @@
-"""I1 to I4, I6 to I8 and I11 of the guarantee, checked on a running node after a fault. Every recipe ends with `check_all`.
+"""I1 to I4, I6 to I8 and I11 of the guarantee, checked on a running node after a fault.
 
-Each is a function of a store (or of what was read of a process or a log), so that a test can show it one that breaks it.
+Every recipe ends with `check_all`.
+
+Each is a function of a store (or of what was read of a process or a log), so that a test can show it one that breaks
+it.
 """
 
 from __future__ import annotations
@@ -54,7 +57,10 @@ NOT_COMPARED = {"progress", "schema_migrations", "duplicates"}
 
 @dataclass
 class Ledger:
-    """What the callers and producers know: what was answered ok and what has to be there for it, what was refused, what never was answered."""
+    """What the callers and producers know.
+
+    What was answered ok and what has to be there for it, what was refused, what never was answered.
+    """
 
     answered: dict[str, Any] = field(default_factory=dict)
     unknown: set[str] = field(default_factory=set)
@@ -146,14 +152,20 @@ def aggregates_are_what_they_count(store: duckdb.DuckDBPyConnection) -> None:
 
 
 def no_invention(store: duckdb.DuckDBPyConnection, ledger: Ledger) -> None:
-    """I3: what is applied was asked for and not refused: it was answered ok, never answered, or comes from a producer."""
+    """I3: what is applied was asked for and not refused.
+
+    It was answered ok, never answered, or comes from a producer.
+    """
     applied = {row[0] for row in store.execute("SELECT request_id FROM outcomes WHERE status = 'applied'").fetchall()}
     invented = applied - set(ledger.answered) - ledger.unknown - ledger.published
     assert not invented, f"I3: applied, but refused or never asked for: {sorted(invented)[:5]} of {len(invented)}"
 
 
 def rows_come_from_events(store: duckdb.DuckDBPyConnection) -> None:
-    """I3: every row names an event that was applied, and the place on the log of one that was; a repeat names the first."""
+    """I3: every row names an event that was applied, and the place on the log of one that was.
+
+    A repeat names the first.
+    """
     for (table,) in store.execute(_WITH_EVENT).fetchall():
         places = f"""SELECT count(*) FROM {table} WHERE event_id NOT IN (SELECT event_id FROM events)
             OR (topic, partition, "offset") NOT IN (SELECT (topic, partition, "offset") FROM events)"""
@@ -187,7 +199,9 @@ def lines_and_numbers_hold(store: duckdb.DuckDBPyConnection) -> None:
 
 
 def every_offset_accounted_for(store: duckdb.DuckDBPyConnection) -> None:
-    """I4: per partition, 0 … end-1 is applied, duplicate or dead letter (records that carry no event are progress marks)."""
+    """I4: per partition, 0 … end-1 is applied, duplicate or dead letter (records that carry no event are progress
+    marks).
+    """
     rows = store.execute(
         """
         SELECT p.topic, p.partition, p.next_offset - count(DISTINCT a."offset") FROM positions p
@@ -201,7 +215,8 @@ def every_offset_accounted_for(store: duckdb.DuckDBPyConnection) -> None:
 def index_equals_table(node: NodeProcess, store: duckdb.DuckDBPyConnection) -> None:
     """I7 of a node that runs: every text has its vector, and the indexes hold as many as there are rows.
 
-    A document that is moved from the overlay into the index just then counts twice for a moment: so look again before it counts as wrong.
+    A document that is moved from the overlay into the index just then counts twice for a moment: so look again before
+    it counts as wrong.
     """
     deadline = time.monotonic() + PATIENCE_S
     while (
@@ -243,8 +258,9 @@ class Usage:
 
 
 MOST = Usage(descriptors=80, files=160, resident_mb=600)
-"""After some hundred calls a node of these tests holds up to 45 descriptors, 50 files (100 beside a second space) and 400 MB; a leak of each
-call soon holds more."""
+"""After some hundred calls a node of these tests holds up to 45 descriptors, 50 files (100 beside a second space) and
+400 MB; a leak of each call soon holds more.
+"""
 
 
 def read_usage(pid: int, home: Path) -> Usage:
@@ -266,8 +282,11 @@ RECALL = 0.95
 
 
 def indexes_at_rest_hold_the_rows(home: Path) -> None:
-    """I7 of a node that has stopped: the ids of each index are those of the rows, the ten nearest are found exactly as by comparing every
-    vector, and of them RECALL once the rows are in a graph, as they are where there are very many."""
+    """I7 of a node that has stopped.
+
+    The ids of each index are those of the rows, the ten nearest are found exactly as by comparing every vector, and of
+    them RECALL once the rows are in a graph, as they are where there are very many.
+    """
     database = Database(home)
     cursor = database.cursor()
     covered = {
@@ -348,8 +367,10 @@ def live(store: duckdb.DuckDBPyConnection) -> Live:
 
 
 def rebuild_equals_live(before: Live, store: duckdb.DuckDBPyConnection) -> None:
-    """I8: with the store deleted and the log replayed, the same rows, each as often. Only repeats that came onto the log after what was
-    compared with had been read may be counted beside them."""
+    """I8: with the store deleted and the log replayed, the same rows, each as often.
+
+    Only repeats that came onto the log after what was compared with had been read may be counted beside them.
+    """
     after = contents(store)
     assert before.rows.keys() == after.keys(), f"I8: tables {before.rows.keys() ^ after.keys()}"
     pairs = {name: (rows, after[name]) for name, rows in before.rows.items()} | {

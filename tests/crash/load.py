@@ -1,4 +1,6 @@
-"""Callers, a producer, a Collector and imports that keep writing while the node is killed under them, and know what they were told."""
+"""Callers, a producer, a Collector and imports that keep writing while the node is killed under them, and know what
+they were told.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mcp_ingress.toolsets.cognitive_memory.answers import FAILED, STORE
+from mcp_ingress.toolsets.cognitive_memory.errors import FAILED, STORE
 from tests.crash.invariants import Ledger
 from tests.crash.sources import Sources
 from tests.crash.writes import WRITES, Known, arguments_of
@@ -21,7 +23,10 @@ GIVE_UP_S = 300.0
 
 
 class Caller(threading.Thread):
-    """Writes one thing after another. A call that fails is sent again with the same request id until it is answered (R4)."""
+    """Writes one thing after another.
+
+    A call that fails is sent again with the same request id until it is answered (R4).
+    """
 
     def __init__(
         self, node: NodeProcess, number: int, seed: int, ledger: Ledger, known: Known, stop: threading.Event
@@ -97,7 +102,9 @@ def _is_ok(answer: dict[str, Any]) -> bool:
 
 
 def _is_decided(tool: str, answer: dict[str, Any]) -> bool:
-    """Whether this answer stands. What is only accepted so far may still be refused, or turn out to be known under another id.
+    """Whether this answer stands.
+
+    What is only accepted so far may still be refused, or turn out to be known under another id.
 
     A friction is what it says; that nobody has yet counted how often it was felt changes nothing about it.
     """
@@ -154,7 +161,10 @@ class Load:
         self._wait_until(lambda: len(self.ledger.answered) >= target, f"{count} more calls are answered", timeout_s)
 
     def died(self, node: NodeProcess) -> int:
-        """Wait until the node has ended by itself; the exit code. Passes on what a caller died of: without calls a failpoint may never come."""
+        """Wait until the node has ended by itself; the exit code.
+
+        Passes on what a caller died of: without calls a failpoint may never come.
+        """
         self._wait_until(lambda: not node.is_alive(), "the node died", 2 * PATIENCE_S)
         return node.died()
 

@@ -1,9 +1,10 @@
 """What is on disk if the power fails now: only what was synced, and of the rest whatever the disk had come to.
 
-`tests/crash/power.c`, preloaded into a process, keeps a journal of its file operations and of its syncs. From that journal each
-moment of one run can be cut: nobody has to be killed. The model is as strict as POSIX: a name is on disk once its directory is
-synced, bytes once their file is. Metadata are written in order within a directory; bytes in any order, torn at pages.
-Code that calls the system without libc passes by the journal: compare `Disk.now` with what is there before you rely on a file.
+`tests/crash/power.c`, preloaded into a process, keeps a journal of its file operations and of its syncs. From that
+journal each moment of one run can be cut: nobody has to be killed. The model is as strict as POSIX: a name is on disk
+once its directory is synced, bytes once their file is. Metadata are written in order within a directory; bytes in any
+order, torn at pages. Code that calls the system without libc passes by the journal: compare `Disk.now` with what is
+there before you rely on a file.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ class Content:
 
 @dataclass
 class Names:
-    """A directory: the names that are synced, and what was done to them since, in order; None is a name that was removed."""
+    """A directory: the names that are synced, and what was done to them since, in order.
+
+    None is a name that was removed.
+    """
 
     synced: dict[str, Node] = field(default_factory=dict)
     since: list[tuple[str, Node | None]] = field(default_factory=list)
@@ -143,12 +147,17 @@ class Disk:
             names.since.append((name, node))
 
     def cut(self, at: Path, chance: random.Random | None = None) -> Path:
-        """Lay out under `at`, which must not exist, what is left when the power fails now; with a `chance` also some of what is not synced."""
+        """Lay out under `at`, which must not exist, what is left when the power fails now.
+
+        With a `chance` also some of what is not synced.
+        """
         _lay_out(self._root, at, chance)
         return at
 
     def now(self) -> dict[str, bytes]:
-        """Each file's path below the root and contents if the power stays on, but for those that are written through a mapping."""
+        """Each file's path below the root and contents if the power stays on, but for those that are written through a
+        mapping.
+        """
         return dict(_contents(self._root, Path()))
 
 

@@ -1,4 +1,5 @@
-"""A program that writes as a tool does while its log goes away and comes back, and marks each write that was acknowledged.
+"""A program that writes as a tool does while its log goes away and comes back, and marks each write that was
+acknowledged.
 
 `python -m tests.crash.power_writer HOME JOURNAL COUNT [WEAKNESS]`; a weakness is one thing that it does not sync.
 """

@@ -16,7 +16,8 @@ from tests.patience import PATIENCE_S
 RECOVERED_S = 15.0
 """After a kill, for a node that is started again at once."""
 TAKEN_OVER_S = 60.0
-"""Where a member of a Kafka group dies and another one has to take its partitions over, once its session has run out."""
+"""Where a member of a Kafka group dies and another one has to take its partitions over, once its session has run out.
+"""
 
 
 def recovery_s(node: NodeProcess, fault: Callable[[], object], mend: Callable[[], object] = lambda: None) -> float:

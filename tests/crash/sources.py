@@ -1,4 +1,7 @@
-"""What comes onto the log past the node while it is killed: a producer's events and poison, the Collector's requests, imported transcripts."""
+"""What comes onto the log past the node while it is killed.
+
+A producer's events and poison, the Collector's requests, imported transcripts.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,10 @@ class Sources(threading.Thread):
         self.counts["exported"] += 1
 
     async def _import(self, log: Log, number: int) -> None:
-        """A transcript with a line that is cut off, a third of them twice; as `thalweg import` does it, which would start a node of its own."""
+        """A transcript with a line that is cut off, a third of them twice.
+
+        As `thalweg import` does it, which would start a node of its own.
+        """
         session, text = str(UUID(int=number + 1)), f"Please look at case {number}."
         with tempfile.TemporaryDirectory(prefix="thalweg-load-") as folder:
             file = Path(folder) / f"{session}.jsonl"

@@ -1,4 +1,7 @@
-"""R16: the embedder is slow, raises or hangs. Writes are applied all the same, and search answers from keywords and says so."""
+"""R16: the embedder is slow, raises or hangs.
+
+Writes are applied all the same, and search answers from keywords and says so.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ import numpy as np
 import pytest
 
 from mcp_ingress.calls import Request, Visitor
-from processors.embedding import guarded
+from processors.embedding import time_limit
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
 from processors.frame.stage import CONSECUTIVE_FAILURES
-from processors.memory.stages.embed import encode_texts, or_say
+from processors.memory.stages.embed import encode_or_probe, encode_texts
 from streams.errors import EmbedderUnavailable
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
@@ -62,8 +65,8 @@ class FrailNode(Node):
 async def node(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[FrailNode]:
-    monkeypatch.setattr(guarded, "LIMIT_S", LIMIT_S)
-    monkeypatch.setattr(guarded.guarded, "__defaults__", (LIMIT_S,))
+    monkeypatch.setattr(time_limit, "LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(time_limit.with_time_limit, "__defaults__", (LIMIT_S,))
     node = FrailNode(Settings(home=tmp_path / "home", embedder="hashing", partitions=2, behind_s=0.1))
     node.frail = Frail(request.param)
     await node.start()
@@ -169,6 +172,6 @@ class Picky(HashingEmbedder):
 
 def test_a_text_on_which_only_the_model_fails_is_told_from_a_model_that_fails() -> None:
     with pytest.raises(ValueError, match="no token"):
-        or_say(encode_texts, Picky(), ["unspeakable"])
+        encode_or_probe(encode_texts, Picky(), ["unspeakable"])
     with pytest.raises(EmbedderUnavailable, match=r"every text .*out of memory"):
-        or_say(encode_texts, Frail("raises"), ["unspeakable"])
+        encode_or_probe(encode_texts, Frail("raises"), ["unspeakable"])

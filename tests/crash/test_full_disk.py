@@ -1,4 +1,6 @@
-"""R9: the disk is full. Writes are refused with a sentence, the node lives on or ends with one, and all is there once there is room."""
+"""R9: the disk is full. Writes are refused with a sentence, the node lives on or ends with one, and all is there once
+there is room.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,10 @@ def write_until_refused(node: NodeProcess, ledger: Ledger) -> list[dict[str, obj
 
 
 def refused_once_full(node: NodeProcess, disk: Disk, ledger: Ledger) -> list[dict[str, object]]:
-    """What writes are answered on a full disk. A node that ended before any was asked for is started again, and the disk filled again."""
+    """What writes are answered on a full disk.
+
+    A node that ended before any was asked for is started again, and the disk filled again.
+    """
     for _ in range(ATTEMPTS):
         be_still(node)
         disk.fill(node)
@@ -124,7 +129,10 @@ def refused_once_full(node: NodeProcess, disk: Disk, ledger: Ledger) -> list[dic
 
 
 def be_still(node: NodeProcess) -> None:
-    """Until the node has nothing left to write: then it meets the full disk with what it is asked, not with what was left from before."""
+    """Until the node has nothing left to write.
+
+    Then it meets the full disk with what it is asked, not with what was left from before.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while node.settle()["indexes"]["keyword"]["uncommitted"]:
         assert time.monotonic() < deadline, "its keyword index is not committed"
@@ -155,7 +163,10 @@ def test_on_a_full_disk_writes_are_refused_with_a_sentence_and_nothing_accepted_
 
 
 def goes_on(node: NodeProcess, disk: Disk) -> None:
-    """Until all is well again. A node that is crash-only either lives, or has said in one sentence why it ended; then a restart goes on."""
+    """Until all is well again. A node that is crash-only either lives, or has said in one sentence why it ended.
+
+    Then a restart goes on.
+    """
     deadline = time.monotonic() + 2 * PATIENCE_S
     while time.monotonic() < deadline:
         if not node.is_alive():

@@ -1,4 +1,7 @@
-"""Each check of the invariants fails on a store, a log or a process that breaks it; and none leaves out a table, or a tool that writes."""
+"""Each check of the invariants fails on a store, a log or a process that breaks it.
+
+And none leaves out a table, or a tool that writes.
+"""
 
 from __future__ import annotations
 

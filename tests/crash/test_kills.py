@@ -1,4 +1,6 @@
-"""R1 and R2: kill -9 at random under load, and at each failpoint; then every invariant holds, and a rebuild gives the same.
+"""R1 and R2: kill -9 at random under load, and at each failpoint.
+
+Then every invariant holds, and a rebuild gives the same.
 
 The random seed and the schedule are printed. THALWEG_KILLS sets how many random kills, THALWEG_SEED which.
 """
@@ -30,7 +32,10 @@ RECURRING = [
     for name in NAMES
     if name not in ("in_revoke", "mid_index_save", "after_rename", "mid_reembed", "mid_index_rebuild")
 ]
-"""Failpoints that batches pass; the others lie in saving and rebuilding an index, in re-embedding and in giving partitions up."""
+"""Failpoints that batches pass.
+
+The others lie in saving and rebuilding an index, in re-embedding and in giving partitions up.
+"""
 
 
 def soon(failpoint: str, nth: int) -> int:

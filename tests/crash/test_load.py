@@ -1,4 +1,8 @@
-"""How soon a write is found at rest; and surroundings that misbehave, on a whole node: a clock that jumps (R12), ten times the rate (R15), slow readers (R17)."""
+"""How soon a write is found at rest.
+
+And surroundings that misbehave, on a whole node: a clock that jumps (R12), ten times the rate (R15), slow readers
+(R17).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,10 @@ OVERLOAD_S = float(os.environ.get("THALWEG_OVERLOAD_S", "3"))
 
 
 class OfferedClock:
-    """A monotonic clock for the limits that goes on with the calls: TIMES * RATE of them are a second, however fast the machine makes them."""
+    """A monotonic clock for the limits that goes on with the calls.
+
+    TIMES * RATE of them are a second, however fast the machine makes them.
+    """
 
     def __init__(self) -> None:
         self.offered = 0

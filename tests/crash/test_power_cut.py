@@ -36,7 +36,10 @@ SEED = int(os.environ.get("THALWEG_SEED", "7"))
 
 @pytest.fixture
 def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the tests themselves write into a directory that was cut is thrown away: it need not reach this machine's disk."""
+    """What the tests themselves write into a directory that was cut is thrown away.
+
+    It need not reach this machine's disk.
+    """
     monkeypatch.setattr(SqliteLog, "_connect", connect_without_sync)
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
@@ -48,8 +51,9 @@ def run_writer(power: Power, count: int, *weakness: str) -> None:
 
 
 def cuts(power: Power, at: Path) -> Iterator[tuple[int, Path]]:
-    """The directory after a cut at each acknowledgement, where only what was synced is left, and after one at some moment until
-    the next, where some of the rest is left too; with each how many writes were acknowledged."""
+    """The directory after a cut at each acknowledgement, where only what was synced is left, and after one at some
+    moment until the next, where some of the rest is left too; with each how many writes were acknowledged.
+    """
     chance, disk, acknowledged = random.Random(SEED), Disk(power.root), 0
     entries = list(power.entries())
     marks = [place for place, entry in enumerate(entries) if entry.kind == "k"]
@@ -87,7 +91,9 @@ async def kept(home: Path) -> list[int]:
 
 
 async def lost(power: Power, at: Path) -> tuple[int, dict[int, list[int]]]:
-    """How often the power was cut, and what was acknowledged then and is not there, or not in its place, for each cut that lost anything."""
+    """How often the power was cut, and what was acknowledged then and is not there, or not in its place, for each cut
+    that lost anything.
+    """
     count, losses = 0, {}
     for count, (acknowledged, left) in enumerate(cuts(power, at), start=1):
         (left / "home").mkdir(exist_ok=True)
@@ -160,8 +166,10 @@ def answer_calls(power: Power) -> dict[str, str]:
 
 
 def moments(entries: list[Entry]) -> dict[int, random.Random | None]:
-    """Places of the journal at which the power is cut, and what decides on the rest that is left: at the first start, at an
-    acknowledgement, while the node stops and starts again, and at the last acknowledgement."""
+    """Places of the journal at which the power is cut, and what decides on the rest that is left.
+
+    At the first start, at an acknowledgement, while the node stops and starts again, and at the last acknowledgement.
+    """
     chance = random.Random(SEED)
     marks = [place for place, entry in enumerate(entries) if entry.kind == "k"]
     between = chance.randrange(marks[CALLS - 1], marks[CALLS])

@@ -1,4 +1,7 @@
-"""A process that is killed while it rebuilds its indexes, token vectors among them: the next start is whole and answers alike."""
+"""A process that is killed while it rebuilds its indexes, token vectors among them.
+
+The next start is whole and answers alike.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processors.embedding.load import MINILM
+from processors.embedding.loader import MINILM
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.index_set import IndexSet
@@ -31,7 +34,7 @@ COUNT, CAUGHT_UP, AT_ONCE = 4_000, 500, 512
 REBUILD = f"""
 import sys
 from pathlib import Path
-from processors.embedding.load import MINILM
+from processors.embedding.loader import MINILM
 from storage.database import Database
 from storage.search import index_set
 from storage.search.index_set import IndexSet

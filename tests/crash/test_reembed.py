@@ -15,7 +15,7 @@ from storage.database import Database
 from storage.migrate import migrate
 from storage.writer import Writer
 from streams.clock import SystemClock
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from tests.crash.invariants import check_all
 from tests.crash.load import Load
 from tests.crash.test_kills import rebuilt
@@ -23,7 +23,7 @@ from tests.node_process import Client, NodeProcess
 from tests.patience import PATIENCE_S
 from thalweg.bench.scratch import texts
 from thalweg.bench.search_store import NAMESPACE, fill_store
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -51,8 +51,8 @@ def states(node: NodeProcess) -> dict[str, tuple[str, int]]:
 def be_killed_while_re_embedding(node: NodeProcess, nth: int) -> None:
     """Ask for another space, and be killed while it is filled, however long the question takes.
 
-    What a stop left without a vector is embedded by the same steps: where the kill came there, before the space was asked for, it is
-    asked for again.
+    What a stop left without a vector is embedded by the same steps: where the kill came there, before the space was
+    asked for, it is asked for again.
     """
     while True:
         node.launch(THALWEG_FAILPOINT=f"mid_reembed:{nth}:kill")
@@ -133,7 +133,10 @@ def test_a_kill_while_the_indexes_are_rebuilt_loses_nothing_and_it_answers_meanw
 
 
 def rebuilt_indexes(node: NodeProcess) -> dict[str, Any]:
-    """The state of the indexes once they are whole, and saved too: that follows, and what is half saved must not be deleted."""
+    """The state of the indexes once they are whole, and saved too.
+
+    That follows, and what is half saved must not be deleted.
+    """
     deadline = time.monotonic() + 2 * PATIENCE_S
     while (state := node.settle(2 * PATIENCE_S)["indexes"])["is_rebuilding"]:
         assert time.monotonic() < deadline, state

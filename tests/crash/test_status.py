@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from processors.memory.stages.embed import Embed
+from processors.frame.stage import StageParts
 from processors.talos.stages.extract import Extract
 from streams.codec import encode
 from streams.events import Event, LoggedEvent
@@ -19,7 +19,6 @@ from streams.topics import MEMORY
 from tests.patience import PATIENCE_S
 from tests.processors.harness import event
 from thalweg.process.node import Node
-from thalweg.process.running import Store
 from thalweg.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,9 +65,9 @@ class GatedNode(Node):
 
     gate: Gate
 
-    def _stages(self, store: Store, embed: Embed) -> list[Any]:
+    def _stages(self, parts: StageParts) -> list[Any]:
         self.gate = Gate()
-        return [self.gate, *(stage for stage in super()._stages(store, embed) if stage.name != "extract")]
+        return [self.gate, *(stage for stage in super()._stages(parts) if stage.name != "extract")]
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Fifty parallel working-memory calls, also with a kill -9 between them: ten rows stay, forty are archived, each once."""
+"""Fifty parallel working-memory calls, also with a kill -9 between them.
+
+Ten rows stay, forty are archived, each once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ GIVE_UP_S = 120.0
 
 
 def put(node: NodeProcess, number: int, answers: dict[int, dict[str, object]]) -> None:
-    """One call, repeated under its request id until it is answered; also when it is told that there was not the time for it."""
+    """One call, repeated under its request id until it is answered.
+
+    Also when it is told that there was not the time for it.
+    """
     deadline = time.monotonic() + GIVE_UP_S
     while time.monotonic() < deadline:
         try:

@@ -1,4 +1,7 @@
-"""What the callers of a load ask for: each tool that writes, what it is given, and which row has to be there once it was answered ok."""
+"""What the callers of a load ask for.
+
+Each tool that writes, what it is given, and which row has to be there once it was answered ok.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,11 @@ Arguments = Callable[[Known, random.Random], dict[str, Any] | None]
 
 @dataclass(frozen=True)
 class Write:
-    """How a tool is called. `arguments`: None while what it works on is not there; `id_at`: where in the answer the id stands that is
-    then among `rows`, a query; `learns`: the kind that others may take up, under this id."""
+    """How a tool is called. `arguments`: None while what it works on is not there.
+
+    `id_at`: where in the answer the id stands that is then among `rows`, a query; `learns`: the kind that others may
+    take up, under this id.
+    """
 
     arguments: Arguments
     id_at: str

@@ -1,4 +1,7 @@
-"""On which brokers the tests run that GUARANTEES.md names: what pytest collects, by hand and with the commands of `.ci/run`."""
+"""On which brokers the tests run that GUARANTEES.md names.
+
+What pytest collects, by hand and with the commands of `.ci/run`.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,10 @@ def name_of(item: pytest.Item) -> str:
 
 @dataclass(frozen=True)
 class Runs:
-    """The cases of some tests by the broker on which each runs, None for one that uses no log; and which of them `.ci/run` runs."""
+    """The cases of some tests by the broker on which each runs, None for one that uses no log.
+
+    And which of them `.ci/run` runs.
+    """
 
     cases: Mapping[str, Mapping[str, str | None]]
     """By test, as `name_of` says, and by the case's own name."""
@@ -131,7 +137,10 @@ def _reach_embedded(functions: Iterable[Any]) -> bool:
 
 
 def _named(function: FunctionType) -> Iterator[Any]:
-    """Functions and classes whose global names its code, and the functions within it, use; and those of a module that it runs as a program."""
+    """Functions and classes whose global names its code, and the functions within it, use.
+
+    And those of a module that it runs as a program.
+    """
     codes = [function.__code__]
     while codes:
         code = codes.pop()

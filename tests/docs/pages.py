@@ -1,4 +1,7 @@
-"""The pages that are generated from the program: settings, commands, tools. `python -m tests.docs.pages` writes them."""
+"""The pages that are generated from the program: settings, commands, tools.
+
+`python -m tests.docs.pages` writes them.
+"""
 
 from __future__ import annotations
 

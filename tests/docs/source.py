@@ -1,4 +1,7 @@
-"""The source as tests read it: each module's text and syntax tree, parsed once, and what is declared and named in it."""
+"""The source as tests read it.
+
+Each module's text and syntax tree, parsed once, and what is declared and named in it.
+"""
 
 from __future__ import annotations
 

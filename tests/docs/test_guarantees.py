@@ -1,4 +1,7 @@
-"""GUARANTEES.md says of each row which tests show it, and on which broker they run: compared with what pytest collects."""
+"""GUARANTEES.md says of each row which tests show it, and on which broker they run.
+
+Compared with what pytest collects.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,16 @@ import pytest
 from tests.docs.brokers import Runs
 from tests.docs.pages import ROOT
 
+FOLDERS = ("tests/crash", "tests/kafka", "tests/properties")
+"""Whose tests show guarantees."""
+WITHOUT_ROW = {
+    "tests/crash/test_power_cut.py::test_the_journal_misses_nothing_that_the_log_and_the_spool_do": "checks the rig",
+    "tests/kafka/test_bench.py": "the figures of a command",
+    "tests/kafka/test_compose.py": "docker-compose.yml and the image",
+    "tests/kafka/test_faust_traps.py": "pins how another project behaves",
+    "tests/kafka/test_foreign_producers.py": "the form of records, which docs/topics.md describes",
+}
+"""Tests there, or whole files, that no row names, and why."""
 ROWS = [f"G{n}" for n in range(1, 6)] + [f"I{n}" for n in range(1, 12)] + [f"R{n}" for n in range(1, 19)]
 PAGE = (ROOT / "GUARANTEES.md").read_text()
 
@@ -28,6 +41,20 @@ def find_tests(cell: str) -> list[str]:
         if file or test:
             found.append((file or found[-1].partition("::")[0]) + test)
     return found
+
+
+def test_every_test_of_a_guarantee_is_named_by_a_row() -> None:
+    rows = find_tests(PAGE)
+    named = {*rows, *WITHOUT_ROW}
+    tests = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).glob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), flags=re.MULTILINE)
+    }
+    assert {test for test in tests if not {test, test.partition("::")[0]} & named} == set()
+    exist = tests | {test.partition("::")[0] for test in tests}
+    assert {name for name in WITHOUT_ROW if name not in exist or name in rows} == set()
 
 
 @pytest.fixture(scope="module")

@@ -61,8 +61,10 @@ def circle_in(graph: Mapping[str, set[str]]) -> list[str]:
 
 DOMAINS = re.compile("talos|valence|vkb_|cognitive|inner_?voice|context_?graph", re.IGNORECASE)
 GENERIC = {
+    "mcp_ingress": ("mcp_ingress/toolsets",),
     "storage": ("storage/valence",),
     "processors/embedding": (),
+    "processors/frame": (),
     "processors/memory": (),
 }
 """Rooms whose modules name no domain, and the folders in them that are a domain's own."""
@@ -83,3 +85,14 @@ def naming(room: str, own: tuple[str, ...]) -> list[str]:
 def test_no_generic_room_names_a_domain() -> None:
     assert [line for room, own in GENERIC.items() for line in naming(room, own)] == []
     assert naming("storage/valence", ()), "the words are those that a domain's own room is full of"
+
+
+def test_the_frame_imports_no_domain_but_finds_what_each_declares() -> None:
+    frame = {module_name(path): path.read_text() for path in (ROOT / "processors/frame").rglob("*.py")}
+    known = {module_name(path): "" for path in (ROOT / "processors").rglob("*.py")}
+    imports = {module for name in frame for module in imported(ast.parse(frame[name]), known)}
+    assert {".".join(module.split(".")[:2]) for module in imports} <= {
+        "processors",
+        "processors.frame",
+        "processors.embedding",
+    }

@@ -14,23 +14,23 @@ from importlib.metadata import packages_distributions
 
 from tests.docs.source import PACKAGES, ROOT, modules, program
 
-MOST_LINES = 430
+MOST_LINES = 425
 MOST_LINES_OF_A_FUNCTION = 70
 MOST_COLUMNS = 120
+MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 86, "storage": 97, "processors": 217, "mcp_ingress": 142, "thalweg": 180, "tests": 249}
+WIDE_LINES = {"streams": 10, "storage": 5, "processors": 217, "mcp_ingress": 128, "thalweg": 165, "tests": 80}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_FUNCTIONS = {"mcp_ingress/server.py: build_server"}
+LONG_SUMMARIES = {"streams": 3, "storage": 111, "processors": 201, "mcp_ingress": 89, "thalweg": 136}
+"""How many first sentences of docstrings may have more characters."""
+
+LONG_FUNCTIONS: set[str] = set()
 
 UNUSED = {
-    "mcp_ingress/calls.py: DOOR_CODES",
-    "mcp_ingress/toolsets/valence/answers.py: SUBSTRATE",
-    "mcp_ingress/toolsets/valence/answers.py: tensions_of",
-    "processors/cognitive/rules/episodes.py: is_reflection_due",
-    "processors/cognitive/rules/ranking.py: fuse_lists",
-    "streams/log/kafka_batches.py: timestamp_type",
+    "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
+    "thalweg/control/control.py: COMMANDS",  # the wall between namespaces is tested by it
     "thalweg/importing/importer.py: files_done",
     "thalweg/importing/importer.py: files_total",
 }
@@ -52,6 +52,8 @@ CLASS_NAMES_USED_TWICE = {
     "Stated": 2,
     "Step": 2,
     "Stored": 2,
+    "Tags": 2,
+    "_Entry": 2,
     "_Pending": 2,
     "_Store": 2,
 }
@@ -64,10 +66,6 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
     "streams/ids.py": "the one maker of ids",
     "processors/embedding/providers.py": "the jitter between two tries",
-    "storage/graph/projection.py": "",
-    "storage/sql/run.py": "",
-    "storage/sql/snapshot.py": "",
-    "streams/log/sqlite.py": "",
     "thalweg/bench/bare_log.py": "",
     "thalweg/bench/ingest.py": "",
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",
@@ -81,19 +79,12 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
-    "thalweg/settings.py",
+    "thalweg/environment.py",
     "mcp_ingress/turns.py",
-    "processors/embedding/load.py",
     "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
     "thalweg/__main__.py",
-    "thalweg/bench/scratch.py",
-    "thalweg/client/hook.py",
-    "thalweg/client/node_process.py",
-    "thalweg/client/stdio.py",
-    "thalweg/demo.py",
-    "thalweg/process/node.py",
 }
 
 OTHER_DOCUMENTS = re.compile(
@@ -105,25 +96,8 @@ NAMES_OF_OTHER_DOCUMENTS = {
     "mcp_ingress/toolsets/inner_voice/retrieve.py": 1,
     "mcp_ingress/toolsets/talos/session_close.py": 1,
     "mcp_ingress/toolsets/valence/belief_search.py": 1,
-    "processors/cognitive/rules/agreement.py": 1,
-    "processors/cognitive/rules/episodes.py": 1,
-    "processors/cognitive/rules/fidelity.py": 1,
-    "processors/cognitive/rules/golden.py": 1,
-    "processors/cognitive/rules/judging.py": 1,
-    "processors/cognitive/rules/ranking.py": 1,
-    "processors/cognitive/rules/staging.py": 1,
-    "processors/cognitive/rules/working_set.py": 1,
     "processors/frame/batch.py": 1,
-    "processors/inner_voice/config.py": 1,
-    "processors/inner_voice/rules/text.py": 2,
-    "processors/talos/rules/session_signals.py": 1,
-    "processors/talos/rules/significance.py": 2,
     "processors/telemetry/reducers.py": 1,
-    "processors/valence/rules/capture.py": 1,
-    "processors/valence/rules/confidence.py": 1,
-    "processors/valence/rules/exchanges.py": 1,
-    "processors/valence/rules/patterns.py": 1,
-    "processors/valence/rules/tensions.py": 1,
     "thalweg/cognitive/agreement.py": 1,
 }
 
@@ -161,6 +135,17 @@ def test_a_line_is_no_wider_than_120_characters_also_in_prose_and_sql() -> None:
                     wide[name.parts[0]].append(f"{name}:{number}")
     over = {package: places for package, places in wide.items() if len(places) > WIDE_LINES[package]}
     assert over == {}
+
+
+def test_the_first_sentence_of_a_docstring_is_short() -> None:
+    long = Counter(
+        module.package
+        for module in program()
+        for node in module.nodes
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if len(first_sentence(ast.get_docstring(node) or "")) > MOST_CHARACTERS_OF_A_SUMMARY
+    )
+    assert {package: count for package, count in long.items() if count > LONG_SUMMARIES[package]} == {}
 
 
 def test_everything_that_the_program_declares_is_used_by_it() -> None:
@@ -230,6 +215,10 @@ def test_every_package_that_is_imported_is_one_that_is_declared() -> None:
 
 def canonical(name: str) -> str:
     return name.lower().replace("_", "-")
+
+
+def first_sentence(docstring: str) -> str:
+    return re.split(r"(?<=[.!?])\s", docstring)[0]
 
 
 def lines_of(node: ast.stmt) -> int:

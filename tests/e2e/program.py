@@ -64,8 +64,8 @@ class Program:
     def sql(self, query: str) -> list[list[Any]]:
         """Rows of an analyst's question, with all that was accepted so far applied, the records of calls included.
 
-        A node that needs longer says `stale`, and is asked again. Of a store without a node, which cannot say what it lacks, the rows
-        that are there.
+        A node that needs longer says `stale`, and is asked again. Of a store without a node, which cannot say what it
+        lacks, the rows that are there.
         """
         if not socket_path(self.home).exists():
             stored: list[list[Any]] = self("sql", query, "--json").json()["rows"]

@@ -1,4 +1,7 @@
-"""The reference's examples of Valence's beliefs, request by request: the real MCP client, the real node, the real log and detector."""
+"""The reference's examples of Valence's beliefs, request by request.
+
+The real MCP client, the real node, the real log and detector.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Cognitive Memory as its printed documentation has it: each request over stdio by the real MCP client, each answer of the printed shape.
+"""Cognitive Memory as its printed documentation has it.
 
-`data/cognitive_memory_printed.json` holds the document's JSON: of each tool the signature, a request and an answer, of each resource
-a response and the URIs of its example calls.
+Each request over stdio by the real MCP client, each answer of the printed shape.
+
+`data/cognitive_memory_printed.json` holds the document's JSON: of each tool the signature, a request and an answer, of
+each resource a response and the URIs of its example calls.
 """
 
 from __future__ import annotations
@@ -118,7 +120,7 @@ async def test_every_printed_request_gives_an_answer_of_the_printed_shape(prepar
         assert gone["original_content"] == "item 10"
     assert prepared("memory", "archive", str(kept)).sentence == f"There is no item {kept} in working memory."
     (prepared.home / "bad.jsonl").write_text('{"query": "q", "session_id": "s", "expected_docs": [1]}\n{\n')
-    assert "line 2: no JSON" in prepared("memory", "import-ground-truth", str(prepared.home / "bad.jsonl")).sentence
+    assert "line 2: not JSON" in prepared("memory", "import-ground-truth", str(prepared.home / "bad.jsonl")).sentence
 
 
 async def _signatures(client: Client) -> None:

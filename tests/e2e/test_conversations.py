@@ -1,4 +1,7 @@
-"""The reference's examples of Valence's conversations, request by request: the real MCP client, the real node, the real log."""
+"""The reference's examples of Valence's conversations, request by request.
+
+The real MCP client, the real node, the real log.
+"""
 
 from __future__ import annotations
 

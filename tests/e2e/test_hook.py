@@ -1,4 +1,7 @@
-"""`thalweg hook` as a client runs it: quick, never forbidding, and at the end of a session its transcript is there too."""
+"""`thalweg hook` as a client runs it.
+
+Quick, never forbidding, and at the end of a session its transcript is there too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`thalweg import`: files become sessions; importing again changes nothing; what cannot be read is kept with its reason."""
+"""`thalweg import`: files become sessions.
+
+Importing again changes nothing; what cannot be read is kept with its reason.
+"""
 
 from __future__ import annotations
 

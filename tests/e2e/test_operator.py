@@ -1,4 +1,7 @@
-"""What an operator does and meets: start, stop, status, copies, rebuilds, wrong settings, and damaged files (R5, R10, R11, R13, R18)."""
+"""What an operator does and meets.
+
+Start, stop, status, copies, rebuilds, wrong settings, and damaged files (R5, R10, R11, R13, R18).
+"""
 
 from __future__ import annotations
 

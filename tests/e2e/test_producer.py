@@ -1,4 +1,7 @@
-"""Producers that know nothing of this program publish to the log: their events become rows, what is no event a dead letter."""
+"""Producers that know nothing of this program publish to the log.
+
+Their events become rows, what is no event a dead letter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The tools of Talos and the inner voice over stdio, compared with their reference: each argument, each answer's shape."""
+"""The tools of Talos and the inner voice over stdio, compared with their reference.
+
+Each argument, each answer's shape.
+"""
 
 from __future__ import annotations
 

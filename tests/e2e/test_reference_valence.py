@@ -25,7 +25,9 @@ STRATEGY = "user's preferred deployment strategy"
 
 
 class Conversation:
-    """A client that keeps which arguments of which tools it has used, and compares each answer with what the reference prints."""
+    """A client that keeps which arguments of which tools it has used, and compares each answer with what the reference
+    prints.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -41,7 +43,10 @@ class Conversation:
 
 
 def assert_shape(printed: Any, found: Any, at: str) -> None:
-    """Everything that is printed is there, with a value of the same JSON type; a list is compared by its first element."""
+    """Everything that is printed is there, with a value of the same JSON type.
+
+    A list is compared by its first element.
+    """
     if isinstance(printed, Mapping):
         assert isinstance(found, Mapping), at
         for name, value in printed.items():
@@ -57,7 +62,10 @@ def assert_shape(printed: Any, found: Any, at: str) -> None:
 
 
 def assert_holds(printed: Any, shown: Any, at: str) -> None:
-    """The schema that is shown says what the reference prints; it may accept another type besides, and describe what the reference does not."""
+    """The schema that is shown says what the reference prints.
+
+    It may accept another type besides, and describe what the reference does not.
+    """
     if isinstance(printed, Mapping):
         for name, value in printed.items():
             assert name in shown, f"{at}.{name}"
@@ -211,7 +219,9 @@ async def _end(talk: Conversation, session_id: str) -> None:
 
 
 def _asked_in_sql(thalweg: Program) -> None:
-    """The documented questions about conversations and beliefs are asked of the node that this conversation was held with."""
+    """The documented questions about conversations and beliefs are asked of the node that this conversation was held
+    with.
+    """
     titles = {title.split(". ", 1)[1]: sql for title, sql, _ in QUESTIONS}
     traced = thalweg.sql(titles["Which words, call and record made a belief, and what has it become?"])
     assert [(row[0], row[1], row[4], row[7]) for row in traced] == [

@@ -1,4 +1,7 @@
-"""Checkpoints of sentence-transformers are read without it: what each is, and which are refused because a head is missing."""
+"""Checkpoints of sentence-transformers are read without it.
+
+What each is, and which are refused because a head is missing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from processors.embedding.checkpoint import read_checkpoint
-from processors.embedding.named import SPARSE_DIM, hashed
+from processors.embedding.sentence_transformer import SPARSE_DIM, hash_terms
 from streams.errors import EmbedderUnavailable
 
 TRANSFORMER = ("", "sentence_transformers.base.modules.transformer.Transformer")
@@ -152,7 +155,7 @@ def test_hashed_sparse_vectors_keep_their_cosines() -> None:
         row[chance.choice(30_000, 120, replace=False)] += chance.random(120)
     exact /= np.linalg.norm(exact, axis=1, keepdims=True)
     rows, terms = np.nonzero(exact)
-    made = hashed(rows, terms, exact[rows, terms], 20)
+    made = hash_terms(rows, terms, exact[rows, terms], 20)
     assert made.shape == (20, SPARSE_DIM)
     assert np.abs(made @ made.T - exact @ exact.T).max() < 0.15
     assert np.abs(made @ made.T - exact @ exact.T).mean() < 0.04

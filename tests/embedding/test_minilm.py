@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from processors.embedding import int8_onnx
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, TokenEmbedder
 
 TEXTS = [

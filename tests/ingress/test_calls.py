@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from mcp_ingress import gateway
-from mcp_ingress.calls import Answer, Door, Principal, Request, UnknownTool, Visitor
+from mcp_ingress.calls import Answer, Door, Principal, Request, Visitor
 from mcp_ingress.inventory import Inventory
-from streams.errors import LogUnavailable
+from mcp_ingress.toolset import Pulse
+from streams.errors import LogUnavailable, UnknownTool
 from streams.events import Event
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
@@ -23,7 +24,7 @@ from streams.positions import Position
 from streams.topics import INVOCATIONS, TELEMETRY
 from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import events_on, opened_door
-from tests.ingress.tools import ALL, demo_tools
+from tests.ingress.tools import ALL, DEMO, demo_tools
 
 SESSION = "2026-01-15-demo"
 
@@ -282,7 +283,7 @@ async def test_a_toolsets_pulse_is_in_every_answer_also_in_refusals(tmp_path: Pa
     async def pulse(call: Any) -> dict[str, Any]:
         return {"entropy": 0.5}
 
-    async with opened_door(tmp_path, Inventory.of(ALL, {"demo": pulse})) as door:
+    async with opened_door(tmp_path, Inventory.of(ALL, [replace(DEMO, pulse=Pulse("cognitive_pulse", pulse))])) as door:
         desk = Desk(door)
         for answer in (await desk.call("echo"), await desk.call("fail", how="refused")):
             assert answer.body["_cognitive_pulse"] == {"entropy": 0.5}

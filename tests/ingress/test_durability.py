@@ -1,4 +1,4 @@
-"""Acknowledged means synced: the bytes of a file, and its name in its directory. What happens without is shown by `just power-cut`."""
+"""Acknowledged means synced: a file's bytes, and its name in its directory. `just power-cut` shows what this is for."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ async def test_zeros_that_a_power_cut_left_at_the_end_are_cut_off(tmp_path: Path
 
 async def asked(log: SqliteLog, pragma: str) -> object:
     """A setting of the connection on which the log writes."""
-    [value] = await log._submit(lambda connection: connection.execute(f"PRAGMA {pragma}").fetchone())  # type: ignore[misc]
+    asked = f"PRAGMA {pragma}"
+    [value] = await log._submit(lambda connection: connection.execute(asked).fetchone())  # type: ignore[misc]
     return value
 
 

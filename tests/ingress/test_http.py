@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from mcp_ingress.calls import Principal
-from mcp_ingress.http import MAX_BODY, HttpServer, _hosts
+from mcp_ingress.http import MAX_BODY, Endpoint, HttpServer, _hosts
 from mcp_ingress.server import build_server
 from streams.errors import SettingsError
 from tests.ingress.lines import INITIALIZE, WAIT_S, calling
@@ -30,7 +30,9 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 @asynccontextmanager
 async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
     async with opened_door(home) as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN, **settings)
+        server = HttpServer(
+            build_server(door, "0"), Principal("http", "remote"), door.limits, Endpoint(TOKEN, **settings)
+        )
         await server.start()
         try:
             yield server

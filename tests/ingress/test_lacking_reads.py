@@ -16,6 +16,7 @@ from mcp_ingress.calls import Principal, Request, Visitor
 from mcp_ingress.gateway import Limits
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
+from processors.inner_voice.config import InnerVoiceConfig
 from streams.backlog import LATE_S, Backlog
 from streams.log.base import Record
 from streams.positions import Freshness, Partition
@@ -34,7 +35,7 @@ SEARCHES = {
 
 
 class Slow(HashingEmbedder):
-    """The hashing embedder, which does not come to what journals hold until `goes_on` is set; what is asked it encodes at once."""
+    """The hashing embedder: it encodes queries at once, and no journal entry until `goes_on` is set."""
 
     info = HashingEmbedder().info
 
@@ -137,7 +138,7 @@ async def test_what_searches_by_vectors_alone_waits_as_long_as_for_any_write_and
     node: SlowNode,
 ) -> None:
     visitor = Visitor(node.running.door.local)
-    node.running.gateway.inner_voice = replace(node.running.gateway.inner_voice, is_enabled=True)
+    node.running.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     node.running.gateway.limits = Limits(read_wait_s=0.2)
     node.slow.goes_on.clear()
     token = await write(node, 1, visitor)

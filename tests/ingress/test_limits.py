@@ -1,4 +1,4 @@
-"""How often may be called: a flood of one client leaves the others' calls accepted and quick, and what is unused is lent."""
+"""Rate limits: a flood of one client leaves the others' calls accepted and quick, and unused shares are lent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from mcp_ingress.calls import Principal
-from mcp_ingress.http import HttpServer
+from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.limits import BURST_S, BYTES_A_CALL, CREDENTIAL, NODE, RateLimits
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import MAX_UNANSWERED, SocketServer
@@ -139,7 +139,7 @@ async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer
     async with opened_door(home, rate_limit=rate) as door:
         server = build_server(door, "0")
         lines = SocketServer(home / "node.sock", server, SystemClock(), door.limits)
-        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, token=TOKEN)
+        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, Endpoint(TOKEN))
         await lines.start()
         await http.start()
         try:

@@ -1,4 +1,4 @@
-"""A text that no record can hold is refused by every tool that remembers one, with a sentence, and before anything is kept."""
+"""Every tool that stores a text refuses one that no record can hold, with a sentence, before anything is kept."""
 
 from __future__ import annotations
 

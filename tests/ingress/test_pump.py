@@ -40,7 +40,7 @@ def node_command(home: Path) -> list[str]:
 
 
 def pump_command(home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S) -> list[str]:
-    """A pump that waits so long for the last answers: as long as the tests, unless one is about the program's own patience."""
+    """A pump that waits this long for the last answers: as long as the tests, unless one is about its own patience."""
     return [sys.executable, "-c", PUMP, str(home), str(last_answers_s), *(node or node_command(home))]
 
 
@@ -267,7 +267,10 @@ async def test_a_record_of_every_call_reaches_the_log_through_a_killed_node(tmp_
 
 
 def test_the_pump_imports_nothing_heavy() -> None:
-    heavy = "{'mcp', 'duckdb', 'faust', 'numpy', 'orjson', 'pydantic', 'asyncio', 'click', 'rich', 'onnxruntime', 'http', 'email'}"
+    heavy = (
+        "{'mcp', 'duckdb', 'faust', 'numpy', 'orjson', 'pydantic', 'asyncio', "
+        "'click', 'rich', 'onnxruntime', 'http', 'email'}"
+    )
     code = f"import sys, thalweg.client.pump; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=ENVIRONMENT, cwd=ROOT, capture_output=True, text=True, timeout=30

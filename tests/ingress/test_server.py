@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,10 +19,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from mcp_ingress import spans
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.server import build_server
+from mcp_ingress.toolset import Pulse
 from streams.topics import INVOCATIONS
 from tests.ingress.lines import WAIT_S
 from tests.ingress.parts import events_on, opened_door
-from tests.ingress.tools import ALL
+from tests.ingress.tools import ALL, DEMO
 
 Era = Literal["legacy", "auto"]
 in_both_eras = pytest.mark.parametrize("era", ["legacy", "auto"])
@@ -98,7 +100,7 @@ async def test_a_pulse_is_at_the_top_level_in_meta_and_in_the_content(tmp_path: 
     async def pulse(call: Any) -> dict[str, Any]:
         return {"entropy": 0.5}
 
-    async with opened_door(tmp_path, Inventory.of(ALL, {"demo": pulse})) as door:
+    async with opened_door(tmp_path, Inventory.of(ALL, [replace(DEMO, pulse=Pulse("cognitive_pulse", pulse))])) as door:
         async with Client(build_server(door, "0"), mode="legacy") as client:
             result = await client.call_tool("echo", {})
     assert result.structured_content is not None and result.structured_content["_cognitive_pulse"] == {"entropy": 0.5}

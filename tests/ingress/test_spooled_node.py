@@ -1,4 +1,4 @@
-"""A whole node whose log goes away: what asks for all that was accepted says `stale` while something is spooled, and nothing overtakes it."""
+"""A whole node whose log goes away: a read says `stale` while a write is spooled, and nothing overtakes that write."""
 
 from __future__ import annotations
 

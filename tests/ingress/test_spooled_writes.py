@@ -1,4 +1,4 @@
-"""While the log is away: every write is kept and says so, order holds, and a read says `stale` until what was spooled is applied."""
+"""While the log is away every write is kept and says so, order holds, and reads say `stale` until it is applied."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ WRITES: dict[str, dict[str, Any]] = {
     "update_working_memory": {"content": "Look at the cache."},
 }
 """Of each tool that writes at once, what is written here."""
+ASK_FIRST = {"store_dual_judge_scores", "get_golden_test_results"}
+"""Tools that ask judges or the store before they write."""
 READS: dict[str, dict[str, Any]] = {
     "journal_query": {"query": "caches"},
     "graph_query": {"cypher": "MATCH (s:Session) RETURN count(s)"},
@@ -104,14 +106,14 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Agent]:
     node = BeliefNode(tmp_path)
-    node.gateway.inner_voice = InnerVoiceConfig(is_enabled=True)
+    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     yield Agent(node)
     node.close()
 
 
 def test_these_are_all_tools_and_resources_that_write_at_once_or_read_the_store(agent: Agent) -> None:
     tools = agent.inventory.tools.values()
-    assert {tool.name for tool in tools if tool.kind == "write"} == WRITES.keys()
+    assert {tool.name for tool in tools if tool.kind == "write"} == WRITES.keys() | ASK_FIRST
     assert {tool.name for tool in tools if tool.kind == "read"} == READS.keys() | {"ping"}
     assert {uri.split("?")[0] for uri in RESOURCES} == set(find_resources().resources)
 
@@ -157,7 +159,7 @@ async def test_the_empty_token_of_a_spooled_write_makes_no_read_fresh(agent: Age
 
 
 async def test_what_was_spooled_is_not_called_unknown(agent: Agent) -> None:
-    """A session whose opening waits in the spool, or has just followed, may be there by the time that its entry is applied."""
+    """A session whose opening is spooled, or has just followed, may be there when its entry is applied."""
     agent.node.is_down = True
     await agent.call("session_open", session_id=SESSION, goal="Go on")
     said = (await agent.call("journal_write", content="Caches lie.", category="insight", session_id=SESSION)).body

@@ -1,4 +1,4 @@
-"""Waiting for what was accepted, on a node in process: who waits is answered in their own time, and told what was not in time."""
+"""Waiting for accepted writes, on a node in process: each caller is answered in its time, and told what is late."""
 
 from __future__ import annotations
 

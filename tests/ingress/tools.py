@@ -10,6 +10,9 @@ from typing import Any
 from mcp_ingress.gateway import Call
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.tool import Tool
+from mcp_ingress.toolset import ErrorStyle, Pulse, Sessions, Toolset
+from mcp_ingress.toolsets.talos.tool_calls import tool_call
+from processors.talos.rules.identifiers import is_session_id
 from streams.errors import Refused, Unavailable
 from streams.topics import TELEMETRY
 
@@ -77,8 +80,30 @@ def tool(
     name: str, handler: Any, properties: dict[str, Any], *, required: list[str] | None = None, **more: Any
 ) -> Tool:
     schema = {"type": "object", "properties": properties, "required": required or []}
-    return Tool(name, "demo", name.title(), f"Shows {name}.", schema, ANY, more.pop("kind", "read"), handler, **more)
+    toolset, kind = more.pop("toolset", "demo"), more.pop("kind", "read")
+    return Tool(name, toolset, name.title(), f"Shows {name}.", schema, ANY, kind, handler, **more)
 
+
+DEMO = Toolset("demo", sessions=Sessions(is_session_id, tool_call))
+"""The demonstration tools, whose calls leave telemetry in a Talos session."""
+
+
+async def strict_pulse(call: Call) -> dict[str, Any]:
+    return {"entropy": 0.5}
+
+
+STRICT = Toolset(
+    "strict",
+    instructions="Strict tools fail as requests do.",
+    errors=ErrorStyle(
+        codes={"unavailable": "star_storage"},
+        plane="jsonrpc",
+        rpc_codes={"already_superseded": -32110, "star_storage": -32116},
+    ),
+    retired={"set_star": "Call `strict_fail`, which finds it by itself."},
+    pulse=Pulse("cognitive_pulse", strict_pulse),
+)
+"""A toolset whose errors are JSON-RPC errors, each with its pulse."""
 
 ALL = (
     tool("echo", echo, {"text": {"type": "string"}, "session_id": SESSION, "times": {"type": "integer", "default": 1}}),
@@ -107,4 +132,9 @@ ALL = (
 
 
 def demo_tools() -> Inventory:
-    return Inventory.of(ALL)
+    return Inventory.of(ALL, [DEMO])
+
+
+def strict_tools() -> Inventory:
+    failing = tool("strict_fail", fail, {"how": {"type": "string"}}, required=["how"], toolset="strict")
+    return Inventory.of([*ALL, failing], [DEMO, STRICT])

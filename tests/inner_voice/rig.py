@@ -62,7 +62,7 @@ class Rig:
             Spool(home / "spool"),
             SystemClock(),
             Limits(0.05, 1.0, 0.05),
-            inner_voice=InnerVoiceConfig(**{"is_enabled": True, **config}),
+            parts={InnerVoiceConfig: InnerVoiceConfig(**{"is_enabled": True, **config})},
         )
         self.door = Door(self.gateway, find_tools())
         self._count = 0

@@ -1,4 +1,6 @@
-"""Every toolset's memories are read as their domain declares it: embedded, tagged, private, ended, and by whom they were said.
+"""Every toolset's memories are read as their domain declares it.
+
+Embedded, tagged, private, ended, and by whom they were said.
 
 The story below goes through the real tools; what a retrieval counts is compared with SQL that shares nothing with it.
 """
@@ -25,9 +27,12 @@ from tests.talos.node import SmallNode
 
 @pytest.fixture
 async def told(tmp_path: Path) -> AsyncIterator[SmallNode]:
-    """A node in which every toolset remembers something, some of it private, merged, archived or superseded; all embedded."""
+    """A node in which every toolset remembers something, some of it private, merged, archived or superseded.
+
+    All embedded.
+    """
     node = SmallNode(tmp_path, HashingEmbedder())
-    node.gateway.inner_voice = InnerVoiceConfig(is_enabled=True)
+    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     await _tell_talos(node)
     await _tell_valence(node)
     await _tell_cognitive_memory(node)

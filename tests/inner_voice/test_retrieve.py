@@ -1,4 +1,7 @@
-"""inner_voice.retrieve through the real door over a real store: the acceptance list, and the defects that it must not have."""
+"""inner_voice.retrieve through the real door over a real store.
+
+The acceptance list, and the defects that it must not have.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 import pytest
+from mcp import Client
 
 from mcp_ingress.calls import Request, Visitor
 from mcp_ingress.gateway import Limits
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.server import build_server
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
 from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
@@ -301,3 +306,16 @@ async def test_no_log_leaves_the_name_and_what_came_of_it(tmp_path: Path, caplog
     assert not caplog.text and quiet.records() == [{"tool": "inner_voice.retrieve", "outcome": "ok"}]
     loud.close()
     quiet.close()
+
+
+async def test_the_schema_that_a_node_lists_has_its_effective_defaults(tmp_path: Path) -> None:
+    for number, config in enumerate(({}, {"top_k": 4, "mix": 0.5})):
+        rig = Rig(tmp_path / str(number), **config)
+        async with Client(build_server(rig.door, "0"), mode="legacy") as client:
+            [listed] = [tool for tool in (await client.list_tools()).tools if tool.name == "inner_voice.retrieve"]
+            answer = (await client.call_tool("inner_voice.retrieve", {"query": "x"})).structured_content or {}
+        properties = listed.input_schema["properties"]
+        expected = {"top_k": 10, "mix": 0.6} | config
+        assert {name: properties[name]["default"] for name in expected} == expected
+        assert answer["diagnostics"]["k_req"] == expected["top_k"], "and they are what a call without them gets"
+        rig.close()

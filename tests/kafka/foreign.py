@@ -1,4 +1,7 @@
-"""Producers that are programs of their own: the console producer of Kafka's jars, and what others have of their languages."""
+"""Producers that are programs of their own.
+
+The console producer of Kafka's jars, and what others have of their languages.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ PRODUCE_S = 120.0
 
 
 def console_produce(broker: Broker, topic: str, lines: Sequence[str], **properties: str) -> None:
-    """`kafka-console-producer.sh` with lines of `headers<TAB>key<TAB>value`, in one batch; `properties` (with _ for .) are the producer's."""
+    """`kafka-console-producer.sh` with lines of `headers<TAB>key<TAB>value`, in one batch.
+
+    `properties` (with _ for .) are the producer's.
+    """
     settings = {"linger.ms": "200", **{name.replace("_", "."): value for name, value in properties.items()}}
     options = ["--bootstrap-server", broker.bootstrap, "--topic", topic]
     for name, value in settings.items():

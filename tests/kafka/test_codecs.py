@@ -1,4 +1,7 @@
-"""What a producer compresses is read, with each codec of Kafka's own client; a batch that nobody can read ends no node."""
+"""What a producer compresses is read, with each codec of Kafka's own client.
+
+A batch that nobody can read ends no node.
+"""
 
 from __future__ import annotations
 

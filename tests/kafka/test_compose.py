@@ -1,4 +1,7 @@
-"""docker-compose.yml and Dockerfile agree with the program; what they would run in containers runs as processes of this machine."""
+"""docker-compose.yml and Dockerfile agree with the program.
+
+What they would run in containers runs as processes of this machine.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +132,10 @@ async def test_a_broker_starts_with_these_settings_and_takes_the_topics(rig: Non
 
 
 def node_of_the_page(home: Path, broker: Broker, port: int) -> subprocess.Popen[bytes]:
-    """The node's own command and environment as processes of this machine: other places and ports, nothing else is changed."""
+    """The node's own command and environment as processes of this machine.
+
+    Other places and ports, nothing else is changed.
+    """
     own = {name: value for name, value in os.environ.items() if not name.startswith("THALWEG_")}
     asked = {
         name: value.replace("kafka:9092", broker.bootstrap).replace("7733", str(port))

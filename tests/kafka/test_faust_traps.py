@@ -1,6 +1,7 @@
 """Why the stages are written as they are: what Faust 0.15.3 does with a record that its agent could not process.
 
-These pin another project's behaviour. When one fails after an upgrade, Faust has changed: read processors/frame/faust_app.py again.
+These pin another project's behaviour. When one fails after an upgrade, Faust has changed: read
+processors/frame/faust_app.py again.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ async def fill(log: KafkaLog, make_topic: MakeTopic) -> Topic:
 async def test_an_unprocessed_record_is_committed_over_and_lost(
     form: str, log: KafkaLog, kafka: Broker, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    """`async for value in stream` acknowledges a record on which the agent raised; a skipped ack is a hole nobody looks at."""
+    """`async for value in stream` acknowledges a record on which the agent raised.
+
+    A skipped ack is a hole nobody looks at.
+    """
     topic, out = await fill(log, make_topic), tmp_path / "out"
 
     async def all_are_committed() -> bool:

@@ -1,4 +1,7 @@
-"""Long texts on a real Kafka: the node stays, embeds them in records that the broker takes, and a start repeats nothing."""
+"""Long texts on a real Kafka.
+
+The node stays, embeds them in records that the broker takes, and a start repeats nothing.
+"""
 
 from __future__ import annotations
 

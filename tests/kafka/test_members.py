@@ -1,4 +1,7 @@
-"""R6 and I6 on a real Kafka: members join, leave, die and wake as zombies under load; what the group commits is always derived already."""
+"""R6 and I6 on a real Kafka: members join, leave, die and wake as zombies under load.
+
+What the group commits is always derived already.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,10 @@ class Sampler(threading.Thread):
         await reader.close()
 
     def check(self) -> int:
-        """I6: when an offset was committed, every stage's mark for it was on the log; how many offsets were compared."""
+        """I6: when an offset was committed, every stage's mark for it was on the log.
+
+        How many offsets were compared.
+        """
         compared = 0
         for sample in self.samples:
             for at, offset in sample.committed.items():
@@ -117,8 +123,11 @@ class Sampler(threading.Thread):
 
 
 def up_with_all_partitions(node: NodeProcess, failpoint: str) -> None:
-    """Start, until every stage of both groups has derived something. A join that took more turns than it does on a quick machine, and
-    so met the failpoint with nothing to give up, is made again."""
+    """Start, until every stage of both groups has derived something.
+
+    A join that took more turns than it does on a quick machine, and so met the failpoint with nothing to give up, is
+    made again.
+    """
     for _ in range(TRIES):
         node.launch(THALWEG_FAILPOINT=failpoint)
         try:

@@ -1,4 +1,7 @@
-"""What a broker that dies, hangs or stays away does to publishing and reading: typed errors, no loss, no help needed."""
+"""What a broker that dies, hangs or stays away does to publishing and reading.
+
+Typed errors, no loss, no help needed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import pytest_asyncio
 from aiokafka import TopicPartition
 
 from streams.errors import LogUnavailable
-from streams.log import LogReader, Outgoing, Record, kafka, kafka_writer
+from streams.log import LogReader, Outgoing, Record, kafka, kafka_reader, kafka_writer
 from streams.log.kafka import KafkaLog
 from streams.positions import Partition, Position
 from streams.topics import Topic
@@ -251,10 +254,10 @@ async def test_a_reader_goes_on_by_itself_after_a_kill(own_broker: Broker, frail
 async def test_a_reader_says_so_when_the_broker_stays_away(
     own_broker: Broker, frail: KafkaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka, "AWAY_S", 4.0)
+    monkeypatch.setattr(kafka_reader, "SILENCE_S", 4.0)
     reader = await frail.reader(dict.fromkeys(await frail.end_offsets([TOPIC.name]), 0))
     assert [record.value for record in await next_of(reader)] == [b"first"]
-    quiet_until = time.monotonic() + 1.5 * kafka.AWAY_S
+    quiet_until = time.monotonic() + 1.5 * kafka_reader.SILENCE_S
     while time.monotonic() < quiet_until:  # a quiet broker is not an absent one
         assert await reader.read(timeout_s=0.3, max_records=10) == []
     own_broker.kill()

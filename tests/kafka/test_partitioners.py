@@ -1,4 +1,7 @@
-"""Producers of other languages put records where their keys belong, by the examples of docs/producers.md; one that does not is named."""
+"""Producers of other languages put records where their keys belong, by the examples of docs/producers.md.
+
+One that does not is named.
+"""
 
 from __future__ import annotations
 

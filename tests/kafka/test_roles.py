@@ -1,4 +1,6 @@
-"""Roles on a real Kafka: an ingress node takes calls, workers run extract and embed, a node of role all what needs a store."""
+"""Roles on a real Kafka: an ingress node takes calls, workers run extract and embed, a node of role all what needs a
+store.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""TLS and passwords on a real broker: a node works end to end; what is wrong is said in one line that says what to do."""
+"""TLS and passwords on a real broker: a node works end to end.
+
+What is wrong is said in one line that says what to do.
+"""
 
 from __future__ import annotations
 

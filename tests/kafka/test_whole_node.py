@@ -1,4 +1,7 @@
-"""R5 with a whole node: its Kafka is killed under it, and comes back. Writes are spooled, nothing is lost, nothing is there twice. And what a data directory remembers of its Kafka."""
+"""R5 with a whole node: its Kafka is killed under it, and comes back.
+
+Writes are spooled, nothing is lost, nothing is there twice. And what a data directory remembers of its Kafka.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from processors.embedding.find import PACKAGE
-from processors.embedding.load import MINILM, load_embedder
+from processors.embedding.loader import MINILM, load_embedder
+from processors.embedding.model_files import PACKAGE
 from thalweg.bench.recall_sets import BUILT_IN, read_set
 
 SHORT = [

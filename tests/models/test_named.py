@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder, encode_documents, encode_query
-from processors.embedding.named import SPARSE_DIM, hashed
+from processors.embedding.sentence_transformer import SPARSE_DIM, hash_terms
 from streams.errors import EmbedderUnavailable
 from tests.models.making import LONGEST, MAKERS, PROMPTS
 
@@ -79,7 +79,7 @@ def test_a_sparse_models_terms_are_hashed_so_that_their_cosines_stay(checkpoint:
     assert found.shape == (len(TEXTS), SPARSE_DIM)
     count = terms.shape[1]
     # where each term lies, and with which sign
-    places = hashed(np.arange(count), np.arange(count), np.ones(count, np.float32), count)
+    places = hash_terms(np.arange(count), np.arange(count), np.ones(count, np.float32), count)
     assert np.abs(found - unit(terms @ places)).max() < 1e-5
     assert np.abs(found @ found.T - unit(terms) @ unit(terms).T).max() < 0.15 and differ(found)
 

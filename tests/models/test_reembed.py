@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import encode_documents
 from storage.vector_codec import read_vector
 from tests.e2e.program import Program

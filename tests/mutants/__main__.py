@@ -1,4 +1,6 @@
-"""`python -m tests.mutants [WORD …]`: run each kept mutant against its tests and print those that survive; exit code 1 if any does.
+"""`python -m tests.mutants [WORD …]`: run each kept mutant against its tests and print those that survive.
+
+Exit code 1 if any does.
 
 Each runs in a copy of the tree, two at a time. A WORD chooses domains (`valence`) or files (`streams/codec.py`).
 """

@@ -1,4 +1,6 @@
-"""The kept mutants: one TOML file a domain, each entry a line of the program, what it becomes, and the tests that see it."""
+"""The kept mutants: one TOML file a domain, each entry a line of the program, what it becomes, and the tests that see
+it.
+"""
 
 from __future__ import annotations
 

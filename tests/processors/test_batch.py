@@ -9,7 +9,7 @@ from processors.frame import reducer as frame
 from processors.frame.batch import reduce_batch
 from storage.writer import Changes
 from streams.codec import encode, encode_batch
-from streams.event_types.derived import PROGRESS
+from streams.event_types.stages import PROGRESS
 from streams.events import Event
 from streams.log.base import UNREADABLE, Outgoing
 from streams.partitioning import partition_for

@@ -9,7 +9,7 @@ from mcp_ingress.toolsets.talos.queries import read_about
 from processors.talos.read.significance_counts import count_significance
 from processors.talos.rules.significance import Counts
 from processors.talos.stages.consolidate import consolidate
-from streams.event_types.derived import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
+from streams.event_types.talos import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import LoggedEvent
 from streams.positions import Position
 from streams.topics import DERIVED, MEMORY

@@ -13,7 +13,8 @@ from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
-from streams.event_types.derived import EMBEDDED, ENTITIES_EXTRACTED
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import ENTITIES_EXTRACTED
 from streams.events import Event
 from streams.positions import Partition
 from streams.topics import DERIVED, MEMORY

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import duckdb
 import pytest
 
-from storage.key_filter import BITS_PER_KEY, MANY, KeyFilter
+from storage.key_filter import BITS_PER_KEY, NUMPY_FROM, KeyFilter
 from storage.tables import read_tables
 from streams.ids import event_key
 from tests.schema import fresh_database
 
-KEYS = [(event_key("default", "test", str(number)),) for number in range(4 * MANY)]
+KEYS = [(event_key("default", "test", str(number)),) for number in range(4 * NUMPY_FROM)]
 
 
 def store(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[object, ...]]) -> None:
@@ -31,8 +31,8 @@ def test_a_filter_that_fills_up_grows_and_still_tells_new_keys_from_known_ones(m
     known = KeyFilter(cursor, read_tables(cursor).values())
     keys = [(event_key("default", "test", str(number)),) for number in range(2000)]
     stored, new = keys[:1000], keys[1000:]
-    for start in range(0, len(stored), MANY):
-        batch = stored[start : start + MANY]
+    for start in range(0, len(stored), NUMPY_FROM):
+        batch = stored[start : start + NUMPY_FROM]
         store(cursor, batch)
         known.add("events", batch)
     assert known.candidates("events", stored) == stored

@@ -1,4 +1,7 @@
-"""What each domain declares about its memories: nothing that is written is forgotten, and the SQL says what it promises."""
+"""What each domain declares about its memories.
+
+Nothing that is written is forgotten, and the SQL says what it promises.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from streams.clock import SystemClock
 from streams.codec import decode, encode
 from streams.dlq import read_letter
 from streams.errors import RecordRefused
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.log.base import MAX_RECORD_BYTES, RECORD_BYTES, Log, Outgoing, Record, record_bytes
 from streams.positions import Position
 from streams.progress import read_progress

@@ -157,9 +157,12 @@ async def test_a_store_that_was_deleted_is_replayed_without_repeating_lines_of_t
     for number in range(2):
         async with running(tmp_path / "home", log) as store:
             assert await store.applied.wait(before, timeout_s=SOON_S)  # what lay there at the start
-            before = Freshness.after(await log.publish([called(number)]))
+            others = encode(
+                INVOCATIONS.name, event("tool.invoked", {"tool": "reflect", "outcome": "ok"}, id=f"i{number}")
+            )
+            before = Freshness.after(await log.publish([called(number), others]))
             assert await store.applied.wait(before, timeout_s=SOON_S)
-            assert store.sql("SELECT count(*) FROM events") == [(number + 1,)]
+            assert store.sql("SELECT count(*) FROM events") == [(2 * (number + 1),)]
         (tmp_path / "home" / "thalweg.duckdb").unlink()
     assert len((tmp_path / "home" / "telemetry" / "events.jsonl").read_bytes().splitlines()) == 2
 
@@ -229,7 +232,10 @@ async def test_a_store_that_is_ahead_of_its_log_is_refused_with_what_to_do(tmp_p
 
 
 class DownBetweenReads:
-    """A reader whose log is gone for one moment: right after the first read that returned records, while more are gathered."""
+    """A reader whose log is gone for one moment.
+
+    Right after the first read that returned records, while more are gathered.
+    """
 
     def __init__(self, reader):
         self._reader, self.outages, self._after_records = reader, 0, False

@@ -52,4 +52,5 @@ def test_only_the_agents_own_telemetry_is_mirrored_and_a_repeat_once() -> None:
     store = Store()
     line = event("session.event", {"session_id": "a", "event_type": "user", "text": "secret"}, id="line")
     reduced = store.publish(CALL, CALL, line, topic="thalweg.telemetry.v1")
-    assert [mirrored.event.id for mirrored in reduced.mirrored] == [CALL.id]
+    copied = [logged.event.id for logged in reduced.applied if logged.event.type in TelemetryMirror.types]
+    assert copied == [CALL.id] != [logged.event.id for logged in reduced.applied]

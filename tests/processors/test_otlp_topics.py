@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from processors.telemetry import otlp_records
+from processors.telemetry import record_formats
 from streams.log.base import Outgoing
 from streams.positions import Freshness, Partition
 from streams.topics import OTLP_TOPICS, Topic
@@ -98,7 +98,7 @@ async def test_a_dead_letter_of_the_collector_is_replayed_and_lands_once_after_a
 
     await node.log.create_topics([LOGS])
     with monkeypatch.context() as defect:
-        defect.setattr(otlp_records, "read_request", broken)
+        defect.setattr(record_formats, "read_request", broken)
         await export(node, logs("mended"))
     [letter] = await letters(node, 1)
     assert (letter["topic"], letter["dlq_topic"], await rows(node)) == (LOGS.name, "thalweg.telemetry.v1.dlq", [])
@@ -121,7 +121,7 @@ async def test_a_dead_letter_whose_topic_is_gone_is_left_with_a_sentence_and_the
     monkeypatch.setattr(node.log, "end_offsets", without(LOGS.name, node.log.end_offsets))
     replayed = await node.control.handle({"command": "dlq_replay"})
     assert (replayed["ok"], replayed["replayed"], replayed["left"]) == (True, 1, 1)
-    assert "otlp_logs, which this log does not hold" in replayed["reasons"][0]
+    assert "otlp_logs, which is not on this log" in replayed["reasons"][0]
 
 
 def without(name: str, end_offsets: Any) -> Any:

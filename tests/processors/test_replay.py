@@ -1,4 +1,7 @@
-"""Dead letters on a whole node: after a defect is mended, a replayed letter lands, and once, however often it is replayed."""
+"""Dead letters on a whole node.
+
+After a defect is mended, a replayed letter lands, and once, however often it is replayed.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ import pytest
 
 from processors.frame import reducer as frame
 from streams.codec import encode
-from streams.log.base import Outgoing
+from streams.dlq import REPLAY_OF, DeadLetter, bury, exhume
+from streams.log.base import Outgoing, Record
 from streams.positions import Freshness
 from streams.topics import MEMORY, TELEMETRY
 from tests.patience import SOON_S
-from tests.processors.harness import batch_of, event, opened
-from tests.schema import migrated_home
+from tests.processors.harness import Store, batch_of, event, opened
+from tests.schema import NOW, migrated_home
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
@@ -91,6 +95,20 @@ async def test_after_the_reducer_is_mended_a_replayed_letter_lands_once_with_its
         (3, 3)
     ]
     assert await rows(node, "SELECT count(*) FROM dead_letters") == [(1,)]
+
+
+def test_a_replay_that_failed_again_is_marked_with_its_first_letter_and_no_other() -> None:
+    store = Store()
+    original = store.record(encode(MEMORY.name, written(1)))
+
+    def replayed(record: Record) -> Outgoing:
+        letter = DeadLetter(record.position, "materialise", "g", 1, "KeyError", "a defect", NOW)
+        return exhume(store.record(bury(record, letter)))
+
+    once = replayed(original)
+    twice = replayed(store.record(once))
+    assert [name for name, _ in once.headers] == [*(name for name, _ in original.headers), REPLAY_OF]
+    assert (twice.headers, twice.value) == (once.headers, original.value)
 
 
 async def states(node: Node, **filters: Any) -> list[tuple[str, str]]:

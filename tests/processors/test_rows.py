@@ -1,4 +1,4 @@
-"""Rows are safe: a changed row comes from the event that changed it, and no column or table is written that is not there."""
+"""A changed row comes from the event that changed it; an unknown column or table is never written."""
 
 from __future__ import annotations
 

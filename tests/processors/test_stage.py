@@ -6,13 +6,13 @@ import pytest
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.frame import stage as frame
-from processors.frame.stage import Stage, StageRunner, StageStopped
+from processors.frame.stage import Stage, StageRunner
 from processors.memory.stages.embed import Embed
 from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import decode, encode
-from streams.errors import EmbedderUnavailable
-from streams.event_types.derived import ENTITIES_EXTRACTED
+from streams.errors import EmbedderUnavailable, StageStopped
+from streams.event_types.talos import ENTITIES_EXTRACTED
 from streams.events import wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Position
@@ -169,7 +169,7 @@ class Away(HashingEmbedder):
 
 
 async def test_of_events_that_are_never_embedded_no_more_is_remembered_than_a_batch_can_hold(monkeypatch):
-    monkeypatch.setattr("processors.memory.stages.embed.REMEMBERED", 3)
+    monkeypatch.setattr("processors.memory.stages.embed.MAX_COUNTED_EVENTS", 3)
     stage = Embed(Away())
     for number in range(9):
         with pytest.raises(EmbedderUnavailable):

@@ -1,4 +1,7 @@
-"""How an agent runs its stage: the next batch is derived while the last is published, in order, and whatever fails crashes the app."""
+"""How an agent runs its stage.
+
+The next batch is derived while the last is published, in order, and whatever fails crashes the app.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import pytest
 from faust.types import TP
 
 from processors.frame import faust_app as worker
-from processors.frame.stage import StageRunner, StageStopped
+from processors.frame.stage import StageRunner
 from processors.talos.stages.extract import Extract
 from streams.clock import SystemClock
 from streams.codec import encode
-from streams.errors import LogUnavailable
+from streams.errors import LogUnavailable, StageStopped
 from streams.log.base import Log
 from streams.positions import Partition, Position
 from streams.sqlite_transport import Consumer

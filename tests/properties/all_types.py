@@ -1,4 +1,6 @@
-"""A log that holds every type of event twice, so that the second meets what the first has left: made of the types' own schemas.
+"""A log that holds every type of event twice, so that the second meets what the first has left.
+
+Made of the types' own schemas.
 
 What names something else (a session, a belief, an item) is given by hand, because a schema does not say what exists.
 """

@@ -1,4 +1,5 @@
-"""R14, exhausted: every order in which the topics of a small log can be read, for each family of reducers that meets others across topics.
+"""R14, exhausted: every order in which the topics of a small log can be read, for each family of reducers that meets
+others across topics.
 
 What is drawn at random from larger logs, in batches of any size, is in `test_interleavings.py`.
 """
@@ -102,8 +103,11 @@ def test_every_interleaving_of_a_small_log_decides_the_same(story: str) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("story", STORIES)
 def test_each_record_committed_alone_leads_from_every_state_to_the_one_state_that_follows(story: str) -> None:
-    """With each record a transaction of its own. A state is how much of each topic was read: when every record leads from it to the
-    same state as any other way there, all interleavings end in one."""
+    """With each record a transaction of its own.
+
+    A state is how much of each topic was read: when every record leads from it to the same state as any other way
+    there, all interleavings end in one.
+    """
     queues = list(lying(story).values())
     states = {read: after(queues, read) for read in product(*(range(len(queue) + 1) for queue in queues))}
     for read in states:

@@ -1,7 +1,7 @@
 """A log that was recorded with real stages replays to the store that it made then: every table, every row.
 
 `recorded/log.jsonl.gz` holds records of every toolset, with repeats, refusals and poison;
-`recorded/store.jsonl.gz` the rows that they made when they were recorded. Columns and tables that came later are left out.
+`recorded/store.jsonl.gz` the rows that they made when they were recorded. Later columns and tables are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def recorded_log() -> list[Record]:
 
 
 def replayed(records: Sequence[Record], size: int) -> Store:
-    """The store after the records in batches of this size. What is buried lies in its topic already, as after a rebuild."""
+    """The store after the records in batches of this size. What is buried lies in its topic already."""
     store = Store()
     for start in range(0, len(records), size):
         store.writer.commit(reduce_batch(store.writer, records[start : start + size], NOW).changes)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.embedding.load import MINILM, load_embedder
+from processors.embedding.loader import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
 from processors.memory.vector_facts import decode_vector

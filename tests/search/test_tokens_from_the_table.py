@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from processors.embedding.load import MINILM
+from processors.embedding.loader import MINILM
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter

@@ -1,4 +1,7 @@
-"""What the kernel bounds of a process that runs somebody's query, each limit by itself: no library's own limit stands before it."""
+"""What the kernel bounds of a process that runs somebody's query, each limit by itself.
+
+No library's own limit stands before it.
+"""
 
 from __future__ import annotations
 

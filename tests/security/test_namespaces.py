@@ -210,7 +210,10 @@ def _every_table_is_told_apart(stored: Stored, north: Side, south: Side) -> None
 
 
 async def _the_owners_sql_shows_both(node: Node) -> None:
-    """A snapshot is the whole store's; what of it is of no namespace has no texts, so that a condition on the namespace is enough."""
+    """A snapshot is the whole store's.
+
+    What of it is of no namespace has no texts, so that a condition on the namespace is enough.
+    """
     snapshot, _ = await node.control.snapshots.get(0.0)
     answer = await asyncio.to_thread(run_sql, snapshot.path, "SELECT DISTINCT namespace FROM journal ORDER BY 1")
     assert answer.rows == [["north"], ["south"]]
@@ -226,8 +229,9 @@ async def _the_owners_sql_shows_both(node: Node) -> None:
 
 
 def _everything_was_asked(side: Side, stored: Stored) -> None:
-    """Each tool, resource and command about a namespace has answered with something of the caller's own that it was not asked with,
-    and each list in an answer has held something."""
+    """Each tool, resource and command about a namespace has answered with something of the caller's own that it was not
+    asked with, and each list in an answer has held something.
+    """
     own = stored.only_in(side.namespace)
     with_data = {
         question.name.partition("?")[0]
@@ -291,7 +295,10 @@ def _figures_are_of_ones_own(north: Side, south: Side) -> None:
 
 
 async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
-    """Where nothing was said the answers are what they were before others said anything: no count, score or place is of them."""
+    """Where nothing was said the answers are what they were before others said anything.
+
+    No count, score or place is of them.
+    """
     before = list(empty.questions)
     await ask_all(empty)
     for first, second in zip(before, itertools.islice(empty.questions, len(before), None), strict=True):

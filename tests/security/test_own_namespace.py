@@ -1,4 +1,7 @@
-"""Where two checks keep namespaces apart, each does so by itself: the same ids in two namespaces, asked one level below the tools."""
+"""Where two checks keep namespaces apart, each does so by itself.
+
+The same ids in two namespaces, asked one level below the tools.
+"""
 
 from __future__ import annotations
 

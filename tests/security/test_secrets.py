@@ -15,11 +15,12 @@ import orjson
 import pytest
 from mcp import MCPError
 
-from mcp_ingress.calls import REQUEST_ID_META, Request, UnknownTool, Visitor
+from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.gateway import Connection
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.dlq import DeadLetter, bury, exhume
+from streams.errors import UnknownTool
 from streams.log.base import Outgoing, Record
 from streams.log.sqlite import SqliteLog
 from streams.positions import Partition, Position

@@ -1,4 +1,7 @@
-"""What our own tools put on the telemetry topic are ids, counts and enums: no word of an agent is there, or in its mirror."""
+"""What our own tools put on the telemetry topic are ids, counts and enums.
+
+No word of an agent is there, or in its mirror.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Two namespaces of one node that hold every kind of record, said in the same words but for a mark of each.
 
-Both are filled by the same steps under the same request ids, and what callers name themselves (sessions, rooms, dialogues, queries)
-has the same name on both sides once: nothing but the namespace keeps their rows apart.
+Both are filled by the same steps under the same request ids, and what callers name themselves (sessions, rooms,
+dialogues, queries) has the same name on both sides once: nothing but the namespace keeps their rows apart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
 from processors.frame.stage import Stage, StageParts, stage_types
-from processors.valence.timers.age_patterns import tell_steps
+from processors.valence.timers.age_patterns import AGE_PATTERNS
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
@@ -47,7 +47,10 @@ class Question:
 
 @dataclass
 class Side:
-    """One namespace of the node: who calls in it, the mark in each of its texts, and the ids that it was given by kind."""
+    """One namespace of the node.
+
+    Who calls in it, the mark in each of its texts, and the ids that it was given by kind.
+    """
 
     node: Node
     namespace: str
@@ -103,7 +106,7 @@ class EagerNode(Node):
     def _stages(self, parts: StageParts) -> list[Stage]:
         stages = super()._stages(parts)
         for stage in stages:
-            stage.batching_s = 0.02
+            stage.linger_s = 0.02
         return stages
 
 
@@ -116,13 +119,15 @@ async def fill(side: Side, folder: Path) -> None:
     await _beliefs(side)
     await _cognitive(side)
     await settle(side.node)
-    await tell_steps(side.node.running.store.reader, side.node.log, side.node.clock.now())
+    await AGE_PATTERNS.publish_due(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
     await settle(side.node)
 
 
 async def settle(node: Node) -> None:
-    """Wait until everything that was published is applied, records of answered calls included, with all that every stage makes of it."""
+    """Wait until everything that was published is applied, records of answered calls included, with all that every
+    stage makes of it.
+    """
     stages = [stage.name for stage in stage_types()]
     while True:
         assert await node.running.door.publisher.flushed(PATIENCE_S), "records of calls do not reach the log"
@@ -139,7 +144,9 @@ async def _publish(side: Side, *events: Event) -> None:
 
 
 async def _long_ago(side: Side) -> None:
-    """What has lapsed by now: a Talos pattern that does not occur any more, observations that became an insight, what is doubted, an old pattern."""
+    """What has lapsed by now: a Talos pattern that does not occur any more, observations that became an insight, what
+    is doubted, an old pattern.
+    """
     events = []
     for number in range(3):
         old = f"2020-01-0{number + 1}-{side.mark}"

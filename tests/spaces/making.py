@@ -11,7 +11,7 @@ from processors.memory.reembedding import facts_of, missing_labels, read_texts
 from processors.memory.stages.embed import encode_texts
 from processors.memory.vector_facts import embedded_by, encode_vector
 from streams.codec import encode, encode_batch
-from streams.event_types.derived import EMBEDDED
+from streams.event_types.memory import EMBEDDED
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
 from streams.events import Event
 from streams.log.base import RECORD_BYTES

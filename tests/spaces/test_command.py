@@ -70,11 +70,11 @@ def test_what_cannot_be_is_refused_in_one_sentence(node: NodeProcess) -> None:
     thalweg = Program(node.home)
     for arguments, why in (
         (("--model", "hashing"), f"{ONE} answers already"),
-        (("--model", "none"), "no model"),
+        (("--model", "none"), "`none` is not a model"),
         (("--model", "hashing-3"), "8 to 8192"),
         (("--model", "some/model"), r"thalweg[models]"),
         (("--drop", ONE), "switch to another first"),
-        (("--drop", "text/unknown"), "no space that is held"),
+        (("--drop", "text/unknown"), "There is no space text/unknown to drop."),
     ):
         said = thalweg("reembed", *arguments)
         assert said.code == 1 and why in said.sentence, said

@@ -17,7 +17,8 @@ def store() -> Spaces:
 
 def test_a_registration_says_how_the_vectors_are_made(store: Spaces) -> None:
     [row] = store.sql(
-        "SELECT state, model_id, revision, dim, dtype, pooling, query_prefix, document_prefix, provider, is_trained FROM embedding_spaces"
+        "SELECT state, model_id, revision, dim, dtype, pooling, query_prefix, document_prefix, provider, is_trained "
+        "FROM embedding_spaces"
     )
     assert row == ("live", "hashing-384", "1", 384, "float32", "sum", "", "", "numpy", False)
 

@@ -1,6 +1,9 @@
-"""Statements that must be refused, each of which would work if nobody looked at it: what they call and touch is there.
+"""Statements that must be refused, each of which would work if nobody looked at it.
 
-`{home}` is a folder with a `secret.csv`. What writes, and what stands where an expression may stand, is the same for the guard and for the child.
+What they call and touch is there.
+
+`{home}` is a folder with a `secret.csv`. What writes, and what stands where an expression may stand, is the same for
+the guard and for the child.
 """
 
 from __future__ import annotations

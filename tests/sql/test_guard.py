@@ -170,7 +170,10 @@ REVIEWED = Path(__file__).with_name("allowed_functions.txt")
 
 
 def test_the_functions_that_may_be_called_are_those_that_were_reviewed() -> None:
-    """A new name is looked at before it is written into the list: does it read settings, files or SQL, wait, log, or grow without bound?"""
+    """A new name is looked at before it is written into the list.
+
+    Does it read settings, files or SQL, wait, log, or grow without bound?
+    """
     allowed = "".join(f"{name}\n" for name in sorted(FUNCTIONS))
     if os.environ.get("THALWEG_SNAP"):
         REVIEWED.write_text(allowed)

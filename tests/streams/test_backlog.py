@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.backlog import KEPT, Backlog, LogEnds
+from streams.backlog import MAX_OBSERVATIONS, Backlog, LogEnds
 from streams.positions import Partition
 
 FIRST, SECOND = Partition("words", 0), Partition("words", 1)
@@ -44,14 +44,14 @@ def test_a_backlog_of_the_start_counts_from_the_first_look_unless_its_age_is_kno
 
 def test_what_is_remembered_is_bounded_and_the_recent_looks_stay_exact() -> None:
     ends = LogEnds()
-    for second in range(10 * KEPT):
+    for second in range(10 * MAX_OBSERVATIONS):
         ends.observe({FIRST: second + 1}, float(second))
-    now = float(10 * KEPT - 1)
-    assert ends.backlog(lambda at: 10 * KEPT - 20, now) == Backlog(20, 19.0)
-    records, seconds = ends.backlog(lambda at: KEPT, now)
-    assert records == 9 * KEPT
-    assert 0.94 * 9 * KEPT < seconds <= 9 * KEPT
-    assert sum(len(known) for known, _ in ends._looks.values()) <= KEPT
+    now = float(10 * MAX_OBSERVATIONS - 1)
+    assert ends.backlog(lambda at: 10 * MAX_OBSERVATIONS - 20, now) == Backlog(20, 19.0)
+    records, seconds = ends.backlog(lambda at: MAX_OBSERVATIONS, now)
+    assert records == 9 * MAX_OBSERVATIONS
+    assert 0.94 * 9 * MAX_OBSERVATIONS < seconds <= 9 * MAX_OBSERVATIONS
+    assert sum(len(known) for known, _ in ends._observations.values()) <= MAX_OBSERVATIONS
 
 
 def test_a_log_that_begins_anew_is_not_compared_with_what_was_there_before() -> None:

@@ -1,4 +1,7 @@
-"""Events to records and back: what was encoded decodes to the same, and what can never work is refused with a reason."""
+"""Events to records and back.
+
+What was encoded decodes to the same, and what can never work is refused with a reason.
+"""
 
 from __future__ import annotations
 
@@ -166,6 +169,10 @@ def test_header_names_are_read_without_regard_to_case() -> None:
     shouted = tuple((name.upper(), value) for name, value in out.headers)
     (logged,) = decode(on_the_log(Outgoing(out.topic, out.key, out.value, shouted)))
     assert logged.event.id == "id-1"
+    line = orjson.dumps([{"data": {"session_id": "s", "event_type": "user"}}] * 2)
+    batch = on_the_log(Outgoing(out.topic, out.key, line, shouted))
+    alone = observation_alone(batch, 1)
+    assert alone is not None and decode(alone)[0].event.id == decode(batch)[1].event.id == "id-1/1"
 
 
 # --- what can never work (recipe R7)
@@ -261,11 +268,8 @@ REJECTED = {
 def test_one_bad_observation_of_an_array_is_rejected_with_its_place_and_the_others_stand(
     item: bytes, reason: str, in_structured_mode: bool
 ) -> None:
-    items = b"[%s, %s, %s]" % (
-        orjson.dumps({"data": orjson.loads(GOOD.value or b"")}),
-        item,
-        orjson.dumps({"id": "z", "data": orjson.loads(GOOD.value or b"")}),
-    )
+    good = GOOD.value or b""
+    items = b'[{"data": %s}, %s, {"id": "z", "data": %s}, {"data": %s}]' % (good, item, good, good)
     out = with_value(items)
     if in_structured_mode:
         attributes = b'{"id": "e", "source": "s", "type": "%s", "data": ' % FRICTION.encode()
@@ -275,11 +279,11 @@ def test_one_bad_observation_of_an_array_is_rejected_with_its_place_and_the_othe
     rejected: list[tuple[int, Poison]] = []
     record = on_the_log(out)
     kept = decode(record, lambda index, why: rejected.append((index, why)))
-    assert [logged.index for logged in kept] == [0, 2]
+    assert [logged.index for logged in kept] == [0, 2, 3]
     [(index, why)] = rejected
     assert index == 1 and why.message.startswith("Observation 1: ") and reason in why.message
-    for place, logged in ((0, kept[0]), (2, kept[1])):  # alone, an observation is the same event
-        alone = observation_alone(record, place)
+    for logged in kept:  # alone, an observation is the same event, also one that has its id from its place
+        alone = observation_alone(record, logged.index)
         assert alone is not None
         [again] = decode(alone)
         assert (again.key, again.digest, again.event) == (logged.key, logged.digest, logged.event)

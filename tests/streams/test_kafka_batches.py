@@ -14,8 +14,8 @@ from aiokafka.structs import TopicPartition
 
 from streams.codec import decode
 from streams.errors import Poison, SettingsError
-from streams.log.kafka import _record
 from streams.log.kafka_batches import CODECS, KEPT_BYTES, Batches, install
+from streams.log.kafka_reader import record_of
 
 HEADER = 61
 CRC, ATTRIBUTES = slice(17, 21), slice(21, 23)
@@ -45,7 +45,7 @@ def read(*batches: bytes, start: int = 0) -> tuple[list[Any], int]:
 def reason(message: Any) -> str:
     """Why the codec refuses the record that was read."""
     with pytest.raises(Poison) as refused:
-        decode(_record(message))
+        decode(record_of(message))
     return refused.value.message
 
 

@@ -33,7 +33,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> KafkaLog:
     async def has_leaders(ready: object = ()) -> bool:
         return True
 
-    monkeypatch.setattr(log, "_learn", has_leaders)
+    monkeypatch.setattr(log, "_refresh", has_leaders)
     return log
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from streams.log.base import Outgoing, Record
 from streams.log.sqlite import SqliteLog
-from streams.log.tail_cache import KEPT_BYTES, TailCache
+from streams.log.tail_cache import MAX_BYTES, TailCache
 from streams.positions import Partition
 from streams.topics import Topic
 
@@ -50,9 +50,9 @@ async def test_what_is_read_from_memory_is_what_the_file_holds_also_when_another
 
 def test_only_so_many_bytes_are_kept_and_a_gap_lets_go_of_what_came_before() -> None:
     newest = TailCache()
-    newest.add(record(offset, bytes(KEPT_BYTES // 4)) for offset in range(10))
+    newest.add(record(offset, bytes(MAX_BYTES // 4)) for offset in range(10))
     assert newest.since(AT, 5, 10) == [] and len(newest.since(AT, 6, 10)) == 4
     newest.add([record(20), record(21)])
     assert newest.since(AT, 9, 10) == [] and [found.offset for found in newest.since(AT, 20, 1)] == [20]
-    newest.add([record(22, bytes(2 * KEPT_BYTES))])
+    newest.add([record(22, bytes(2 * MAX_BYTES))])
     assert newest.since(AT, 20, 10) == [] and newest.since(AT, 22, 10) == []

@@ -1,4 +1,6 @@
-"""A node on one thread: the real tools, reducers, store and spool; the log is a list, and a publish is processed at once.
+"""A node on one thread: the real tools, reducers, store and spool.
+
+The log is a list, and a publish is processed at once.
 
 Entities are compared by canonical form only (no model). `is_down`, `is_behind` and `store_is_down` are the faults.
 """
@@ -27,7 +29,7 @@ from storage.reader import Reader
 from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
-from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
+from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent, wire_type
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Partition, Position

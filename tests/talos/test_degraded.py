@@ -1,4 +1,7 @@
-"""Degraded mode of all eight tools: with the log away, and with the store away, through the real door. The session goes on."""
+"""Degraded mode of all eight tools: with the log away, and with the store away, through the real door.
+
+The session goes on.
+"""
 
 from __future__ import annotations
 

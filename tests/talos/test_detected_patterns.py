@@ -28,7 +28,7 @@ NAME = "Recurring friction: The linter hangs"
 @pytest.fixture
 async def node(tmp_path: Path) -> Any:
     node = SmallNode(tmp_path, HashingEmbedder())
-    node.gateway.inner_voice = InnerVoiceConfig(is_enabled=True)
+    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     yield node
     node.close()
 

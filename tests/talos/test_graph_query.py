@@ -21,7 +21,9 @@ SESSION = "2026-01-05-graph"
 
 
 async def tell(node: SmallNode) -> None:
-    """A session with a goal, an insight that led to a belief, a blocking friction that occurred twice, tool calls, a state."""
+    """A session with a goal, an insight that led to a belief, a blocking friction that occurred twice, tool calls, a
+    state.
+    """
     await node.call("journal_write", content="I believe in tests.", category="observation")
     await node.call("session_open", session_id=SESSION, goal="Draw the graph")
     content = "I realized that edges matter. This connects to the principle of least surprise."

@@ -1,4 +1,7 @@
-"""Properties of all readers: whatever stands in a file, nothing fails, nothing is skipped, and what comes out is accepted."""
+"""Properties of all readers.
+
+Whatever stands in a file, nothing fails, nothing is skipped, and what comes out is accepted.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -175,6 +176,31 @@ def test_the_duration_that_a_tool_tells_is_taken() -> None:
     assert result["duration_ms"] == 41
 
 
+def test_the_duration_of_a_line_with_several_results_is_that_of_none_of_them() -> None:
+    line = tool_line("t-1", "3 files", told={"durationMs": 41})
+    line["message"]["content"].append({"type": "tool_result", "tool_use_id": "t-2", "content": "4 files"})
+    found = parts(read("claude-code", [line]), "tool_results")
+    assert [(result["tool_call_id"], result.get("duration_ms")) for result in found] == [("t-1", None), ("t-2", None)]
+
+
+def test_the_latency_of_an_answer_that_is_dated_before_its_question_is_not_known() -> None:
+    lines = [entry(second=5), answer("a-1", "m-1", 2, second=4), answer("a-2", "m-2", 2, second=5)]
+    calls = parts(read("claude-code", lines), "model_calls")
+    assert [call["latency_ms"] for call in calls] == [None, 0]
+
+
+@pytest.mark.parametrize("timestamp", [1_767_225_600, 1_767_225_600_000, "2026-01-01T00:00:00Z"])
+def test_a_time_may_be_seconds_or_milliseconds_since_1970(timestamp: Any) -> None:
+    (event,) = events_of(read("claude-code", [entry(timestamp=timestamp)]))
+    assert event.time == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_number_past_all_bounds_is_null() -> None:
+    raw = orjson.dumps(entry(cost=0)).replace(b'"cost":0', b'"cost":[1e999,-1e999,NaN]')
+    (event,) = events_of(read("claude-code", [raw]))
+    assert event.data["payload"]["cost"] == [None, None, None]
+
+
 def test_a_sub_agent_is_a_session_of_its_own_that_names_its_parent() -> None:
     (event,) = events_of(read("claude-code", [entry(isSidechain=True, agentId="a7")]))
     assert event.data["session_id"] == f"{SESSION}/a7"
@@ -204,6 +230,16 @@ def test_a_summary_whose_leaf_is_elsewhere_belongs_to_the_session_of_the_files_n
         read("claude-code", [{"type": "summary", "summary": "Earlier", "leafUuid": "gone"}], name="s-9")
     )
     assert (event.data["session_id"], event.time) == ("s-9", MODIFIED)
+
+
+def test_a_line_that_lies_too_far_back_is_forgotten_and_the_latest_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("processors.telemetry.formats.claude_code.MAX_REMEMBERED", 1)
+    refer = [{"type": "summary", "summary": leaf, "leafUuid": leaf} for leaf in ("u-1", "u-2")]
+    found = events_of(read("claude-code", [entry(), entry(uuid="u-2"), *refer], name="s-9"))
+    sessions = {event.data["text"]: event.data["session_id"] for event in found}
+    assert (sessions["u-1"], sessions["u-2"]) == ("s-9", SESSION)
 
 
 def test_the_goal_is_what_a_person_asked_and_not_what_the_program_put_there() -> None:

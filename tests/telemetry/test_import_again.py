@@ -1,4 +1,7 @@
-"""Importing what the store holds already puts nothing on the log; of a transcript that has grown, its new lines only."""
+"""Importing what the store holds already puts nothing on the log.
+
+Of a transcript that has grown, its new lines only.
+"""
 
 from __future__ import annotations
 

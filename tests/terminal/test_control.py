@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.errors import Unavailable
-from thalweg.control.requests import NotRunning, ask
+from streams.errors import NotRunning, Unavailable
+from thalweg.control.requests import ask
 from thalweg.paths import control_path
 
 

@@ -1,4 +1,4 @@
-"""`thalweg demo`: the whole program on the bundled example; its report says what the system said, and a failure is no success."""
+"""`thalweg demo`: the whole program on the bundled example; its report is true, and a failure is not a success."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`thalweg doctor`: a sound installation passes; each thing that can be wrong is found, in a sentence and with its remedy."""
+"""`thalweg doctor`: a sound installation passes; each possible fault is found, in a sentence and with its remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from processors.embedding.find import find_model
+from processors.embedding.model_files import find_model
 from streams.log import open_log
 from streams.topics import with_partitions
 from tests.node_process import NodeProcess

@@ -113,8 +113,8 @@ async def test_of_what_waits_for_one_stage_only_that_stage_is_named(log: Log) ->
     assert states == {topic.name: "ok", "extract": "ok", "embed": "stuck", "dedup": "stuck", "patterns": "stuck"}
     [cause] = seen.causes()
     assert (
-        cause
-        == "stage embed is stuck: 7 records wait, the oldest for 12 s; dedup, patterns wait for what it finds; another node has to run it"
+        cause == "stage embed is stuck: 7 records wait, the oldest for 12 s; dedup, patterns wait for what it finds; "
+        "another node has to run it"
     )
 
 

@@ -1,4 +1,4 @@
-"""A producer that chooses partitions by another rule than Kafka's own is named by `status` and `doctor`, also after a restart."""
+"""A producer with another partitioner than Kafka's own is named by `status` and `doctor`, also after a restart."""
 
 from __future__ import annotations
 

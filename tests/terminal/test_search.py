@@ -1,4 +1,4 @@
-"""`thalweg search` and `thalweg why` on a node that runs: people see why each hit was found, and why another was not."""
+"""`thalweg search` and `thalweg why` on a running node: people see why a hit was found, and why another was not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the terminal shows: tables without decoration, numbers that can be read, and nothing that a text can turn into markup."""
+"""What the terminal shows: plain tables, readable numbers, and nothing that a text can turn into markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the tests of beliefs run on: the real door over a node on one thread, with the hashing embedder and the real detector."""
+"""What the tests of beliefs run on.
+
+The real door over a node on one thread, with the hashing embedder and the real detector.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from processors.memory.registry import TEXTS, texts_to_embed
 from processors.memory.vector_facts import encode_vector
 from processors.valence.stages.tensions import Tensions
 from streams.codec import encode
-from streams.event_types.derived import EMBEDDED
+from streams.event_types.memory import EMBEDDED
 from streams.events import Event, LoggedEvent
 from streams.log.base import Outgoing, Record
 from streams.positions import Position

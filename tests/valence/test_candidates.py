@@ -1,4 +1,7 @@
-"""Which beliefs a new one is compared with: of many about the same thing the nearest, or the latest where no model says what is near."""
+"""Which beliefs a new one is compared with.
+
+Of many about the same thing the nearest, or the latest where no model says what is near.
+"""
 
 import pytest
 

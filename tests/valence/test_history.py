@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -123,6 +124,23 @@ async def test_a_resolution_that_a_supersede_overtook_is_told_the_head(agent: Be
     assert closed["error_code"] == "TENSION_ALREADY_RESOLVED" and closed["details"]["resolution"].startswith(
         "auto: superseded by"
     )
+
+
+async def test_a_resolution_that_comes_after_one_of_the_beliefs_was_archived_changes_nothing(
+    agent: Believer, node: BeliefNode
+) -> None:
+    first, second, third = [await agent.hold(f"The port is {number}", "port") for number in (1, 2, 3)]
+
+    def pair(other: dict[str, Any]) -> dict[str, str]:
+        ids = first["id"], other["id"]
+        return {"tension_id": tension_id(*ids), "belief_a_id": ids[0], "belief_b_id": ids[1], "resolution": "Gone"}
+
+    for request_id, other, action in (("r-1", second, "archive_both"), ("r-2", third, "supersede_b")):
+        data = pair(other) | {"action": action, "request_id": request_id}
+        node.tell(event("valence.tension.resolved", data, id=request_id, time=node.clock.time))
+    outcomes = node.store.sql("SELECT request_id, status, code FROM outcomes WHERE request_id LIKE 'r-%' ORDER BY 1")
+    assert outcomes == [("r-1", "applied", None), ("r-2", "refused", "TENSION_ALREADY_RESOLVED")]
+    assert await agent.found("port") == ["The port is 3"]
 
 
 async def test_the_new_text_of_a_belief_is_held_against_what_its_old_one_contradicted(

@@ -1,12 +1,12 @@
 """The rows of beliefs as the reducers read them from a store that was just opened."""
 
-from storage.writer import FEW, Writer
+from storage.writer import PREPARED_MAX_ROWS, Writer
 from tests.valence.conftest import BeliefNode, Believer
 
 
 async def test_beliefs_are_found_by_their_keys_one_few_or_many_at_once(agent: Believer, node: BeliefNode) -> None:
     ids = [(await agent.hold(f"Gauge {number} is read at dawn"))["id"] for number in range(5)]
-    for count in (1, 4, FEW + 1):
+    for count in (1, 4, PREPARED_MAX_ROWS + 1):
         keys = [("default", belief_id) for belief_id in ids][:count]
         strangers = [("default", f"nobody-{number}") for number in range(count - len(keys))] + [("other", ids[0])]
         writer = Writer(node.store.database)

@@ -1,4 +1,7 @@
-"""The pure rules of beliefs: the check vectors of confidence, ranking and tensions, and what never may be taken for the same."""
+"""The pure rules of beliefs.
+
+The check vectors of confidence, ranking and tensions, and what never may be taken for the same.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from processors.valence.rules.confidence import (
     ConfidenceError,
     age_days,
     corroboration,
+    evidence_of,
     label_of,
     ladder,
     overall_of,
@@ -95,6 +99,7 @@ def test_what_confidence_a_caller_means() -> None:
         0.8, "caller", {"source_reliability": 0.9}
     )
     assert read_confidence({"source_reliability": 0.9}).origin == "computed"
+    assert [read_confidence(bound).overall for bound in (0, 1)] == [0, 1]
     for wrong in ({"vibe": 1}, {"overall": 1.01}, {"overall": True}, {"overall": "high"}, -0.1, float("nan")):
         with pytest.raises(ConfidenceError):
             read_confidence(wrong)
@@ -125,6 +130,10 @@ def test_corroboration_freshness_recency_and_the_ladder() -> None:
     assert [ladder(count) for count in (1, 2, 3, 9)] == [0.5, 0.65, 0.8, 0.8]
 
 
+def test_a_source_adds_half_its_reliability_and_four_tenths_when_that_is_not_given() -> None:
+    assert [evidence_of(reliability) for reliability in (None, 0.9, 0.0)] == [0.4, 0.45, 0]
+
+
 def test_age_counts_by_the_moment_and_not_by_the_day() -> None:
     half = age_days(NOON, NOON + timedelta(hours=12))
     assert half == 0.5 and age_days(NOON, NOON - timedelta(hours=12)) == 0
@@ -150,6 +159,20 @@ def test_the_severity_of_the_check_vectors() -> None:
         0.1,
         0,
     ]
+
+
+def test_the_signal_of_a_conflict_is_at_most_one() -> None:
+    assert signal_of(negation=True, antonym=True, value=True) == 1
+
+
+def test_a_tension_is_critical_only_when_both_beliefs_are_held_with_high_confidence() -> None:
+    assert severity_of(0.9, 0.6, 0.8, 0.8) == "critical"
+    assert {severity_of(0.9, 0.6, 0.79, 1.0), severity_of(0.9, 0.6, 1.0, 0.79)} == {"high"}
+
+
+@pytest.mark.parametrize(("score", "severity"), [(0.349, "low"), (0.35, "medium"), (0.5, "medium"), (0.501, "high")])
+def test_a_score_of_thirty_five_hundredths_is_medium_and_one_above_a_half_high(score: float, severity: str) -> None:
+    assert severity_of(score, 0.0, 1.0, 1.0) == severity
 
 
 @pytest.mark.parametrize(
@@ -220,6 +243,14 @@ def test_being_alike_is_no_conflict_by_itself() -> None:
 def test_the_type_of_a_tension_is_the_first_that_holds(one: Held, other: Held, cosine: float, kind: str) -> None:
     finding = judge(one, other, cosine)
     assert finding is not None and finding.type == kind and (finding.belief_a_id, finding.belief_b_id) == ("b1", "b2")
+
+
+def test_the_older_belief_is_a_whichever_is_named_first() -> None:
+    older, newer = held("The port is 1", 0.5), held("The port is 2", 0.9, number=2)
+    finding = judge(newer, older, 0.9)
+    assert finding == judge(older, newer, 0.9)
+    assert finding is not None and (finding.belief_a_id, finding.belief_b_id) == ("b1", "b2")
+    assert finding.suggested_action == "supersede_a" and finding.consistency_a < finding.consistency_b
 
 
 def test_an_action_is_suggested_only_when_the_other_is_newer_and_more_confident() -> None:

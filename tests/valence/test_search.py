@@ -1,4 +1,7 @@
-"""What a search of beliefs may find and how it is read: the arrays in memory say what the tables say, and nothing crowds beliefs out."""
+"""What a search of beliefs may find and how it is read.
+
+The arrays in memory say what the tables say, and nothing crowds beliefs out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sentences of the specification about beliefs that no other test pins: what a search counts, what a successor inherits, whom a name links."""
+"""Sentences of the specification about beliefs that no other test pins.
+
+What a search counts, what a successor inherits, whom a name links.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ VOCABULARY = ["river", "gauge", "bank", "flood", "lantern", "street", "anchor", 
 
 
 async def test_all_matches_are_counted_and_ranked_as_by_comparing_everything(agent: Believer, node: BeliefNode) -> None:
-    """A match shares a word or has a cosine of at least .30; filters come first, and what was committed meanwhile counts too."""
+    """A match shares a word or has a cosine of at least .30.
+
+    Filters come first, and what was committed meanwhile counts too.
+    """
     chance, said = random.Random(3), dict[str, str]()
     for number in range(50):
         belief = await agent.hold(
@@ -134,6 +140,14 @@ async def test_a_name_without_a_type_links_the_most_linked_entity_of_that_name_e
     )
     [link] = meant["belief"]["entities"]
     assert (link["entity"]["type"], link["role"]) == ("person", "context")
+
+
+async def test_an_entity_that_another_source_names_too_stays_linked_once(agent: Believer) -> None:
+    said = {"content": "Tides turn", "entities": [{"name": "Tide"}]}
+    await agent.call("belief_create", **said, source_ref="https://a.example/x")
+    again = await agent.call("belief_create", **said, source_ref="https://b.example/x")
+    assert again["action"] == "reinforced" and len(again["belief"]["entities"]) == 1
+    assert agent.node.store.sql("SELECT link_count FROM valence_entities") == [(1,)]
 
 
 async def test_entities_are_listed_exact_names_first_then_beginnings_insides_and_aliases(agent: Believer) -> None:

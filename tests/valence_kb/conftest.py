@@ -15,7 +15,9 @@ from tests.talos.node import SmallNode
 
 
 class Agent:
-    """`await agent.call("session_start", platform="api")` is the answer as a client gets it, checked against its schema."""
+    """`await agent.call("session_start", platform="api")` is the answer as a client gets it, checked against its
+    schema.
+    """
 
     def __init__(self, node: SmallNode) -> None:
         self.node = node

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import cast
 
 from hypothesis import given
@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from mcp_ingress.toolsets.valence.kb_queries import list_patterns
 from processors.valence.rules.patterns import EMERGING, ESTABLISHED, ageing_steps, status_at
-from processors.valence.timers.age_patterns import tell_steps
+from processors.valence.timers.age_patterns import AGE_PATTERNS
+from streams.clock import format_time
+from streams.ids import derived_id
 from streams.log.base import Log
 from tests.processors.harness import NOW, Store, event
 from tests.talos.node import SmallNode
@@ -20,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 async def look(node: SmallNode) -> int:
-    return await tell_steps(node.reader, cast(Log, node), node.clock.now())
+    return await AGE_PATTERNS.publish_due(node.reader, cast(Log, node), node.clock.now())
 
 
 def statuses(node: SmallNode) -> list[str]:
@@ -59,6 +61,15 @@ async def test_two_nodes_that_notice_the_same_step_tell_one_fact(agent: Agent, n
     assert (await look(node), await look(node)) == (1, 1)
     one, two = node.published[-2:]
     assert (one.key, one.time, one.data) == (two.key, two.time, two.data)
+
+
+async def test_the_id_of_a_step_is_the_one_that_earlier_releases_gave_it(agent: Agent, node: SmallNode) -> None:
+    pattern_id = (await agent.call("pattern_record", type="t", description="d"))["pattern_id"]
+    [(observed,)] = node.store.sql("SELECT last_observed_at FROM vkb_patterns")
+    node.clock.time += 20 * DAY
+    await look(node)
+    identity = derived_id("age_patterns", "default", pattern_id, format_time(observed.replace(tzinfo=UTC)), "fading")
+    assert (node.published[-1].id, node.published[-1].source) == (identity, "thalweg:stage/age_patterns")
 
 
 async def test_a_pattern_that_is_met_again_begins_anew(agent: Agent, node: SmallNode) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.valence.rules.exchanges import tokens_approx
+from processors.valence.rules.conversations import tokens_approx
 from processors.valence.rules.patterns import MAX_CONFIDENCE, recorded, reinforced, status_at
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

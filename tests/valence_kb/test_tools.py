@@ -1,4 +1,7 @@
-"""The conversation tools as a client meets them: the reference's shapes, the accept sentences, the traps pinned as absent."""
+"""The conversation tools as a client meets them.
+
+The reference's shapes, the accept sentences, the traps pinned as absent.
+"""
 
 from __future__ import annotations
 

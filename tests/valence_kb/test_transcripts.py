@@ -1,4 +1,7 @@
-"""Conversations read from transcripts and those that a tool recorded are one: the same tools and the same views show both."""
+"""Conversations read from transcripts and those that a tool recorded are one.
+
+The same tools and the same views show both.
+"""
 
 from __future__ import annotations
 

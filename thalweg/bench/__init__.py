@@ -1,1 +1,1 @@
-"""Measurements as commands: each puts what was promised, what was measured and the bare limit of the same run side by side."""
+"""Measurements as commands: each shows the target, the figure and the bare limit of the same run side by side."""

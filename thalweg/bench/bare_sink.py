@@ -1,4 +1,4 @@
-"""The limit of applying: a consumer that reads the log and puts each event into one DuckDB table, a batch a transaction.
+"""The limit of applying: a consumer that reads the log and puts each event into a DuckDB table, a batch a transaction.
 
 It keeps its position beside the rows, as an honest consumer must, and does nothing else: no schema check, no dedupe,
 no outcome, no search.
@@ -22,10 +22,15 @@ from streams.positions import Partition
 MAX_RECORDS = 2000
 READ_S = 30.0
 SCHEMA = """
-CREATE TABLE rows (topic VARCHAR, partition INTEGER, "offset" BIGINT, idx INTEGER, event_id VARCHAR, event_type VARCHAR, data JSON);
+CREATE TABLE rows (
+    topic VARCHAR, partition INTEGER, "offset" BIGINT, idx INTEGER, event_id VARCHAR, event_type VARCHAR, data JSON
+);
 CREATE TABLE positions (topic VARCHAR, partition INTEGER, next_offset BIGINT, PRIMARY KEY (topic, partition));
 """
-STRUCTURE = '[{"topic":"VARCHAR","partition":"INTEGER","offset":"BIGINT","idx":"INTEGER","event_id":"VARCHAR","event_type":"VARCHAR","data":"JSON"}]'
+STRUCTURE = (
+    '[{"topic":"VARCHAR","partition":"INTEGER","offset":"BIGINT","idx":"INTEGER",'
+    '"event_id":"VARCHAR","event_type":"VARCHAR","data":"JSON"}]'
+)
 
 
 @dataclass(frozen=True, slots=True)

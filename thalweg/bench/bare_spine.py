@@ -1,6 +1,6 @@
-"""The limit of a searchable write: log, model, one DuckDB transaction and a vector index in one process, and nothing else.
+"""The limit of a searchable write: log, model, a DuckDB transaction and a vector index in one process.
 
-What a program would do that only has to be able to find a text again: no MCP, no schema check, no extraction, no outcome,
+What a program would do that only has to find a text again: no MCP, no schema check, no extraction, no outcome,
 no record of the call, no keyword index, no second process. The next batch is encoded while the last is stored.
 """
 

@@ -1,4 +1,4 @@
-"""A caller who writes through the real door, with whichever tool is measured, and finds out when each write can be searched."""
+"""A caller that writes through the real door with the measured tool, and notices when each write can be searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `thalweg bench` calls a tool with: arguments by its own schema, what has to be there before, and what a search finds."""
+"""What `thalweg bench` calls a tool with: arguments by its schema, what has to be there, what a search finds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ GIVEN: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A call that has to be made before each measured one: the tool, where in its answer the id stands, the argument that takes it."""
+    """A call that has to be made before each measured one.
+
+    The tool, where in its answer the id stands, and the argument that takes it.
+    """
 
     tool: str
     found_at: Sequence[str]
@@ -108,7 +111,10 @@ def _tool(name: str) -> Tool:
 
 
 def example(tool: Tool, text: str) -> dict[str, Any]:
-    """Its required arguments, made of the text, and those that `GIVEN` adds; an id that `NEEDED` gives is to be put in its place."""
+    """Its required arguments, made of the text, and those that `GIVEN` adds.
+
+    An id that `NEEDED` gives is put in its place by the caller.
+    """
     properties = tool.input_schema.get("properties", {})
     made = {name: _value(properties[name], text) for name in tool.input_schema.get("required", ())}
     given = GIVEN.get(tool.name)

@@ -1,4 +1,4 @@
-"""One client that sends as fast as its socket takes it, as a process of its own: `python -m thalweg.bench.flood HOME KIND`.
+"""One client that sends as fast as its socket takes it: `python -m thalweg.bench.flood HOME KIND`.
 
 It reads its answers, as a client does, but waits for none. When its stdin ends it prints how many it got, and ends.
 """
@@ -31,7 +31,10 @@ FLOODS: Mapping[str, dict[str, Any] | None] = {
         "params": {"name": "journal_write", "arguments": {"content": "cache", "category": "observation"}},
     },
 }
-"""What is sent again and again: a cheap call, a wrong name, a long answer, lines that are not JSON, and the two calls that cost most."""
+"""What is sent again and again.
+
+A cheap call, a wrong name, a long answer, lines that are not JSON, and the two calls that cost most.
+"""
 AT_ONCE = 100
 _ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "flood", "version": "1"}}
 

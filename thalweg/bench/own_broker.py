@@ -1,4 +1,4 @@
-"""What a measurement asks of a broker: that it holds nothing else, and that what one part published is no burden to the next."""
+"""What a measurement asks of a broker: that it is empty, and that no part is burdened with what another published."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ POLL_S = 0.05
 
 
 def refuse_used(broker: str) -> None:
-    """A bench writes memories that nobody had, for ever. Raises Refused when a topic of ours holds records; an empty `broker` is nobody's."""
+    """Refuse a broker that is in use: a bench writes made-up memories that stay for ever.
+
+    Raises Refused when a topic of ours has records; an empty `broker` is a log of the bench's own.
+    """
     if not broker:
         return
     held = asyncio.run(_held(broker))

@@ -16,7 +16,6 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from processors.embedding.load import load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_passages, encode_texts
 from processors.memory.vector_facts import decode_vector
@@ -37,6 +36,7 @@ from streams.topics import DERIVED, MEMORY
 from thalweg.bench.recall_sets import Conversation, Question, Turn, read_set
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory
+from thalweg.process.model import load_model
 from thalweg.settings import load
 
 DEPTH = 10
@@ -53,9 +53,12 @@ Ranked = list[str]
 
 
 def load_for_recall(name: str) -> Embedder:
-    """The embedder, from the data directory's cache when it lies there. Raises Refused for `none`: there is nothing to compare."""
+    """The embedder, from the data directory's cache when it is there.
+
+    Raises Refused for `none`: there is nothing to compare.
+    """
     settings = load({})
-    embedder = load_embedder(name, cache_dir=settings.home / "models", threads=settings.embed_threads)
+    embedder = load_model(settings, name)
     if embedder is None:
         raise Refused("Recall is measured with an embedder: minilm, hashing, or the name of a model.")
     return embedder

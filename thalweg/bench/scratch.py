@@ -1,9 +1,8 @@
-"""What a measurement works on: a scratch directory, a node of its own as a real process, and texts that nobody wrote."""
+"""What a measurement works on: a scratch directory, a node of its own as a real process, and made-up texts."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import subprocess
 import sys
@@ -16,8 +15,9 @@ from typing import Any
 
 import orjson
 
-from streams.errors import Unavailable
-from thalweg.control.requests import NotRunning, ask
+from streams.errors import NotRunning, Unavailable
+from thalweg.control.requests import ask
+from thalweg.environment import process_environment
 from thalweg.paths import control_path, socket_path
 
 START_S = 60.0
@@ -50,10 +50,13 @@ def scratch_directory() -> Iterator[Path]:
 
 
 def environment(home: Path, *, embedder: str, broker: str = "", **settings: object) -> dict[str, str]:
-    """The environment of a node for this alone, with `settings`: of the caller's own only how to reach a Kafka and where the model is."""
+    """The environment of a node for this alone, with `settings`.
+
+    Of the caller's own it has only how to reach a Kafka and where the model is.
+    """
     own = {
         name: value
-        for name, value in os.environ.items()
+        for name, value in process_environment().items()
         if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(KEPT)
     }
     own |= {

@@ -28,7 +28,7 @@ from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory, texts
 from thalweg.bench.search_node import measure_node
 from thalweg.bench.search_store import NAMESPACE, fill_store
-from thalweg.process.gc_tuning import calm, settle
+from thalweg.process.gc_tuning import collect_rarely, freeze_startup_objects
 
 SEARCH_P95 = Target(30.0)
 RECALL = Target(0.95, at_least=True)
@@ -54,8 +54,10 @@ KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True) -> Report:
-    """For each size: a store is written, its indexes built, then `count` queries of each kind are asked one after the other,
-    each encoded by the embedder `name` in the time that is measured, while another thread looks for its words."""
+    """For each size: write a store, build its indexes, then ask `count` queries of each kind one after the other.
+
+    Each is encoded by the embedder `name` in the measured time, while another thread searches its words.
+    """
     embedder = load_for_recall(name)
     report = Report("search", {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT})
     for size in sizes:
@@ -110,7 +112,7 @@ def _recall(
     filter: Filter,
     kept: Callable[[np.ndarray], np.ndarray],
 ) -> float:
-    """The share of the ten nearest by comparing all (or others exactly as near) that the index finds under the filter."""
+    """The share of the true ten nearest (or others exactly as near) that the index finds under the filter."""
     usable = vectors[kept(np.arange(len(vectors)))]
     k = min(LIMIT, len(usable))
     found = 0
@@ -132,13 +134,13 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
         engine.maintain()
     report.add(f"indexes_{size}_s", time.perf_counter() - started, "s")
     engine.save()
-    calm()  # as in a node
-    settle()
+    collect_rarely()  # as in a node
+    freeze_startup_objects()
     return engine
 
 
 def _ask(report: Report, name: str, engine: IndexSet, count: int, search: Callable[[int], object]) -> None:
-    """Twice: with nothing written in between, and with something written before each query (the filter is resolved anew)."""
+    """Twice: with nothing written in between, and with a write before each query: the filter is resolved anew."""
     report.add_quantiles(name, _timed_ms(count, search), p95=SEARCH_P95)
     report.add_quantiles(
         f"{name}_after_write", _timed_ms(count, search, before=lambda: engine.apply((), ())), p95=SEARCH_P95

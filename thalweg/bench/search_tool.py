@@ -32,7 +32,7 @@ NAMESPACE = "default"
 
 
 def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bool = True) -> Report:
-    """For each size: the rows come about as in use, by events through the processors; then `count` calls of one caller."""
+    """For each size: rows made as in use, by events through the processors; then `count` calls of one caller."""
     report = Report("search", {"tool": name, "sizes": list(sizes), "n": count, "embedder": "hashing"})
     search_tool(name)
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
@@ -59,7 +59,7 @@ def _measure(report: Report, home: Path, name: str, said: Sequence[str], questio
 
 
 def fill(report: Report, home: Path, stored: Stored, said: Sequence[str], embedder: str) -> None:
-    """A store that holds a row for each text, which came about by events; the node that applied them is stopped again."""
+    """A store with a row for each text, made by events; the node that applied them is stopped again."""
     asyncio.run(_publish(load_settings({}, environment(home, embedder=embedder)), stored, said))
     with running_node(home, embedder=embedder):
         started = time.perf_counter()

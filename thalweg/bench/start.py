@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import POLL_S, STOP_S, environment, resident_mb, scratch_directory
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 WARM = Target(300.0)
 COLD = Target(1500.0)
@@ -94,7 +94,7 @@ def node_pid(home: Path) -> int:
 
 
 def stop_node(home: Path) -> None:
-    """Stop the node, if one runs, and return once it has given the directory up. Raises Unavailable when it does not."""
+    """Stop the node, if one runs, and return once the directory is free. Raises Unavailable when it does not stop."""
     try:
         ask(home, "stop")
     except NotRunning:

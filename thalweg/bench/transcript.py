@@ -1,4 +1,4 @@
-"""A Claude Code transcript that nobody lived through: people's lines, answers with usage, tool calls and their results."""
+"""A made-up Claude Code transcript: people's lines, answers with usage, tool calls and their results."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
 from streams.errors import Refused
 from thalweg.bench import bare_spine
@@ -34,8 +34,10 @@ MODEL_TEXTS = 50
 def measure_write(
     callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE, size: int = 0
 ) -> Report:
-    """`count` calls for each number of callers, beside bare appends of records of that size and the model alone; on a store
-    that holds `size` rows already, which came about by events."""
+    """`count` calls for each number of callers, beside bare appends of records of that size and the model alone.
+
+    The store has `size` rows already, made by events.
+    """
     settings = {
         "tool": tool,
         "callers": list(callers),

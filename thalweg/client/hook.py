@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -68,7 +67,7 @@ def _tell(home: Path, event: str, given: bytes, namespace: str) -> None:
         with connection.makefile("rb") as lines:
             line = lines.readline()
     if not line:
-        raise ValueError("The node ended while it was told.")
+        raise ValueError("The node ended before it had taken the event.")
     answer = json.loads(line)
     if not answer.get("ok"):
         raise ValueError(str(answer.get("error")))
@@ -87,5 +86,4 @@ def _import(home: Path, given: bytes, namespace: str) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=dict(os.environ),
         )

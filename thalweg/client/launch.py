@@ -29,7 +29,10 @@ class NodeError(Exception):
 
 
 class Launcher:
-    """Connects to the node of one data directory, starting `command` (detached, output to node.log) when none answers."""
+    """Connects to the node of one data directory, and starts one when none answers.
+
+    `command` starts it, detached, its output in node.log.
+    """
 
     def __init__(self, home: Path, command: list[str], start_s: float = START_S) -> None:
         self.home = home

@@ -1,28 +1,21 @@
-"""How a node is started by those who need one: the pump, and commands that work through it. Light enough for the pump."""
+"""Starts a node for the pump and for commands that work through one. Light enough for the pump to import."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
-from streams.errors import ThalwegError
+from streams.errors import NodeDown
 from thalweg.client.launch import Launcher, NodeError
+from thalweg.environment import process_environment
 
 IDLE_EXIT_S = "900"
-"""A node that was started by a client ends so long after its last client has left."""
-
-
-class NodeDown(ThalwegError):
-    """The node is needed, and it does not start."""
-
-    code = "node_down"
-    remedy = "`thalweg doctor` checks the installation; the node's log is node.log in the data directory."
+"""A node that a client started ends this many seconds after its last client has left."""
 
 
 def node_command(home: Path) -> list[str]:
     """The command that starts a node on this data directory; the environment and thalweg.toml say the rest."""
-    idle = os.environ.get("THALWEG_IDLE_EXIT_S", IDLE_EXIT_S)
+    idle = process_environment().get("THALWEG_IDLE_EXIT_S", IDLE_EXIT_S)
     return [sys.executable, "-m", "thalweg", "up", "--home", str(home), "--idle-exit-s", idle]
 
 

@@ -1,7 +1,7 @@
 """`thalweg mcp`: a byte pump between stdio and the node's socket that outlives the node.
 
-Nothing heavy is imported: it must answer in the time that a client waits for a program to start. Lines pass as they are;
-the pump only remembers what it needs to go on when the node dies: the handshake, and the requests without an answer.
+Nothing heavy is imported: it must answer in the time that a client waits for a program to start. Lines pass
+unchanged; the pump keeps only what it needs when the node dies: the handshake, and the requests without an answer.
 Those are sent again to the next node, under the same request id, so that each has one effect.
 """
 
@@ -28,7 +28,7 @@ MAX_LINE = 16 * 1024 * 1024
 LAST_ANSWERS_S = 2.0
 GREETING_S = 10.0
 MAX_SENDS = 3
-"""How often one request is sent before it is held to be what kills the node."""
+"""A request that was sent this often is what kills the node."""
 INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
@@ -65,7 +65,7 @@ class _Lines:
 
 
 class Pump:
-    """Two threads: one reads stdin and sends, the other (the caller's) reads the socket, writes stdout and reconnects."""
+    """Two threads: one reads stdin and sends; the caller's reads the socket, writes stdout and reconnects."""
 
     def __init__(self, launcher: Launcher, stdin: int = 0, stdout: int = 1) -> None:
         self._launcher = launcher
@@ -148,7 +148,8 @@ class Pump:
             self._initialized = line
         elif message.get("method") == "notifications/cancelled":
             params = message.get("params")
-            self._pending.pop(params.get("requestId") if isinstance(params, dict) else None, None)  # type: ignore[arg-type]
+            cancelled = params.get("requestId") if isinstance(params, dict) else None
+            self._pending.pop(cancelled, None)  # type: ignore[arg-type]
 
     def _send(self, line: bytes) -> bool:
         """Whether there was a node to send it to; whether it arrived shows in the answer."""
@@ -208,7 +209,7 @@ class Pump:
     # --- the connection
 
     def _connect(self) -> socket.socket | None:
-        """A connection on which the handshake is done and everything without an answer is sent; None when none is needed."""
+        """A connection with the handshake done and all unanswered requests sent; None when none is needed."""
         with self._lock:
             while self._pending or self._unsent or self._ended_at is None:
                 self._refuse_what_kills()
@@ -233,7 +234,7 @@ class Pump:
         return None
 
     def _greet(self, connection: socket.socket) -> bool:
-        """Repeat the client's handshake on a new connection; its answer is not passed on. False when the node died over it."""
+        """Repeat the client's handshake on a new connection; its answer is dropped. False when the node died."""
         if self._initialize is None or not self._answered_initialize:
             return True
         try:
@@ -293,7 +294,7 @@ def run(home: Path, command: list[str]) -> int:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    """The message in the line; empty for what is none (the node says what is wrong with it)."""
+    """The message in the line; empty for what is not a message (the node says what is wrong with it)."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -302,7 +303,10 @@ def _parse(line: bytes) -> dict[str, Any]:
 
 
 def _without_goodbyes(lines: bytes) -> bytes:
-    """The lines but those by which a stopping node says that it ends: such a request stays without an answer, and is sent again."""
+    """The lines without those by which a stopping node says that it ends.
+
+    Such a request stays unanswered and is sent again.
+    """
     if b"-32000" not in lines:
         return lines
     return b"".join(line for line in lines.splitlines(keepends=True) if not _ENDED_BY_NODE.match(line))

@@ -1,4 +1,4 @@
-"""Whether the two judges agree enough for the ground truth to be accepted (cognitive memory 3.5), as a report for operators."""
+"""Reports to operators whether the two judges agree enough for the ground truth to be accepted."""
 
 from __future__ import annotations
 
@@ -28,27 +28,31 @@ class Judged:
 
 
 def agreement_report(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[str, Any]:
-    """Macro and micro κ over the judged queries, and whether both suffice. Otherwise in what the judges differ: queries,
-    documents, and whether one judge is the milder of the two (Wilcoxon), with the threshold that would even it out."""
+    """Macro and micro κ over the judged queries, and whether both suffice.
+
+    Otherwise in what the judges differ: queries, documents, and whether one judge is the milder of the two (Wilcoxon),
+    with the threshold that would even it out.
+    """
     rows = cursor.execute(
-        "SELECT id, judge1_scores, judge2_scores, kappa FROM ground_truth WHERE namespace = ? AND kappa IS NOT NULL ORDER BY id",
+        "SELECT id, judge1_scores, judge2_scores, kappa FROM ground_truth "
+        "WHERE namespace = ? AND kappa IS NOT NULL ORDER BY id",
         [namespace],
     ).fetchall()
     runs = [Judged(number, orjson.loads(one), orjson.loads(other), kappa) for number, one, other, kappa in rows]
-    told: dict[str, Any] = {"judged": len(runs), "accepted": False, "macro_kappa": None, "micro_kappa": None}
-    told |= {"differing": [], "differing_documents": [], "wilcoxon": None}
+    report: dict[str, Any] = {"judged": len(runs), "accepted": False, "macro_kappa": None, "micro_kappa": None}
+    report |= {"differing": [], "differing_documents": [], "wilcoxon": None}
     if not runs:
-        return told | {"summary": "Nothing is judged yet."}
+        return report | {"summary": "Nothing is judged yet."}
     macro, micro = macro_micro([(run.one, run.other) for run in runs])
     accepted = macro >= ACCEPTED and micro >= ACCEPTED
     verdict = "accepted" if accepted else "not accepted"
-    told |= {"accepted": accepted, "macro_kappa": macro, "micro_kappa": micro}
-    told["summary"] = (
+    report |= {"accepted": accepted, "macro_kappa": macro, "micro_kappa": micro}
+    report["summary"] = (
         f"The ground truth is {verdict}: {len(runs)} queries judged, kappa {macro:.2f} by query and {micro:.2f} in all."
     )
     if accepted:
-        return told
-    return told | {
+        return report
+    return report | {
         "differing": _differing(runs),
         "differing_documents": _documents(cursor, namespace),
         "wilcoxon": bias([score for run in runs for score in run.one], [score for run in runs for score in run.other]),

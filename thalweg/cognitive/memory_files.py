@@ -1,4 +1,7 @@
-"""`thalweg memory`: what operators put into Cognitive Memory by hand. Bad rows are refused with their line numbers, all at once."""
+"""`thalweg memory`: what operators put into Cognitive Memory by hand.
+
+Bad rows are refused with their line numbers, all at once.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,8 @@ MAX_SHOWN = 20
 MAX_ID = 2**53 - 1
 
 
-class BadRows(Refused):
-    """Rows that cannot be imported; none of the file was."""
-
-
 def import_ground_truth(settings: Settings, path: Path) -> dict[str, Any]:
-    """Import a JSON Lines file, each row a query; importing again changes nothing. Raises BadRows."""
+    """Import a JSON Lines file, each row a query; importing again changes nothing. Raises Refused."""
     rows = read_rows(path)
     ensure_node(settings.home)
     new = 0
@@ -38,11 +37,11 @@ def import_ground_truth(settings: Settings, path: Path) -> dict[str, Any]:
 
 
 def import_golden_set(settings: Settings, path: Path) -> dict[str, Any]:
-    """Import a JSON Lines file as the golden set, all of it or nothing; it does not change afterwards. Raises BadRows."""
+    """Import a JSON Lines file as the golden set, all of it or nothing; it is final. Raises Refused."""
     rows = [row for _, row in read_rows(path)]
     problem = set_problem([row["query"] for row in rows])
     if problem is not None:
-        raise BadRows(problem)
+        raise Refused(problem)
     ensure_node(settings.home)
     _request(settings, GOLDEN_SET_IMPORTED, {"queries": rows, "file": path.name}, "")
     classes = Counter(query_type(row["query"]) for row in rows)
@@ -62,15 +61,15 @@ def report(settings: Settings) -> dict[str, Any]:
 
 
 def _request(settings: Settings, kind: str, data: dict[str, Any], where: str) -> dict[str, Any]:
-    """Publish through the node and give what was decided. Raises BadRows when it was refused."""
+    """Publish through the node and give what was decided. Raises Refused when it was refused."""
     answer = ask(settings.home, "request", type=kind, data=data, namespace=settings.namespace)
     if answer["status"] == "refused":
-        raise BadRows(f"{where}{answer['message']}")
+        raise Refused(f"{where}{answer['message']}")
     return dict(answer["result"])
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """(line number, row) of a JSON Lines file. Raises BadRows naming each line that is wrong."""
+    """(line number, row) of a JSON Lines file. Raises Refused naming each line that is wrong."""
     rows: list[tuple[int, dict[str, Any]]] = []
     problems: list[str] = []
     seen: dict[Any, int] = {}
@@ -87,9 +86,9 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             seen[key] = number
             rows.append((number, row))
     if problems:
-        raise BadRows(_sentence(path, problems))
+        raise Refused(_sentence(path, problems))
     if not rows:
-        raise BadRows(f"{path.name} holds no row.")
+        raise Refused(f"{path.name} holds no row.")
     return rows
 
 
@@ -102,19 +101,19 @@ def _read_row(line: bytes) -> tuple[dict[str, Any], str | None]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return {}, "no JSON"
+        return {}, "not JSON"
     if not isinstance(row, dict):
-        return {}, "no JSON object"
+        return {}, "not a JSON object"
     for name in ("query", "session_id"):
         if not isinstance(row.get(name), str) or not row[name].strip():
-            return {}, f"`{name}` is no text"
+            return {}, f"`{name}` must be a string"
     docs = row.get("expected_docs")
     if not isinstance(docs, list) or not docs or not all(_is_id(number) for number in docs):
-        return {}, "`expected_docs` is no list of ids"
+        return {}, "`expected_docs` must be a list of ids"
     if "id" in row and not _is_id(row["id"]):
-        return {}, "`id` is no integer from 1 to 2^53-1"
+        return {}, "`id` must be an integer from 1 to 2^53-1"
     if not isinstance(row.get("metadata", {}), dict):
-        return {}, "`metadata` is no object"
+        return {}, "`metadata` must be an object"
     unknown = sorted(row.keys() - {"id", "query", "expected_docs", "session_id", "metadata"})
     return (row, None) if not unknown else ({}, f"there is no field `{unknown[0]}`")
 

@@ -1,4 +1,4 @@
-"""`thalweg bench`: measurements as commands. Each measures its own limit in the same run and prints the target beside the figure."""
+"""`thalweg bench`: measurements as commands, each with its own limit measured in the same run, and its target."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @click.option(
     "--tool",
     default=None,
-    help="Only this search tool, through the door of a node that holds so many of what it searches.",
+    help="Only this search tool, through the door of a node with this many of what it searches.",
 )
 def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
     """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
@@ -152,7 +152,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     show_default=True,
     help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled).",
 )
-@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only so many.")
+@click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many.")
 @click.option(
     "--embedded",
     type=click.FloatRange(0, 1),
@@ -161,7 +161,9 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     help="Share of the texts that have vectors; 0: words alone.",
 )
 def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, embedded: float) -> None:
-    """How much of what answers a question is found, beside plain BM25 and plain dense search; also while texts have no vectors yet.
+    """How much of what answers a question is found, beside plain BM25 and plain dense search.
+
+    Also while texts have no vectors yet.
 
     \b
     Example: thalweg bench recall --dataset locomo10.json

@@ -58,7 +58,9 @@ def dlq() -> None:
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @JSON
 def dlq_list(home: Path | None, limit: int, as_json: bool, **chosen: Any) -> None:
-    """The newest dead letters, a line each, also without a node. Without --state those that are new or replayed in vain.
+    """The newest dead letters, a line each, also without a node.
+
+    Without --state those that are new or replayed in vain.
 
     \b
     Example: thalweg dlq list --state new --reason category

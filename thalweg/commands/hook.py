@@ -1,4 +1,4 @@
-"""`thalweg hook`: what a client's hook is told becomes telemetry."""
+"""`thalweg hook`: what a client gives its hook becomes telemetry."""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def agreement(as_json: bool, **flags: Any) -> None:
     click.echo(found["summary"])
     for line in found["differing"]:
         click.echo(
-            f"  query {line['query_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}, kappa {line['kappa']:.2f}"
+            f"  query {line['query_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}, "
+            f"kappa {line['kappa']:.2f}"
         )
     for line in found["differing_documents"]:
         click.echo(f"  document {line['document_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}")

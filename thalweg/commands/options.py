@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import orjson
 
 from streams.positions import NOW
-from thalweg.settings import Settings, load
+from thalweg.settings import ROLES, Settings, load
 from thalweg.status.last_node import disagreement
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_KINDS = {"float": click.FLOAT, "int": click.INT, "str": click.STRING}
 
 
 class _Token(click.ParamType):
@@ -34,20 +38,37 @@ HOME = click.option("--home", type=click.Path(path_type=Path), help="Data direct
 FRESHNESS = click.option(
     "--freshness",
     type=_Token(),
-    help="Wait until this is applied, at most 30 s: a write's freshness token (JSON), or `now` for all that was accepted so far.",
+    help="Wait until this is applied, at most 30 s: a write's freshness token (JSON), "
+    "or `now` for all that was accepted so far.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
+def setting_options(names: Sequence[str]) -> Callable[[Command], Command]:
+    """A flag for each of these settings, with the setting's own help; a flag that is not given is None."""
+    specs = {spec.name: spec for spec in fields(Settings)}
+
+    def add(command: Command) -> Command:
+        for name in reversed(names):
+            flag = f"--{name.replace('_', '-')}"
+            declared = f"{flag}/--no-{flag.removeprefix('--')}" if specs[name].type == "bool" else flag
+            kind = _KINDS.get(str(specs[name].type)) if name != "role" else click.Choice(ROLES)
+            command = click.option(declared, type=kind, default=None, help=specs[name].metadata["help"])(command)
+        return command
+
+    return add
+
+
 def say_what_lacks(answer: Mapping[str, Any]) -> None:
-    """A line on standard error for each thing that an answer lacks: what was waited for, what the node lacks of the log, vectors."""
+    """A line on standard error for each thing that an answer lacks: what was waited for, records, vectors."""
     if answer.get("stale"):
         click.echo(
             "Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True
         )
     if behind := answer.get("behind"):
         click.echo(
-            f"The node is behind the log: it lacks {behind['records']} records, the oldest for {behind['seconds']:.0f} s.",
+            f"The node is behind the log: it lacks {behind['records']} records, "
+            f"the oldest for {behind['seconds']:.0f} s.",
             err=True,
         )
     if count := answer.get("embedding_behind"):
@@ -69,7 +90,10 @@ def print_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def settings_of(**flags: Any) -> Settings:
-    """The settings with these flags over environment and file. Raises SettingsError. Another log than the last node's is said."""
+    """The settings with these flags over environment and file. Raises SettingsError.
+
+    A line on standard error says when the log is not that of the last node.
+    """
     settings = load(flags)
     if other := disagreement(settings.home, settings.broker_url):
         click.echo(f"note: {other}", err=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from streams.errors import Unavailable
+from streams.errors import NotRunning, Unavailable
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 LOAD_S = 1800.0
 POLL_S = 0.2
@@ -21,7 +21,8 @@ RESTART_S = 60.0
 @HOME
 @click.option(
     "--model",
-    help="minilm, minilm-float32, hashing, hashing-N, or the name or directory of a sentence-transformers model (needs thalweg[models]).",
+    help="minilm, minilm-float32, hashing, hashing-N, or the name or directory of a sentence-transformers model "
+    "(needs thalweg[models]).",
 )
 @click.option("--no-wait", is_flag=True, help="Return at once; the node goes on by itself.")
 @click.option("--drop-old", is_flag=True, help="Delete the vectors of every space that is kept and does not answer.")

@@ -23,8 +23,10 @@ from thalweg.control.requests import ask
 @HOME
 @JSON
 def search(query: str, sessions: bool, home: Path | None, as_json: bool, **asked: Any) -> None:
-    """Search what is remembered, through the running node. Each hit says which side found it, its rank there and the raw score.
-    What does not hold any more is left out; `--valid-at` and `--as-of` ask for what held, or was known, at another time.
+    """Search what is remembered, through the running node.
+
+    Each hit says which side found it, its rank there and the raw score. What is no longer valid is left out;
+    `--valid-at` and `--as-of` ask for what was valid, or known, at another time.
 
     \b
     Example: thalweg search "sign of an offset" --kind Insight --as-of 2026-01-05

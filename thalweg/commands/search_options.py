@@ -25,7 +25,7 @@ OPTIONS = (
     ),
     click.option("--from", "created_from", help="Only what was made at or after this date or time (UTC)."),
     click.option("--before", "created_before", help="Only what was made before this date or time (UTC)."),
-    click.option("--valid-at", help="What held at this date or time (valid time)."),
+    click.option("--valid-at", help="What was valid at this date or time (valid time)."),
     FRESHNESS,
     click.option("--as-of", "known_at", help="As it was known at this date or time (transaction time)."),
 )

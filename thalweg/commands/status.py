@@ -7,15 +7,18 @@ from pathlib import Path
 
 import click
 
+from streams.errors import NotRunning
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 
 
 @click.command()
 @HOME
 @JSON
 def status(home: Path | None, as_json: bool) -> None:
-    """How far each part is; without a node, what is known of the last one. Exit code 1 when anything is behind, stuck or dead.
+    """How far each part is; without a node, what is known of the last one.
+
+    Exit code 1 when anything is behind, stuck or dead.
 
     \b
     Example: thalweg status --json

@@ -8,31 +8,27 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import HOME, settings_of
-from thalweg.process.gc_tuning import calm
+from thalweg.commands.options import HOME, setting_options, settings_of
+from thalweg.process.gc_tuning import collect_rarely
+
+SETTINGS = ("broker", "role", "http", "embedder", "namespace", "toolsets", "read_only", "idle_exit_s")
+"""The settings that are flags too, beside --home."""
 
 
 @click.command()
 @HOME
-@click.option("--broker", help="sqlite:///path/log.db (default) or kafka://host:port")
-@click.option("--role", type=click.Choice(["all", "ingress", "worker"]), help="Which parts this process runs.")
-@click.option("--http", help="PORT or HOST:PORT for streamable HTTP.")
-@click.option("--embedder", help="minilm, hashing, none or a model name.")
-@click.option("--namespace", help="The namespace of this node's callers.")
-@click.option("--toolsets", help="Comma-separated toolsets to serve.")
-@click.option("--read-only/--no-read-only", default=None, help="Serve only tools that read.")
-@click.option("--idle-exit-s", type=float, help="End after so many seconds without a client.")
+@setting_options(SETTINGS)
 def up(**flags: Any) -> None:
     """Run the node in the foreground until it is stopped.
 
     \b
     Example: thalweg up --http 7733
     """
-    calm()  # before the imports
+    collect_rarely()  # before the imports
     from thalweg.process.serve import serve
 
     code = serve(settings_of(**flags))
-    # All parts are closed. The thread of a Kafka consumer whose broker is gone never ends, and Python would wait for it.
+    # All parts are closed. The thread of a Kafka consumer whose broker is gone never ends; Python would wait for it.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -19,8 +19,10 @@ from thalweg.control.requests import ask
 @HOME
 @JSON
 def why(record_id: str, query: str, home: Path | None, as_json: bool, **asked: Any) -> None:
-    """Say why a search returns a record or does not: filters, merges, ranks on each side, floors, what is not embedded yet.
-    Of a session: why it is, or is not, among what `thalweg search --sessions` finds.
+    """Say why a search returns a record or does not.
+
+    It names filters, merges, ranks on each side, floors, and what is not embedded yet. Of a session it says why it is,
+    or is not, among what `thalweg search --sessions` finds.
 
     \b
     Example: thalweg why 0b7c… --query "sign of an offset"

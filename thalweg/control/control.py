@@ -40,19 +40,19 @@ class Control:
     async def handle(self, request: Request) -> Answer:
         """Answer a control request: `{"ok": true, ...}` or `{"ok": false, "error": sentence, "code": ...}`."""
         command = str(request.get("command"))
+        if command not in COMMANDS:
+            return {
+                "ok": False,
+                "code": "unknown_command",
+                "error": f"The node knows no command {request.get('command')!r}.",
+            }
         try:
             if (of_node := _OF_NODE.get(command)) is not None:
                 return {"ok": True, **await of_node(self, request)}
-            if (of_parts := _OF_PARTS.get(command)) is not None:
-                return {"ok": True, **await of_parts(self.running, request)}
+            return {"ok": True, **await _OF_PARTS[command](self.running, request)}
         except ThalwegError as error:
             code = error.error_code if isinstance(error, Refused) else error.code
             return {**error.extra, "ok": False, "code": code, "error": error.message}
-        return {
-            "ok": False,
-            "code": "unknown_command",
-            "error": f"The node knows no command {request.get('command')!r}.",
-        }
 
     async def status(self) -> Status:
         """Look at every part now."""

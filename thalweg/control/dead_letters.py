@@ -1,4 +1,4 @@
-"""Dead letters for an operator: list, show, replay, drop. Their state follows from the log (view `dead_letter_states`)."""
+"""Dead letters for an operator: list, show, replay, drop. The view `dead_letter_states` has their state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from storage.statements import marks
+from storage.statements import dicts, marks
 from streams.clock import parse_time
 from streams.codec import encode
 from streams.dlq import exhume, read_letter
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OPERATOR = "thalweg:operator"
 STATES = ("new", "replayed", "solved", "dropped")
-"""Of a letter: nothing done; its record lies on the log again (`replayed` also when it failed again); applied; given up."""
+"""Nothing done; its record is on the log again (`replayed` also when it failed again); applied; given up."""
 OPEN = ("new", "replayed")
 PUBLISH_S = 30.0
 REASONS = 10
@@ -48,7 +48,10 @@ async def _dlq_list(running: Running, request: dict[str, Any]) -> dict[str, Any]
 
 
 def list_letters(cursor: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """{`dead_letters`: the newest that fit, at most `limit`; `total`: how many fit; `states`: how many there are of each state}."""
+    """The newest letters that fit the request.
+
+    {`dead_letters`: at most `limit` of them, `total`: how many fit, `states`: how many there are of each state}.
+    """
     where, parameters = _conditions(request)
     letters = _select(
         cursor,
@@ -67,7 +70,7 @@ def count_states(cursor: Any) -> dict[str, int]:
 
 
 def _conditions(request: dict[str, Any]) -> tuple[str, list[Any]]:
-    """The request's filters as SQL: `states`, `namespace`, `source`, `type`, `reason` (a part of it), `since`, `until`."""
+    """The filters as SQL: `states`, `namespace`, `source`, `type`, `reason` (a part of it), `since`, `until`."""
     states = list(request.get("states") or STATES)
     clauses, parameters = [f"state IN ({marks(states)})"], list[Any](states)
     for name, clause in _COMPARED.items():
@@ -89,9 +92,7 @@ def _moment(name: str, text: str) -> datetime:
 
 
 def _select(cursor: Any, tail: str, parameters: list[Any]) -> list[Letter]:
-    result = cursor.execute(f"SELECT * FROM dead_letter_states {tail}", parameters)
-    names = [column[0] for column in result.description]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    return dicts(cursor.execute(f"SELECT * FROM dead_letter_states {tail}", parameters))
 
 
 async def _letters(running: Running, tail: str, parameters: list[Any]) -> list[Letter]:
@@ -99,7 +100,7 @@ async def _letters(running: Running, tail: str, parameters: list[Any]) -> list[L
 
 
 async def _named(running: Running, ids: Sequence[str]) -> list[Letter]:
-    """The letters of these ids, each once; a letter also has the ids under which its record failed before. Raises Refused."""
+    """The letters of these ids, each once; earlier ids of a record name its letter too. Raises Refused."""
     found: dict[str, Letter] = {}
     for letter_id in ids:
         letters = await _letters(
@@ -133,7 +134,10 @@ async def _dlq_show(running: Running, request: dict[str, Any]) -> dict[str, Any]
 
 
 async def _read_letters(log: Log, letters: Sequence[Letter]) -> list[Record]:
-    """The records of these letters, in their order, by one reader of the log. Raises Unavailable when it does not give one back."""
+    """The records of these letters, in their order, by one reader of the log.
+
+    Raises Unavailable when the log does not give one back.
+    """
     places = [Position(letter["dlq_topic"], letter["dlq_partition"], letter["dlq_offset"]) for letter in letters]
     first = {place.at: place.offset for place in sorted(places, reverse=True)}
     last = {place.at: place.offset for place in sorted(places)}
@@ -205,7 +209,8 @@ async def _replayable(log: Log, letters: Sequence[Letter], left: list[str]) -> l
         missing = {outgoing.topic for outgoing in records} - existing
         if missing:
             left.append(
-                f"The letter {letter['dead_letter_id']} is of {min(missing)}, which this log does not hold; make the topic first."
+                f"The letter {letter['dead_letter_id']} is of {min(missing)}, which is not on this log; "
+                "make the topic first."
             )
         else:
             replayable.append((letter, records))
@@ -224,7 +229,7 @@ def _original(letter: Record) -> list[Outgoing]:
 
 
 async def _dlq_drop(running: Running, request: dict[str, Any]) -> dict[str, Any]:
-    """Give letters up, with a reason; by default, of those that fit, the new ones and those that were replayed in vain."""
+    """Give letters up, with a reason; by default the new ones that fit and those that were replayed in vain."""
     reason = str(request.get("because") or "").strip()
     if not reason:
         raise Refused("Say why with --because: the reason stays with the letters.")
@@ -232,7 +237,8 @@ async def _dlq_drop(running: Running, request: dict[str, Any]) -> dict[str, Any]
     ended = next((letter for letter in letters if letter["state"] not in OPEN), None)
     if ended is not None:
         raise Refused(
-            f"The letter {ended['dead_letter_id']} is {ended['state']} already; only new and replayed letters can be dropped."
+            f"The letter {ended['dead_letter_id']} is {ended['state']} already; "
+            "only new and replayed letters can be dropped."
         )
     token = Freshness()
     for start in range(0, len(letters), LETTERS):

@@ -8,18 +8,11 @@ from typing import Any
 
 import orjson
 
-from streams.errors import Refused, ThalwegError, Unavailable
+from streams.errors import NotRunning, Refused, Unavailable
 from thalweg.paths import control_path
 
 ANSWER_SHARE = 0.9
 """How much of its caller's time the node may wait: what is left is for the answer."""
-
-
-class NotRunning(ThalwegError):
-    """No node answers for this data directory."""
-
-    code = "node_not_running"
-    remedy = "`thalweg up` starts one; `thalweg mcp` and `thalweg import` start one by themselves."
 
 
 def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""Searches that people ask of a running node: the same engine as the tools', with everything that it knows about each hit.
+"""Searches by people on a running node: the tools' engine, with everything that it knows about each hit.
 
-What does not hold any more (superseded, merged, archived, deprecated) is left out, unless a moment is asked for at which it did.
+What is no longer valid (superseded, merged, archived, deprecated) is left out, unless a moment is named at which it
+was.
 """
 
 from __future__ import annotations
@@ -36,12 +37,15 @@ EVERY_HIT = 10_000
 """More than the pools of all sides hold for what is asked here."""
 ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
 SHOWN_OF_SESSION = 3
-"""So many of a session's best records are shown; `records` says how many were looked at."""
+"""How many of a session's best records are shown; `records` says how many were considered."""
 
 
 async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Hits with their sides: `{"hits": [...], "total", "degraded"}`; with `sessions` instead of `hits` `{"sessions": [...]}`, each with
-    what is known of it and its best records. Raises Refused for what cannot be asked."""
+    """Hits with their sides: `{"hits": [...], "total", "degraded"}`.
+
+    With `sessions`, instead of `hits` `{"sessions": [...]}`, each with what is known of it and its best records.
+    Raises Refused for what cannot be asked.
+    """
     text, filter, limit = _asked(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.gateway.embedder, text)
@@ -53,8 +57,11 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
 
 
 async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-    """Wait for what the answer is to hold, vectors included, if that is asked for; then what it lacks: `stale` when that was not in
-    time, `embedding_behind` (records that have no vectors yet), `behind` (what the store lacks of the log)."""
+    """Wait for what the request's `freshness` names, vectors included; then what the answer lacks.
+
+    `stale` when that was not in time, `embedding_behind` (records that have no vectors yet), `behind` (what the store
+    lacks of the log).
+    """
     freshness = request.get("freshness")
     stages = (EMBED,) if running.embedder is not None else ()
     is_fresh = freshness is None or await running.has_reached(freshness, stages)
@@ -64,7 +71,7 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
 
 
 def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SearchResult:
-    """A search without what does not hold any more. A filter with a moment says itself what held then."""
+    """A search without what is no longer valid. A filter with a moment says itself what was valid then."""
     if query.filter.valid_at is not None:
         return search(cursor, indexes, query)
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
@@ -113,7 +120,7 @@ def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Why one record is, or is not, among the hits; of a session why it is, or is not, among the sessions that are found."""
+    """Why one record is, or is not, among the hits; of a session, why it is or is not among the sessions."""
     text, filter, limit = _asked(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.gateway.embedder, text)
@@ -140,7 +147,7 @@ def _asked(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
     if request.get("tags"):
         chosen["tags"] = TagFilter(tuple(request["tags"]), CATEGORIES)
     chosen |= {name: moment(name, request[name]) for name in MOMENTS if request.get(name)}
-    if "known_at" in chosen:  # what was known then is what held then, as far as was known
+    if "known_at" in chosen:  # what was known then is what was valid then, as far as was known
         chosen.setdefault("valid_at", chosen["known_at"])
     filter = Filter(str(request.get("namespace") or running.settings.namespace), **chosen)
     return text, filter, limit

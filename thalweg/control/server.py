@@ -1,6 +1,7 @@
 """The socket of the command line: what its commands ask of a running process, one JSON object a line, one back.
 
-It is not the agents' one: who may call tools may not stop the node, copy its store or act in another namespace.
+It is not the agents' one: the right to call tools is not that to stop the node, copy its store or act in another
+namespace.
 """
 
 from __future__ import annotations

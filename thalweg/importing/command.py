@@ -24,7 +24,7 @@ APPLY_TIMEOUT_S = 3600.0
 
 
 def run_import(settings: Settings, kind: str, paths: list[Path], *, quiet: bool = False) -> dict[str, Any]:
-    """Import and wait until all of it can be asked for; what is reported was counted. Starts the node when none runs."""
+    """Import, wait until all of it can be queried, and report counts. Starts the node when none runs."""
     ensure_node(settings.home)
     with _bar(quiet) as bar:
         report = asyncio.run(_publish(settings, kind, paths, bar))

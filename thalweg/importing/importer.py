@@ -1,8 +1,8 @@
 """Imports files: finds them, has their lines read into events, and publishes these in batches.
 
 Importing a file twice changes nothing: the events' ids, the batches' ids and the dead letters' ids are functions of the
-content, and what the store holds already is not put on the log again. Memory stays bounded however large a file is: it is read line by line, a line has at most MAX_LINE_BYTES,
-and at most MAX_IN_FLIGHT batches wait for the log at once.
+content, and what the store holds already is not put on the log again. Memory stays bounded however large a file is: it
+is read line by line, a line has at most MAX_LINE_BYTES, and at most MAX_IN_FLIGHT batches wait for the log at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
 from thalweg.importing.sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
 from thalweg.importing.stored import FindStored, Stored, nothing_stored
-from thalweg.process.gc_tuning import calmed
+from thalweg.process.gc_tuning import rare_collections
 
 BATCH_EVENTS = 500
 BATCH_BYTES = 1024 * 1024
@@ -65,7 +65,7 @@ class ImportProgress:
 class ImportReport:
     """What an import read and published. `freshness` covers all of it, dead letters too; `bytes` counts what was read.
 
-    `new_lines`: lines of which the store did not hold everything; one that waited for a later line counts with that line.
+    `new_lines`: lines of which the store lacked something; one that waited for a later line counts with that line.
     """
 
     files: int
@@ -93,7 +93,7 @@ async def import_files(
 ) -> ImportReport:
     """Publish the events of these files, and of all fitting files under these folders; what is unreadable is buried.
 
-    What `find_stored` finds is left out, unless it is stored with another body: then the incident is for the store to record.
+    What `find_stored` finds is left out, unless it is stored with another body: the store then records the incident.
 
     Returns once all of it is durable. Raises Refused when the kind is not known, a path does not exist or no file is
     found; LogUnavailable when the log does not answer: then a part is imported, and importing again completes it.
@@ -102,7 +102,7 @@ async def import_files(
     files, skipped = find_files(form, paths)
     run = _Import(log, form, files, namespace, clock, on_progress, find_stored)
     run.skipped += skipped
-    with calmed():
+    with rare_collections():
         try:
             for path in files:
                 await run.read_file(path)
@@ -305,7 +305,7 @@ class _Import:
 
 
 def _is_new(event: Event, stored: Stored) -> bool:
-    """Whether the store lacks the event, or holds another body under its id. A digest costs as much as encoding: only then."""
+    """Whether the store lacks the event, or has another body under its id. A digest costs as much as encoding."""
     known = stored.events.get(event.key)
     return known is None or known != observation_digest(event.data)
 

@@ -43,10 +43,10 @@ class Unit:
 
 
 def find_files(form: Format, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """The regular files to import, each once: a named one whatever its name, of a folder those that fit the format, sorted.
+    """The regular files to import, each once and sorted: a named one always, of a folder those that fit the format.
 
-    With them what a folder holds besides and is left: links, which may lead out of it, pipes, devices and sockets. Raises Refused
-    for a path that does not exist, a named one that is none of the two, and when nothing is found.
+    With them what else a folder holds and is left: links, which may lead out of it, pipes, devices and sockets. Raises
+    Refused for a path that does not exist, a named one that is neither file nor folder, and when nothing is found.
     """
     found: dict[Path, None] = {}
     skipped: list[str] = []
@@ -98,9 +98,9 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_units(file: BinaryIO, *, documents: bool) -> Iterator[Unit]:
-    """The lines of a file; where `documents` are possible and the first line is no JSON by itself, the file as one unit.
+    """The lines of a file; where `documents` are possible and its first line alone is not JSON, the file as one unit.
 
-    A file that is no JSON as a whole either is read by lines after all, so that only its bad lines are unreadable.
+    A file that is not JSON as a whole either is read by lines after all, so that only its bad lines are unreadable.
     """
     if documents and os.fstat(file.fileno()).st_size <= MAX_DOCUMENT_BYTES:
         start = file.readline(MAX_LINE_BYTES + 1)

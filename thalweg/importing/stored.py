@@ -31,7 +31,7 @@ async def nothing_stored(keys: Sequence[str], letters: Sequence[str]) -> Stored:
 
 
 async def find_stored(running: Running, request: dict[str, Any]) -> dict[str, Any]:
-    """{`events`: key -> digest, `letters`: ids}. What is surely not there is not looked for."""
+    """{`events`: key -> digest, `letters`: ids}. What is surely not there is not queried."""
     keys = [key for key in map(str, request["keys"]) if running.store.writer.may_hold("events", (key,))]
     letters = [
         letter for letter in map(str, request["letters"]) if running.store.writer.may_hold("dead_letters", (letter,))

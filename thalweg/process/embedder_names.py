@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from processors.embedding.find import MODEL_ID
+from processors.embedding.model_files import MODEL_ID
 from streams.errors import SettingsError
 
 _MODELS = {MODEL_ID: "minilm", f"sentence-transformers/{MODEL_ID}": "minilm", "hashing-384": "hashing"}
@@ -26,7 +26,8 @@ def embedder_of(environ: Mapping[str, str], chosen: str | None, default: str) ->
     named = None if not model else _MODELS.get(model, model)
     if chosen is not None and named is not None and chosen != named:
         raise SettingsError(
-            f"SURR_EMBED_MODEL is {model!r} and the setting embedder is {chosen!r}; leave one out, or let both say the same."
+            f"SURR_EMBED_MODEL is {model!r} and the setting embedder is {chosen!r}; "
+            "leave one out, or let both say the same."
         )
     used = chosen or named or default
     accepted = _PROVIDERS.get(used, _OTHERS)

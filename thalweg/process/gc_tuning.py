@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-def calm() -> None:
-    """Looking is a tenth of a start and a fifth of a batch otherwise."""
+def collect_rarely() -> None:
+    """Collect garbage rarely: else collections take a tenth of a start and a fifth of a batch."""
     gc.set_threshold(500_000, 20, 100)
 
 
 @contextmanager
-def calmed() -> Iterator[None]:
-    """As `calm`, while the block runs: for a long run of batches in a process that is no node."""
+def rare_collections() -> Iterator[None]:
+    """Collect rarely while the block runs: for a long run of batches in a process that is not a node."""
     before = gc.get_threshold()
-    calm()
+    collect_rarely()
     try:
         yield
     finally:
         gc.set_threshold(*before)
 
 
-def settle() -> None:
-    """What is alive now stays: full collections would stop every thread for tens of milliseconds."""
+def freeze_startup_objects() -> None:
+    """Exempt what is alive now from collections: full ones would stop every thread for tens of milliseconds."""
     gc.collect()
     gc.freeze()

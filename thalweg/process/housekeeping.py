@@ -1,4 +1,4 @@
-"""What a process does first in the data directory that it has taken: its files are for their owner alone, and no left-overs lie there."""
+"""What a process does first in its data directory: it closes the files to others and removes left-overs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("thalweg")
 
 
 def narrow(home: Path, broker_url: str) -> None:
-    """Take other users' rights to what an earlier version, a copy or a wider umask left open; said in the log."""
+    """Take other users' rights to what an earlier version, a copy or a wider umask left open; the log says so."""
     log = Path(broker_url.removeprefix("sqlite://")) if broker_url.startswith("sqlite://") else home / "log.db"
     opened = [path for path in {*_made(home), *log.parent.glob(f"{log.name}*")} if _is_open(path)]
     for path in opened:

@@ -25,7 +25,7 @@ class HttpToken:
 
     @property
     def place(self) -> str:
-        """Where a client's owner finds it, said to whoever asks without it: no path."""
+        """Where a client's owner finds it, without a path: strangers read this too."""
         return (
             f"in the file `{self.file.name}` of the node's data directory"
             if self.file

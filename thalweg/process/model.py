@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from processors.embedding.load import load_embedder
+from processors.embedding.loader import load_embedder
 from processors.embedding.model import Embedder
+from thalweg.environment import process_environment
 from thalweg.settings import Settings
 
 
@@ -16,4 +17,10 @@ def load_model(settings: Settings, name: str | None = None, *, folder: Path | No
     """
     path = Path(settings.model_path) if settings.model_path else None
     place = folder or settings.home / "models"
-    return load_embedder(name or settings.embedder, cache_dir=place, model_path=path, threads=settings.embed_threads)
+    return load_embedder(
+        name or settings.embedder,
+        cache_dir=place,
+        model_path=path,
+        threads=settings.embed_threads,
+        environ=process_environment(),
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,23 +12,23 @@ from dataclasses import replace
 from mcp_ingress.analysts import SqlEndpoint
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway, Limits
-from mcp_ingress.http import HttpServer
+from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
-from processors.embedding.guarded import guarded
+from mcp_ingress.toolset import Setup
+from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
-from processors.inner_voice.config import InnerVoiceConfig, read_config
+from processors.frame.timer import timers
 from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.telemetry.mirror import TelemetryMirror
-from processors.valence.timers.age_patterns import age_patterns
 from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.graph.projection import Projections
@@ -43,9 +42,9 @@ from streams.log import open_log
 from streams.positions import Freshness, Partition
 from streams.topics import MEMORY, OTLP_TOPICS, with_partitions
 from thalweg import __version__
-from thalweg.cognitive.judges import configured
 from thalweg.control.control import Control
 from thalweg.control.server import ControlServer
+from thalweg.environment import process_environment
 from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
@@ -96,15 +95,13 @@ class Node(Parts):
     async def start(self) -> None:
         """Bring the parts up in the order of their dependence. Raises a ThalwegError with one sentence."""
         settings = self.settings
-        inner_voice = read_config(os.environ, logger.warning)
         make_home(settings.home)
         narrow(settings.home, settings.broker_url)
         store, embedder, inherited = await self._open_store()
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
-        embed = parts.stage(Embed)
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
-        gateway = self._gateway(store, embedder, inner_voice)
+        gateway = self._gateway(store, embedder)
         gateway.backlog, gateway.requests.inherited = lag.backlog, inherited
         door = self._open_door(gateway)
         server = build_server(door, __version__)
@@ -116,7 +113,7 @@ class Node(Parts):
             up_since=self._up_since,
             log=self.log,
             store=store,
-            embed=embed,
+            embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
             gateway=gateway,
@@ -151,7 +148,7 @@ class Node(Parts):
             embedder = await loading
         clear(settings.home)
         embedder = await self._live_embedder(database, embedder)
-        check_dimension(os.environ, embedder.info.dim if embedder else None)
+        check_dimension(process_environment(), embedder.info.dim if embedder else None)
         indexes = await self._open_indexes(database, writer, embedder)
         followed = [topic.name for topic in self.topics] + await self._otlp_topics(applied)
         mirror = TelemetryMirror(settings.home / "telemetry", self.clock)
@@ -172,7 +169,7 @@ class Node(Parts):
         return store, embedder, inherited
 
     def _load_embedder(self, name: str | None = None) -> Embedder | None:
-        return remembering(load_model(self.settings, name))
+        return with_cache(load_model(self.settings, name))
 
     async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
         """The model of the store's live space; the setting's for a store that has no space yet, or when it says `none`.
@@ -235,10 +232,11 @@ class Node(Parts):
         return parts.stages()
 
     def _start_stages(self, running: Running) -> None:
-        """Start the Faust app."""
+        """Start the Faust app and the timers."""
         if self._with_stages:
             self._guard("stages", run_stages(self.settings, self.log, running.runners, self._closers))
-            self._guard("ageing", age_patterns(running.store.reader, self.log, self.clock))
+            for timer in timers():
+                self._guard(timer.name, timer.run(running.store.reader, self.log, self.clock))
 
     def _lag(self, store: Store, stages: Sequence[Stage]) -> Lag:
         def age_at_start(at: Partition) -> float | None:
@@ -257,21 +255,19 @@ class Node(Parts):
             age_at_start=age_at_start,
         )
 
-    def _gateway(self, store: Store, embedder: Embedder | None, inner_voice: InnerVoiceConfig) -> Gateway:
+    def _gateway(self, store: Store, embedder: Embedder | None) -> Gateway:
         settings = self.settings
         gateway = Gateway(
             log=self.log,
             applied=store.applied,
             reader=store.reader,
             indexes=store.indexes,
-            embedder=guarded(embedder),
+            embedder=with_time_limit(embedder),
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
             projections=Projections(settings.home / "graph", read_graph),
-            cognitive=configured(settings, embedder, os.environ),
-            inner_voice=inner_voice,
-            auto_capture=settings.valence_auto_capture,
+            parts=find_tools().parts(Setup(settings, process_environment(), embedder)),
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,
         )
@@ -282,7 +278,7 @@ class Node(Parts):
         settings = self.settings
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
-        resources = find_resources().select(inventory.toolsets)
+        resources = find_resources().select(inventory.served)
         door = Door(gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         door.start()
         self._closers.append(door.stop)
@@ -300,15 +296,12 @@ class Node(Parts):
     async def _open_http(self, running: Running, snapshots: AnalystSnapshots, token: HttpToken) -> None:
         settings, door = self.settings, running.door
         host, port = settings.http_address
+        allowed_hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
         http = HttpServer(
             build_server(door, __version__),
             replace(door.local, name="http"),
             door.limits,
-            host=host,
-            port=port,
-            token=token.value,
-            token_place=token.place,
-            allowed_hosts=[name.strip() for name in settings.allowed_hosts.split(",") if name.strip()],
+            Endpoint(token.value, host, port, token.place, allowed_hosts),
             analysts=SqlEndpoint(snapshots.get, door.limits) if settings.http_sql else None,
         )
         await http.start()

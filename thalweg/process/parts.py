@@ -1,4 +1,4 @@
-"""The life of a process that consists of parts: each is guarded, the death of one is the death of all, stopping is bounded."""
+"""The life of a process made of parts: the death of one is the death of all, and stopping is bounded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STOP_TIMEOUT_S = 5.0
 
 
 class Parts:
-    """A subclass has `start`, which guards parts and notes in `_closers` how each is closed. Then `wait`, then `stop`."""
+    """A subclass has `start`, which guards parts and adds their closers to `_closers`. Then `wait`, then `stop`."""
 
     finishes: ClassVar[str | None] = None
     """The part that ends in its own closer and not at once, because others hand their last work to it."""

@@ -12,12 +12,12 @@ from typing import Any
 import duckdb
 
 from storage.database import FILE_NAME, lock_directory, release_directory
-from streams.errors import StoreError
+from streams.errors import NotRunning, StoreError
 from streams.log import open_log
 from streams.positions import Partition
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.paths import make_home
-from thalweg.process.gc_tuning import calmed
+from thalweg.process.gc_tuning import rare_collections
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 from thalweg.status.last_known import read_positions
@@ -30,7 +30,7 @@ def rebuild_store(settings: Settings, *, from_log: bool) -> dict[str, Any]:
     try:
         ask(settings.home, "status")
     except NotRunning:
-        with calmed():
+        with rare_collections():
             return asyncio.run(_rebuild(settings, from_log))
     raise StoreError("A node owns this store; `thalweg stop` first, then rebuild.")
 
@@ -68,7 +68,10 @@ async def _rebuild(settings: Settings, from_log: bool) -> dict[str, Any]:
 
 
 async def _check_log(settings: Settings) -> None:
-    """Raises StoreError when the log does not hold all that the store has applied (then nothing else does), LogUnavailable when it is away."""
+    """Check that the log holds all that the store has applied.
+
+    Raises StoreError when it does not, because then nothing else does; LogUnavailable when it is away.
+    """
     applied = _applied(settings.home / FILE_NAME)
     log = open_log(settings.broker_url)
     await log.start()
@@ -82,9 +85,9 @@ async def _check_log(settings: Settings) -> None:
         begin, end = first.get(at, 0), ends.get(at, 0)
         if offset > end or (begin and offset):
             raise StoreError(
-                f"The store has applied {topic}/{partition} up to {offset}, of which this log holds {begin} to {end} only: a rebuild would lose "
-                f"the rest, so nothing was deleted. Point at the right log (THALWEG_BROKER), or move {FILE_NAME} out of the data directory "
-                "to begin anew with this one."
+                f"The store has applied {topic}/{partition} up to {offset}, of which this log holds {begin} to {end} "
+                "only: a rebuild would lose the rest, so nothing was deleted. Point at the right log (THALWEG_BROKER), "
+                f"or move {FILE_NAME} out of the data directory to begin anew with this one."
             )
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from mcp_ingress.calls import Door
 from mcp_ingress.gateway import Gateway
 from mcp_ingress.socket import SocketServer
-from processors.embedding.guarded import guarded
+from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
-from processors.embedding.remembered import remembering
+from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import StageRunner
 from processors.memory.stages.embed import Embed
@@ -84,8 +84,8 @@ class Running:
 
     def use(self, embedder: Embedder) -> None:
         """Make this the model of queries and of new memories from now on."""
-        self.embed.embedder = remembering(embedder)
-        self.gateway.embedder = guarded(self.embed.embedder)
+        self.embed.embedder = with_cache(embedder)
+        self.gateway.embedder = with_time_limit(self.embed.embedder)
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
@@ -93,7 +93,7 @@ class Running:
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     async def drain_spool(self) -> bool:
-        """Put what was spooled on the log, in order; whether nothing is left. While the log is down it stays spooled."""
+        """Put what was spooled on the log, in order; False while the log is down and something is left."""
         try:
             await self.gateway.spool.drain(self.log)
         except LogUnavailable:

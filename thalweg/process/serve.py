@@ -1,4 +1,4 @@
-"""`thalweg up`: run a node in the foreground until SIGTERM, SIGINT, `thalweg stop`, idleness, or the death of a part."""
+"""`thalweg up`: run a node in the foreground until a signal, `thalweg stop`, idleness, or the death of a part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from storage.disk import full_sentence, is_full, low_sentence
 from streams.clock import SystemClock, format_time
 from streams.errors import ThalwegError
 from streams.redaction import redact
-from thalweg.process.gc_tuning import settle
+from thalweg.process.gc_tuning import freeze_startup_objects
 from thalweg.process.node import Node
 from thalweg.process.worker import Worker
 from thalweg.settings import Settings
@@ -29,7 +29,7 @@ STOP_S = 15.0
 
 
 class WithoutSecrets(logging.Formatter):
-    """A line of the log, its traceback included, without secrets: an exception of a library may quote what it was given."""
+    """A line of the log and its traceback, without secrets: a library's exception may quote what it was given."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
@@ -72,13 +72,14 @@ async def _serve(settings: Settings) -> int:
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, node.ask_to_stop)
-    settle()
+    freeze_startup_objects()
     last_node.write(settings.home, {"broker": settings.broker_url, "started_at": format_time(node.started_at)})
     print(f"thalweg: ready on {settings.home} ({settings.broker_url})", file=sys.stderr, flush=True)
     if isinstance(node, Node) and (http := node.running.http):
         place = http["token_file"] or "the setting `token`"
         print(
-            f"thalweg: HTTP on {http['url']}; clients send `Authorization: Bearer <token>`, and the token is in {place}",
+            f"thalweg: HTTP on {http['url']}; clients send `Authorization: Bearer <token>`, "
+            f"and the token is in {place}",
             file=sys.stderr,
             flush=True,
         )
@@ -94,7 +95,10 @@ async def _serve(settings: Settings) -> int:
 
 
 def met_full_disk(error: BaseException, settings: Settings) -> bool:
-    """Whether the disk took no more. The keyword index says only that its writer is gone: then the room that is left decides."""
+    """Whether the disk took no more.
+
+    The keyword index says only that its writer is gone: then the room that is left decides.
+    """
     return is_full(error) or low_sentence(settings.home) is not None
 
 
@@ -108,11 +112,12 @@ def is_in_the_way(error: BaseException, settings: Settings) -> bool:
 
 
 def sentence_of(error: BaseException, settings: Settings) -> str:
-    """Why the node does not go on, for whoever runs it."""
+    """Why the node does not go on, for the operator."""
     if met_full_disk(error, settings):
         return full_sentence(settings.home)
     if isinstance(error, OSError) and is_in_the_way(error, settings):
-        return f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}. Move it away or mend its rights, then start again."
+        path = os.fsdecode(error.filename)
+        return f"{path} cannot be used: {error.strerror}. Move it away or mend its rights, then start again."
     return redact(getattr(error, "message", None) or f"{type(error).__name__}: {error}")
 
 

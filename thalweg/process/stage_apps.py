@@ -1,7 +1,8 @@
 """Running a process's stages: their Faust apps, and which consumer group each stage is a member of.
 
-All members of a Faust group run the same stages. On Kafka the stages that need no store are therefore a group of their own,
-which workers join; those that need one are another, of the nodes that have it. On the embedded log one process runs all.
+All members of a Faust group run the same stages. On Kafka the stages that need no store are therefore a group of their
+own, which workers join; those that need one are another, of the nodes that have it. On the embedded log one process
+runs all.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ RETRY_S = 1.0
 
 
 def instance_id(home: Path) -> str:
-    """Stable for this process's data directory, so that after a restart it has its partitions back at once; no other's."""
+    """A name for this data directory alone: after a restart the process has its partitions back at once."""
     place = f"{socket.gethostname()}\0{home.resolve()}"
     return f"thalweg-{hashlib.blake2b(place.encode(), digest_size=8).hexdigest()}"
 
@@ -49,7 +50,10 @@ def by_group(broker: str, runners: Sequence[StageRunner]) -> dict[str, list[Stag
 async def run_stages(
     settings: Settings, log: Log, runners: Sequence[StageRunner], closers: list[Callable[[], Awaitable[None]]]
 ) -> None:
-    """Run them until one dies, which is raised. Loaded here, on a thread: importing Faust takes half a second, starting an app another."""
+    """Run them until one dies, which is raised.
+
+    Faust is loaded here, on a thread: importing it takes half a second, starting an app another.
+    """
     worker = await asyncio.to_thread(importlib.import_module, "processors.frame.faust_app")
     if isinstance(log, SqliteLog):
         worker.use_log(log)
@@ -72,7 +76,10 @@ async def run_stages(
 
 
 async def _started(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
-    """An app that runs, and the context that stops it. A broker that goes away while it starts is waited for, as later by the app itself."""
+    """An app that runs, and the context that stops it.
+
+    A broker that goes away while it starts is waited for, as the app itself does later.
+    """
     while True:
         app = make()
         running = worker.faust_app_running(app, stop_timeout=STOP_TIMEOUT_S)

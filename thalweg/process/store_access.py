@@ -13,17 +13,20 @@ from storage.migrate import migrate
 from storage.sql.export import export_parquet
 from storage.sql.snapshot import Snapshots
 from streams.clock import SystemClock
-from streams.errors import StoreError
+from streams.errors import NotRunning, StoreError
 from streams.positions import NOW, Freshness
 from thalweg.control.dead_letters import list_letters
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.settings import Settings
 from thalweg.status.last_known import has_spooled, read_positions, waiting_on
 
 
 @contextmanager
 def own_store(home: Path) -> Iterator[Database]:
-    """The store of this directory, owned while the block runs. Raises StoreError when there is none, it is damaged, or another owns it."""
+    """The store of this directory, owned while the block runs.
+
+    Raises StoreError when there is none, it is damaged, or another process owns it.
+    """
     if not (home / "thalweg.duckdb").exists():
         raise StoreError(f"There is no store in {home}; `thalweg up` or `thalweg import` makes one.")
     database = Database(home, guest=True)
@@ -41,13 +44,16 @@ class StoreSnapshot:
     path: Path
     age_s: float
     waiting: int | None
-    """Records on the embedded log that are not in it, because no node runs; None where one does, or the log is another."""
+    """Records on the embedded log that it lacks because no node runs; None where one does, or the log is another."""
     lacks: Mapping[str, Any] = field(default_factory=dict)
-    """What it lacks, as answers say it: `stale` when what was to be applied is not in it, `behind` when the node was."""
+    """What it lacks, as in answers: `stale` without all that was to be applied, `behind` when the node was."""
 
 
 def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> StoreSnapshot:
-    """A snapshot that is at most so old, or with `freshness` applied: a write's token, or `now` for what was accepted so far."""
+    """A snapshot at most this many seconds old, or with `freshness` applied.
+
+    `freshness`: a write's token, or `now` for what was accepted so far.
+    """
     try:
         answer = ask(settings.home, "snapshot", max_age_s=max_age_s, freshness=freshness)
         return StoreSnapshot(Path(answer.pop("path")), float(answer.pop("age_s")), None, answer)

@@ -1,7 +1,8 @@
-"""A worker (`thalweg up --role worker`): the stages that need no store, in a process beside the nodes of the same Kafka.
+"""A worker (`thalweg up --role worker`): runs the stages that need no store, beside the nodes of the same Kafka.
 
-It has no store and no door: what it derives goes to the log, and the nodes materialise it. Kafka gives each member of the
-group its share of the partitions; ids are functions of their input, so that what two members derive is applied once.
+It has no store and no door: what it derives goes to the log, and the nodes materialise it. Kafka gives each member of
+the group its share of the partitions; ids are functions of their input, so that what two members derive is applied
+once.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Worker(Parts):
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> str | None:
-        """Compare what the group has acknowledged with the end of its source; what is wrong with the log, if anything."""
+        """Compare what the group has acknowledged with the end of its source; what is wrong with the log, or None."""
         try:
             ends = await self.log.end_offsets([MEMORY.name])
             committed: dict[Partition, int] = await self.log.committed(GROUP, [MEMORY.name])

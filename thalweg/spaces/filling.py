@@ -1,21 +1,23 @@
-"""Filling a space of vectors: what it lacks is asked of the store, embedded, published as facts, and asked again until nothing is missing.
+"""Fills a space of vectors: reads from the store what it lacks, embeds that and publishes it, until nothing is missing.
 
-Texts without a vector get the first passages at once; the other passages of long texts follow in slices, the newest text
-first, each of which lets the stage `embed` go first. What model or log refuses is a fact too, so that nothing is tried for ever.
+Texts without a vector get the first passages at once; the other passages of long texts follow in slices, the newest
+text first, each of which lets the stage `embed` go first. What model or log refuses is a fact too, so that nothing is
+tried for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import duckdb
 import numpy as np
 
 from processors.embedding.model import Embedder
+from processors.frame.job import Job, Progress
 from processors.frame.stage import ENVELOPE_BYTES
 from processors.memory.reembedding import (
     Missing,
@@ -28,7 +30,7 @@ from processors.memory.reembedding import (
     read_texts,
     slices,
 )
-from processors.memory.stages.embed import encode_passages, encode_texts, or_say
+from processors.memory.stages.embed import encode_or_probe, encode_passages, encode_texts
 from storage.search.records.passages import Passage, split_passages
 from streams.codec import encode_batches
 from streams.errors import RecordRefused, Unavailable
@@ -41,7 +43,7 @@ from thalweg.process.running import Running
 
 SLICE_PASSAGES = 32
 """About half a second of one core."""
-GIVE_WAY_S = 5.0
+YIELD_S = 5.0
 """How long a slice lets the stage `embed` catch up first: under a load that never ends, it goes on all the same."""
 NOT_APPLIED = "its vectors were published and not applied; `thalweg dlq list` says why"
 Row = dict[str, Any]
@@ -52,73 +54,59 @@ class TextFailed(Exception):
     """The model fails on this text and on no other."""
 
 
-@dataclass
-class Progress:
-    """How far a space is: texts that have a vector in it, of those that should."""
-
-    space: str
-    done: int
-    total: int
-
-
 class Filling:
-    """One for each node. `publish` puts records on the log and returns when they are applied."""
+    """One for each node; its job publishes what it makes and shows its progress."""
 
-    def __init__(self, running: Running, publish: Callable[[Sequence[Any]], Awaitable[None]]) -> None:
+    def __init__(self, running: Running, job: Job) -> None:
         self._running = running
-        self._publish = publish
+        self._job = job
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reembed")
         self._long: tuple[int, Missing, list[Passage]] | None = None
-        self.progress: Progress | None = None
         self.partial = 0
         """How many long texts lacked passages at the last look."""
 
-    async def fill(
-        self, row: Row, embedder: Embedder, is_wanted: Callable[[], Awaitable[bool]], *, enough: int
-    ) -> None:
-        """Embed the texts that the space lacks, until a look finds no more than `enough`; those too. Ends early when it `is_wanted` no more."""
+    async def fill(self, row: Row, embedder: Embedder, *, enough: int) -> bool:
+        """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end."""
         before = np.empty(0, np.int64)
         while True:
-            labels, held = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
+            labels, count = await self._read(lambda cursor: missing_labels(cursor, row["space"]))
             again = np.intersect1d(labels, before)
             for some in await self._slices(again):
                 await self._give_up(row, embedder, await self._texts(some), NOT_APPLIED)
             labels = np.setdiff1d(labels, again)
-            self.progress = progress = Progress(row["space"], held, held + len(labels))
+            self._job.progress = progress = Progress(row["space"], count, count + len(labels))
             for some in await self._slices(labels):
-                if not await is_wanted():
-                    return
                 await self._embed(row, embedder, await self._texts(some))
                 progress.done += len(some)
                 hit("mid_reembed")
             if len(labels) <= enough:
-                return
+                return True
             before = np.union1d(before, labels)
 
-    async def complete(self, row: Row, embedder: Embedder, is_wanted: Callable[[], Awaitable[bool]]) -> bool:
-        """Embed the passages that long texts lack, a slice of the newest text at a time; whether nothing is missing then."""
+    async def complete(self, row: Row, embedder: Embedder) -> bool:
+        """Embed the passages that long texts lack, a slice of the newest text at a time.
+
+        True when nothing is missing then, False when a text is not in the store yet.
+        """
         tried: set[tuple[int, int]] = set()
-        while await is_wanted():
-            labels = await self._read(lambda cursor: partial_labels(cursor, row["space"]))
+        while labels := await self._read(lambda cursor: partial_labels(cursor, row["space"])):
             self.partial = len(labels)
-            if not labels:
-                self._long = None
-                return True
-            if (known := await self._newest(labels)) is None:
+            if (newest := await self._newest(labels)) is None:
                 return False  # the vectors came before the text: at the next look it is there
-            label, missing, passages = known
-            lacking = await self._read(lambda cursor: missing_passages(cursor, label, row["space"], passages))  # noqa: B023
-            await self._give_way()
+            label, missing, passages = newest
+            lacking = await self._read(functools.partial(_lacking, label=label, space=row["space"], passages=passages))
+            await self._yield_to_writes()
             if not lacking or (label, lacking[0].number) in tried:
                 await self._give_up(row, embedder, [missing], NOT_APPLIED)
             else:
                 tried.add((label, lacking[0].number))
                 await self._embed_passages(row, embedder, missing, lacking[:SLICE_PASSAGES])
             hit("mid_reembed")
-        return False
+        self.partial, self._long = 0, None
+        return True
 
     async def _newest(self, labels: Sequence[int]) -> tuple[int, Missing, list[Passage]] | None:
-        """The first of the texts that is in the store, cut; it is kept, because it is asked for again slice by slice."""
+        """The first of the texts that is in the store, cut; it is cached, because it is needed slice by slice."""
         for label in labels:
             if self._long is None or self._long[0] != label:
                 texts = await self._texts(np.array([label], np.int64))
@@ -129,10 +117,10 @@ class Filling:
                 return self._long
         return None
 
-    async def _give_way(self) -> None:
+    async def _yield_to_writes(self) -> None:
         """Let what was written be embedded first."""
         token = Freshness(await self._running.log.end_offsets([MEMORY.name]))
-        await self._running.store.applied.wait(token, timeout_s=GIVE_WAY_S, stages=["embed"], patient=True)
+        await self._running.store.applied.wait(token, timeout_s=YIELD_S, stages=["embed"], patient=True)
 
     async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing]) -> None:
         """Embed the texts; one of them that model or log refuses is given up, the others are not."""
@@ -166,9 +154,11 @@ class Filling:
         )
 
     async def _encoded(self, encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
-        """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed when it fails on this."""
+        """On the thread. Raises EmbedderUnavailable when the model fails on everything, TextFailed on this alone."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, or_say, encode, embedder, *arguments)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._thread, encode_or_probe, encode, embedder, *arguments
+            )
         except Unavailable:
             raise
         except Exception as error:
@@ -185,7 +175,7 @@ class Filling:
             for group in groups
             for record in encode_batches(DERIVED.name, lambda some: some[0], group, self._largest)
         ]
-        await self._publish(records)
+        await self._job.publish(records)
 
     async def _slices(self, labels: np.ndarray) -> list[np.ndarray]:
         return await self._read(lambda cursor: slices(cursor, labels))
@@ -195,3 +185,7 @@ class Filling:
 
     async def _read(self, query: Callable[[duckdb.DuckDBPyConnection], Result]) -> Result:
         return await self._running.store.reader.run(query)
+
+
+def _lacking(cursor: duckdb.DuckDBPyConnection, label: int, space: str, passages: Sequence[Passage]) -> list[Passage]:
+    return missing_passages(cursor, label, space, passages)

@@ -8,8 +8,6 @@ event switches. Until then, and while a model does not load, the former space an
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,27 +15,25 @@ from typing import Any
 import duckdb
 
 from processors.embedding.model import Embedder, ModelInfo
+from processors.frame.job import Job
 from processors.memory.reembedding import failed_labels
+from storage.statements import dicts
 from streams.codec import encode
 from streams.errors import Refused, ThalwegError, Unavailable
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED, SYSTEM
 from streams.events import Event
 from streams.ids import derived_id
-from streams.log.base import Outgoing
 from streams.positions import Freshness
 from streams.topics import DERIVED, MEMORY
 from thalweg.process.model import load_model
 from thalweg.process.running import Running
 from thalweg.spaces.filling import Filling
 
-logger = logging.getLogger(__name__)
-
 SOURCE = "thalweg:spaces"
-LOOK_S = 1.0
-RETRY_S = 15.0
+SWITCH_S = 1.0
+"""How long the former index of vectors is kept for queries that the former model has encoded."""
 FEW = 64
-"""A pass that found no more than this many texts was the last before the switch; what comes meanwhile follows after it."""
-WAIT_S = 30.0
+"""A pass that found at most this many texts is the last before the switch; what comes meanwhile follows after it."""
 Row = dict[str, Any]
 
 
@@ -46,57 +42,39 @@ class Spaces:
 
     def __init__(self, running: Running) -> None:
         self._running = running
-        self._filling = Filling(running, self._publish_records)
-        self._wake = asyncio.Event()
+        self._job = Job("embedding spaces", running.log, running.store.applied, self._follow)
+        self._filling = Filling(running, self._job)
         self._loaded: dict[str, Embedder] = {}
         self._repaired: tuple[str, int] | None = None
         self._completed: tuple[str, int] | None = None
-        self.problem: str | None = None
-
-    async def run(self) -> None:
-        """Look at the registry every second, and do what it asks for. What stands in the way is told and tried again."""
-        is_caught_up = False
-        while True:
-            self._wake.clear()
-            try:
-                if not is_caught_up:
-                    await self._applied(Freshness(await self._running.log.end_offsets([DERIVED.name])))
-                    is_caught_up = True
-                await self._follow()
-                self.problem = None
-            except ThalwegError as error:  # whoever answers goes on answering
-                self._tell(error)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(RETRY_S if self.problem else LOOK_S):
-                    await self._wake.wait()
-
-    def _tell(self, error: ThalwegError) -> None:
-        if self.problem != error.message:
-            logger.warning("embedding spaces: %s", error.message)
-        self.problem = error.message
+        self.run = self._job.run
 
     async def status(self) -> dict[str, Any]:
-        """The space that answers, how far a building is, and what stands in its way; how many long texts lack passages still, and how
-        many texts get no vectors, because model or log refused them (`embedding_failures` says why)."""
+        """The space that answers, how far a building is, and what stands in its way.
+
+        `partial`: how many long texts still lack passages; `failed`: how many texts get no vectors, because model or
+        log refused them (`embedding_failures` says why).
+        """
         live = await self._running.store.reader.run(live_space)
         failed = (
             len(await self._running.store.reader.run(lambda cursor: failed_labels(cursor, live["space"])))
             if live
             else 0
         )
-        building = asdict(self._filling.progress) if self._filling.progress else None
+        at = self._job.progress
+        building = {"space": at.subject, "done": at.done, "total": at.total} if at else None
         counts = {"partial": self._filling.partial, "failed": failed}
-        return {"live": live["space"] if live else None, "building": building, "problem": self.problem, **counts}
+        return {"live": live["space"] if live else None, "building": building, "problem": self._job.problem, **counts}
 
     async def report(self) -> dict[str, Any]:
         """The status, and every space with what it holds."""
         rows = await self._running.store.reader.run(
-            lambda cursor: _rows(cursor, "FROM embedding_spaces ORDER BY registered_at, space")
+            lambda cursor: dicts(cursor.execute("FROM embedding_spaces ORDER BY registered_at, space"))
         )
         return {**await self.status(), "spaces": rows}
 
     async def register(self, model: str) -> str:
-        """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable when the model does not load."""
+        """Have this model's space built; its name. Raises Refused, or EmbedderUnavailable for the model."""
         rows = await self._registry()
         if self._running.embedder is None or not self._running.runners:
             raise Refused("This node does not embed; start it with an embedder and the role `all`.")
@@ -111,8 +89,7 @@ class Spaces:
             raise Refused(f"{space} answers already.")
         if building is None:
             await self._publish([self._registration(model, embedder.info)])
-        self.problem = None
-        self._wake.set()
+        self._job.wake()
         return space
 
     async def drop(self, space: str | None) -> list[str]:
@@ -129,7 +106,7 @@ class Spaces:
 
     async def _registry(self) -> list[Row]:
         return await self._running.store.reader.run(
-            lambda cursor: _rows(cursor, "FROM spaces ORDER BY registered_at, space")
+            lambda cursor: dicts(cursor.execute("FROM spaces ORDER BY registered_at, space"))
         )
 
     async def _follow(self) -> None:
@@ -165,37 +142,32 @@ class Spaces:
 
     async def _build(self, row: Row) -> None:
         embedder = await self._load_registered(row)
-        try:
-            await self._filling.fill(row, embedder, lambda: self._is_in(row["space"], "building"), enough=FEW)
-            if not await self._is_in(row["space"], "building"):
-                return
+        filled = self._filling.fill(row, embedder, enough=FEW)
+        if await self._job.while_wanted(filled, lambda: self._is_in(row["space"], "building")):
             await asyncio.to_thread(self._running.store.indexes.prepare, embedder.info)
             await self._publish([self._event(SPACE_SWITCHED, {"space": row["space"]})])
-        finally:
-            self._filling.progress = None
-        self._wake.set()
-        await self._answer_from(embedder)
+            self._job.wake()
+            await self._answer_from(embedder)
 
     async def _repair(self, row: Row) -> None:
-        """What was embedded by another model only (before a switch was heard of, or by a process of other settings) follows."""
+        """Embed what another model embedded: before a switch was known, or by a process of other settings."""
         running = self._running
         foreign = running.store.indexes.spaces.vectors_of_other_models
-        await self._applied(Freshness(await running.log.end_offsets([MEMORY.name])), ["embed"])
+        await self._job.wait_applied(Freshness(await running.log.end_offsets([MEMORY.name])), ["embed"])
         # a store that is replayed seems to lack what comes later
-        await self._applied(Freshness(await running.log.end_offsets([DERIVED.name])))
+        await self._job.wait_applied(Freshness(await running.log.end_offsets([DERIVED.name])))
         assert running.embedder is not None
-        try:
-            await self._filling.fill(row, running.embedder, lambda: self._is_in(row["space"], "live"), enough=0)
-        finally:
-            self._filling.progress = None
+        filled = self._filling.fill(row, running.embedder, enough=0)
+        await self._job.while_wanted(filled, lambda: self._is_in(row["space"], "live"))
         self._repaired = row["space"], foreign
 
     async def _complete(self, row: Row) -> None:
-        """The passages of long texts that did not come with them follow."""
+        """Embed the passages of long texts that did not come with them."""
         running = self._running
         partial = running.store.indexes.spaces.partly_embedded
         assert running.embedder is not None
-        if await self._filling.complete(row, running.embedder, lambda: self._is_wanted(row["space"])):
+        completed = self._filling.complete(row, running.embedder)
+        if await self._job.while_wanted(completed, lambda: self._is_wanted(row["space"])):
             self._completed = row["space"], partial
 
     async def _is_wanted(self, space: str) -> bool:
@@ -211,7 +183,7 @@ class Spaces:
         running = self._running
         await asyncio.to_thread(running.store.indexes.switch, embedder.info)
         running.use(embedder)
-        await asyncio.sleep(LOOK_S)  # whoever has encoded a query with the former finds what it is for
+        await asyncio.sleep(SWITCH_S)
         await asyncio.to_thread(running.store.indexes.drop_other_spaces)
 
     async def _load(self, name: str) -> Embedder:
@@ -241,32 +213,17 @@ class Spaces:
         )
 
     async def _publish(self, events: Sequence[Event]) -> None:
-        await self._publish_records([encode(DERIVED.name, event) for event in events])
-
-    async def _publish_records(self, records: Sequence[Outgoing]) -> None:
-        """On the log, and applied."""
-        if records:
-            await self._applied(Freshness.after(await self._running.log.publish(records, timeout_s=WAIT_S)))
-
-    async def _applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
-        while not await self._running.store.applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
-            logger.info("embedding spaces: the store is behind")
+        await self._job.publish([encode(DERIVED.name, event) for event in events])
 
 
 def _check_same(row: Row, info: ModelInfo) -> None:
     if (info.space, info.revision, info.dim) != (row["space"], row["revision"], row["dim"]):
         raise Unavailable(
-            f"The model {row['embedder']!r} is not the one that made {row['space']} (revision {row['revision']}, now {info.revision}); "
-            "its vectors would not be comparable."
+            f"The model {row['embedder']!r} is not the one that made {row['space']} "
+            f"(revision {row['revision']}, now {info.revision}); its vectors would not be comparable."
         )
 
 
 def live_space(cursor: duckdb.DuckDBPyConnection) -> Row | None:
     """The registered space that answers, None in a store that has none yet."""
-    return next(iter(_rows(cursor, "FROM spaces WHERE state = 'live'")), None)
-
-
-def _rows(cursor: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
-    result = cursor.execute(query)
-    names = [column[0] for column in result.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+    return next(iter(dicts(cursor.execute("FROM spaces WHERE state = 'live'"))), None)

@@ -25,10 +25,10 @@ import numpy as np
 import thalweg
 from mcp_ingress.http import LOOPBACK
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
-from streams.errors import EmbedderUnavailable, LogUnavailable, SettingsError, ThalwegError
+from streams.errors import EmbedderUnavailable, LogUnavailable, NotRunning, SettingsError, ThalwegError
 from streams.positions import Partition
 from streams.topics import OTLP_TOPICS, TOPICS
-from thalweg.control.requests import NotRunning, ask
+from thalweg.control.requests import ask
 from thalweg.paths import OTHERS, control_path, socket_path
 from thalweg.process.http_door import TOKEN_FILE, http_token
 from thalweg.settings import Settings
@@ -99,7 +99,7 @@ def _check(name: str, look: Callable[[], str], remedy: str) -> Check:
         return Check(name, False, str(problem), remedy)
     except ThalwegError as error:
         return Check(name, False, error.message, error.remedy if isinstance(error, SettingsError) else remedy)
-    except Exception as error:  # whatever a broken installation raises is what is looked for here
+    except Exception as error:  # any exception of a broken installation is what this check is for
         return Check(name, False, f"{type(error).__name__}: {error}", remedy)
 
 
@@ -206,7 +206,8 @@ def _codecs() -> str:
         failed += [] if is_same else [codec]
     _require(
         not failed,
-        f"Records that a Kafka producer compresses with {', '.join(failed)} cannot be read (cramjam is missing or broken).",
+        f"Records that a Kafka producer compresses with {', '.join(failed)} cannot be read "
+        "(cramjam is missing or broken).",
     )
     return f"{', '.join(CODECS)} are read; cramjam {metadata.version('cramjam')}"
 
@@ -225,7 +226,7 @@ def _transport() -> str:
 
 def _model(settings: Settings) -> str:
     """Files, checksums, the graph and one text: everything is made anew, so that no cache hides a damage."""
-    from processors.embedding.find import find_model
+    from processors.embedding.model_files import find_model
     from thalweg.process.model import load_model
 
     path = Path(settings.model_path) if settings.model_path else None
@@ -241,7 +242,7 @@ def _model(settings: Settings) -> str:
         [row] = embedder.encode(["The parser loses its place."])
     info = embedder.info
     sound = row.shape == (info.dim,) and bool(np.isfinite(row).all()) and abs(float(np.linalg.norm(row)) - 1) < EPSILON
-    _require(sound, f"{info.model_id} gives no unit vector of {info.dim} numbers.")
+    _require(sound, f"{info.model_id} does not give unit vectors of {info.dim} numbers.")
     return (
         f"{info.model_id}, {info.dim} dimensions, {'trained' if info.trained else 'untrained: no meaning in it'}{place}"
     )
@@ -275,7 +276,10 @@ def _directory(home: Path) -> str:
 
 
 def _owner(home: Path) -> str:
-    """Who owns the store: nobody, or a node that answers. DuckDB's own files are left alone: opening them could drop its lock."""
+    """Which process owns the store: none, or a node that answers.
+
+    DuckDB's own files are left alone: opening them could drop its lock.
+    """
     owner = lock_holder(home / LOCK_NAME)
     try:
         node = ask(home, "status", timeout_s=10.0)
@@ -331,9 +335,11 @@ def _log(settings: Settings) -> str:
     if other:
         name, count = min(other.items())
         raise Unsound(
-            f"The topic {name} has {count} partitions, the setting says {settings.partitions}: it cannot be changed later."
+            f"The topic {name} has {count} partitions, the setting says {settings.partitions}: "
+            "it cannot be changed later."
         )
-    return f"{settings.broker_url} answers; {f'{len(counts)} topics of {settings.partitions} partitions' if counts else 'no topics yet'}"
+    topics = f"{len(counts)} topics of {settings.partitions} partitions" if counts else "no topics yet"
+    return f"{settings.broker_url} answers; {topics}"
 
 
 def _producers(home: Path) -> str:
@@ -392,6 +398,7 @@ def _clock(home: Path) -> str:
     ahead, newest = max((path.stat().st_mtime - now, path.name) for path in known)
     _require(
         ahead <= MAX_AHEAD_S,
-        f"It says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(now))} UTC, but {newest} was written {ahead:.0f} s later.",
+        f"It says {time.strftime('%Y-%m-%d %H:%M', time.gmtime(now))} UTC, "
+        f"but {newest} was written {ahead:.0f} s later.",
     )
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))

@@ -62,7 +62,7 @@ async def node_status(running: Running, spaces: Spaces) -> Status:
 
 
 async def _surroundings(running: Running) -> list[str]:
-    """What is wrong with what the node stands on: its log, the topics of others, its disk; and what was spooled for it."""
+    """What is wrong with what the node stands on: its log, the topics of others, its disk, its spool."""
     problems = []
     try:
         await running.log.end_offsets([MEMORY.name])
@@ -88,8 +88,8 @@ async def _misplaced(running: Running) -> list[dict[str, Any]]:
 def misplaced_sentence(found: Mapping[str, Any]) -> str:
     """Whose records lie on other partitions than their keys', and what to do about it."""
     return (
-        f"the producer {found['source']} puts records on other partitions than their keys' ({found['records']} so far): "
-        "they are applied, but not in order with the others of their namespace. "
+        f"the producer {found['source']} puts records on other partitions than their keys' "
+        f"({found['records']} so far): they are applied, but not in order with the others of their namespace. "
         "Set its partitioner to Kafka's murmur2: docs/producers.md says how in each language"
     )
 

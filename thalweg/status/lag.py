@@ -36,8 +36,8 @@ class Watch:
     def state(self, now: float, behind_s: float) -> str:
         """ok, working, behind or stuck.
 
-        working: nothing waits for `behind_s` seconds; behind: something does, but the part moves; stuck: it did not move
-        in that time either.
+        working: nothing waits for `behind_s` seconds; behind: something does, but the part moves; stuck: it did not
+        move in that time either.
         """
         if self._lacking.records == 0:
             return "ok"

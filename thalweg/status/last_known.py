@@ -1,6 +1,7 @@
-"""What is known of a data directory on which no node runs: how the last one ended, how far its store came, what still lies on the log.
+"""What is known of a data directory without a node: how the last one ended, how far it came, what waits on the log.
 
-Nothing is opened for writing and no lock is taken, so that a node may start at the same moment: the store is read in a copy.
+Nothing is opened for writing and no lock is taken, so that a node may start at the same moment: the store is read in a
+copy.
 """
 
 from __future__ import annotations
@@ -23,14 +24,17 @@ from thalweg.status import last_node
 
 MAX_COPY_BYTES = 512 * 1024 * 1024
 """A larger store is not copied for a status: `thalweg sql` looks into it."""
-GO_ON = "`thalweg up` starts a node, and so does every client: it goes on from there, and what was answered ok is on the log."
+GO_ON = (
+    "`thalweg up` starts a node, and so does every client: it goes on from there, "
+    "and what was answered ok is on the log."
+)
 
 
 def last_known(home: Path, broker_url: str) -> dict[str, Any]:
-    """The report of `thalweg status` without a node: sentences, `broker`, and for programs `last` {ended, pid, failure, applied, waiting,
-    dead_letters}.
+    """The report of `thalweg status` without a node: sentences, `broker`, and `last` for programs.
 
-    `ended` is running (it holds the directory and does not answer), failed (with the sentence `failure`), killed, cleanly or never.
+    `last` is {ended, pid, failure, applied, waiting, dead_letters}. `ended` is running (it owns the directory and does
+    not answer), failed (with the sentence `failure`), killed, cleanly or never.
     """
     if home.exists() and not home.is_dir():
         return {
@@ -89,7 +93,8 @@ _SENTENCES = {
 def _how_far(last: dict[str, Any]) -> str:
     waiting = last["waiting"]
     ahead = "" if waiting is None else f", {sum(waiting.values())} more wait on the log"
-    return f"Its store has applied {sum(last['applied'].values())} records{ahead}; {last['dead_letters']} new dead letters."
+    applied = sum(last["applied"].values())
+    return f"Its store has applied {applied} records{ahead}; {last['dead_letters']} new dead letters."
 
 
 def _store(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`node.json` in the data directory: which log its last node used, and what that node said when it failed. Light enough for the pump."""
+"""`node.json` in the data directory: the log of its last node, and why that failed. Light enough for the pump."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = "node.json"
 
 
 def read(home: Path) -> dict[str, str]:
-    """`broker` (its URL) and `started_at` since a node has run there; `failure` and `failed_at` when the last one ended so."""
+    """`broker` (its URL) and `started_at` of the last node; `failure` and `failed_at` when it failed."""
     try:
         known = json.loads((home / NAME).read_bytes())
     except (OSError, ValueError):
@@ -36,8 +36,11 @@ def failed(home: Path, sentence: str, at: str) -> None:
 
 
 def disagreement(home: Path, broker_url: str) -> str | None:
-    """A sentence when another log is meant than that of the directory's last node; None when there was none, or it is the same."""
+    """A sentence when the log is not that of the directory's last node; None when it is, or none has run."""
     last = read(home).get("broker")
     if last is None or last == broker_url:
         return None
-    return f"The last node of {home} used {last}; {broker_url} is meant now, because a flag, THALWEG_BROKER or thalweg.toml says so."
+    return (
+        f"The last node of {home} used {last}; "
+        f"{broker_url} is meant now, because a flag, THALWEG_BROKER or thalweg.toml says so."
+    )

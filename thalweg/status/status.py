@@ -1,4 +1,4 @@
-"""What `thalweg status` shows of a process: one value for a node and for a worker, red as soon as it names a problem."""
+"""What `thalweg status` shows of a process: one value for nodes and workers, red as soon as it names a problem."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Status:
     """What only a node has: its doors, store, indexes and spaces."""
 
     def to_json(self) -> dict[str, Any]:
-        """`status` is green or red, `problems` says why; then who the process is and how far each part is."""
+        """`status` is green or red, `problems` says why; then which process it is and how far each part is."""
         model = self.embedder
         return {
             "status": "red" if self.problems else "green",
@@ -52,7 +52,7 @@ def stages_status(
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """By stage how far it is and what it did, and a sentence for each that is dead or waits for what it needs.
 
-    `seen`: what is known of its lag; `late`: the stages that others wait for; `up_s`: seconds since the process started.
+    `seen`: what is known of its lag; `late`: the stages that others wait for; `up_s`: seconds since the start.
     """
     stages, problems = {}, []
     for runner in runners:

@@ -49,7 +49,10 @@ def show_rows(
     as_records: bool | None = None,
     count: bool = True,
 ) -> None:
-    """Rows as a table, numbers to the right, or where that would be too narrow to read as records; under it how many (`count`) and the caption."""
+    """Rows as a table, numbers to the right; where that would be too narrow to read, as records.
+
+    Under it how many (`count`) and the caption.
+    """
     out = console()
     cells = [[cell(value) for value in row] for row in rows]
     if as_records or (as_records is None and rows and not _fits(columns, cells, out.width)):
@@ -111,7 +114,7 @@ def number(value: float) -> str:
 
 
 def bar(share: float, width: int = 24) -> str:
-    """A bar of so many eighths of cells; what is above 0 is seen."""
+    """A bar in eighths of cells; a value above 0 is always visible."""
     eighths = max(round(min(share, 1.0) * width * 8), 1 if share > 0 else 0)
     return "█" * (eighths // 8) + ("", *"▏▎▍▌▋▊▉")[eighths % 8]
 
@@ -135,7 +138,7 @@ def working(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar that is told (done, total) while the block runs; only on a terminal."""
+    """A function that moves a bar to (done, total) while the block runs; only on a terminal."""
     out = console()
     if quiet or not out.is_terminal:
         yield lambda done, total: None
@@ -192,12 +195,14 @@ def show_status(report: dict[str, Any]) -> None:
         out.print(f"{partial} long texts are embedded in part; the rest follows")
     if failed := report["spaces"]["failed"]:
         out.print(
-            f"{failed} texts have no vectors, or not all: model or log refused them; the table embedding_failures says why"
+            f"{failed} texts have no vectors, or not all: model or log refused them; "
+            "the table embedding_failures says why"
         )
     for found in report["misplaced"]:
         if not found["is_recent"]:
             out.print(
-                f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; none came lately"
+                f"{found['records']} records of {plain(found['source'])} lie on other partitions than their keys'; "
+                "none came lately"
             )
     letters = report["dead_letters"].get("new", 0)
     model += f", space {plain(report['spaces']['live'])}" if report["spaces"]["live"] else ""
@@ -355,7 +360,8 @@ def _show_stages(out: Console, report: dict[str, Any]) -> None:
         f"{name} {index['count']}" for name in ("keyword", "vector") if "count" in (index := report["indexes"][name])
     )
     out.print(
-        f"[dim]materialiser: {seen['records']} records, {seen['events']} events in {seen['batches']} transactions; indexes: {counts}[/dim]\n",
+        f"[dim]materialiser: {seen['records']} records, {seen['events']} events in {seen['batches']} transactions; "
+        f"indexes: {counts}[/dim]\n",
         soft_wrap=True,
     )
 
@@ -368,7 +374,8 @@ def _show_moments(out: Console, moments: Sequence[float]) -> None:
         counts[min(int((moment - first) / ((last - first) or 1.0) * width), width - 1)] += 1
     begin, end = (f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}" for moment in (first, last))
     out.print(
-        f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  [dim]{len(moments)} events[/dim]\n"
+        f"[bold]the imported session[/bold]  {begin} [cyan]{sparkline(counts)}[/cyan] {end}  "
+        f"[dim]{len(moments)} events[/dim]\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""What people see of a search: each hit with the words that were asked for, and what every side said of it."""
+"""What people see of a search: each hit with the words of the query, and its rank and score on every side."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ RAW = {
 
 
 def highlighted(text: str, query: str, passage: dict[str, int] | None = None) -> Text:
-    """The text with every word emphasised that has a search term of the query; of a long one the part of its best passage with most of them."""
+    """The text with every word emphasised that has a search term of the query.
+
+    Of a long text, the part of its best passage with most of them.
+    """
     start, end = _part(text, query, passage)
     shown = Text(("…" if start else "") + text[start:end] + ("…" if end < len(text) else ""))
     for first, last, _ in _asked_words(shown.plain, query):
@@ -68,7 +71,8 @@ def show_sessions(query: str, answer: dict[str, Any]) -> None:
     for number, found in enumerate(answer["sessions"], 1):
         where = " · ".join(str(found[name]) for name in ("source", "agent", "project", "started_at") if found[name])
         out.print(
-            f"[bold]{number}[/bold]  {found['score']:.3f}  [bold]{plain(found['session_id'])}[/bold]  [dim]{plain(where)}[/dim]",
+            f"[bold]{number}[/bold]  {found['score']:.3f}  [bold]{plain(found['session_id'])}[/bold]  "
+            f"[dim]{plain(where)}[/dim]",
             soft_wrap=True,
         )
         for about in filter(None, dict.fromkeys((found["goal"], found["summary"]))):
@@ -91,7 +95,7 @@ def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent
     if passage:
         best = f"best passage: characters {passage['start']} to {passage['end']} of {len(hit['text'])}"
         out.print(f"{indent}[dim]{best}[/dim]", soft_wrap=True)
-    out.print(f"{indent}[dim]{plain(said(hit['sides']))}[/dim]", soft_wrap=True)
+    out.print(f"{indent}[dim]{plain(ranks_of(hit['sides']))}[/dim]", soft_wrap=True)
     out.print(f"{indent}[dim]{plain(summed(hit['parts']))}[/dim]", soft_wrap=True)
 
 
@@ -101,7 +105,7 @@ def _show_end(out: Console, count: int, answer: dict[str, Any]) -> None:
         out.print(f"[yellow]{plain(answer['degraded'])}[/yellow]", soft_wrap=True)
 
 
-def said(sides: dict[str, dict[str, float]]) -> str:
+def ranks_of(sides: dict[str, dict[str, float]]) -> str:
     """`vector #1 (cosine 0.71), keyword #3 (BM25 4.2)`."""
     return ", ".join(f"{side} #{one['rank']} ({RAW.get(side, 'raw')} {one['raw']:.4g})" for side, one in sides.items())
 
@@ -119,6 +123,6 @@ def show_why(answer: dict[str, Any]) -> None:
     for reason in answer["reasons"]:
         out.print(f"  • {plain(reason)}", soft_wrap=True)
     if answer["sides"]:
-        out.print(f"  [dim]{plain(said(answer['sides']))}[/dim]", soft_wrap=True)
+        out.print(f"  [dim]{plain(ranks_of(answer['sides']))}[/dim]", soft_wrap=True)
     if answer["parts"]:
         out.print(f"  [dim]{plain(summed(answer['parts']))}[/dim]", soft_wrap=True)

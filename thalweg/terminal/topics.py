@@ -21,7 +21,10 @@ def missing_otlp_topics(existing: Collection[str]) -> str | None:
     if not missing:
         return None
     which = f"the topic {missing[0]} is" if len(missing) == 1 else f"the topics {', '.join(missing)} are"
-    return f"THALWEG_OTLP_TOPICS is set, but {which} not on the broker: `thalweg topics create --otlp` makes what is missing"
+    return (
+        f"THALWEG_OTLP_TOPICS is set, but {which} not on the broker: "
+        "`thalweg topics create --otlp` makes what is missing"
+    )
 
 
 async def _create(settings: Settings, otlp: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the Cognitive Memory tools share: the form of their errors and of their answers, and the model's vectors."""
+"""What the Cognitive Memory tools share: the form of their answers, and the model's vectors."""
 
 from __future__ import annotations
 
@@ -12,34 +12,10 @@ import numpy as np
 from mcp_ingress import writes
 from mcp_ingress.gateway import Call, Published
 from mcp_ingress.spool import SPOOLED
-from processors.embedding.api import KeyMissing
+from processors.cognitive.config import CognitiveConfig
 from processors.embedding.model import Embedder, encode_documents
-from streams.errors import EmbedderUnavailable
+from streams.errors import EmbedderUnavailable, KeyMissing
 from streams.events import Event
-
-TOOLSET = "cognitive_memory"
-INVALID, STORE, KEY, FAILED = (
-    "Parameter validation failed",
-    "Database operation failed",
-    "API key not configured",
-    "Tool execution failed",
-)
-NOT_FOUND = "Resource not found"
-_ERRORS: Mapping[str, str] = {
-    "unavailable": STORE,
-    "log_unavailable": STORE,
-    "timeout": STORE,
-    "api_key_not_configured": KEY,
-    "embedder_unavailable": FAILED,
-    "nothing_to_evaluate": FAILED,
-    "rate_limited": FAILED,
-    "internal_error": FAILED,
-    "resource_not_found": NOT_FOUND,
-}
-"""Every other code is a parameter that was not accepted."""
-WITHOUT_EMBEDDING = frozenset({"compress_to_l2_insight", "store_episode"})
-ASKING = frozenset({"store_dual_judge_scores"})
-"""What takes its time is not the store."""
 
 ID: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 1, "maximum": 2**53 - 1}
 TEXT: Mapping[str, Any] = {"type": ["string", "null"]}
@@ -48,13 +24,6 @@ COUNT: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 0}
 FLAG: Mapping[str, Any] = {"type": ["boolean", "null"]}
 EMBEDDING_STATUS: Mapping[str, Any] = {"enum": ["success", "retried", "pending", "failed"]}
 NUMBERS: Mapping[str, Any] = {"type": ["array", "null"], "items": {"type": "number"}}
-
-
-def error_shape(tool: str, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"error", "details", "tool"}`, the form of every error of this toolset."""
-    more = {"embedding_status": "failed"} if tool in WITHOUT_EMBEDDING else {}
-    error = FAILED if code == "timeout" and tool in ASKING else _ERRORS.get(code, INVALID)
-    return {**extra, **more, "error": error, "details": message, "tool": tool}
 
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +51,7 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
 
     Raises KeyMissing, before anything is published, when a provider is to embed and its key is not there.
     """
-    if (missing := call.gateway.cognitive.missing_key) is not None:
+    if (missing := call.part(CognitiveConfig).missing_key) is not None:
         raise KeyMissing(missing)
     published = await writes.publish(call, event)
     result, is_embedded = await asyncio.gather(
@@ -115,7 +84,7 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
 
 
 async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
-    """The unit vector of what is looked for, and its space. Raises EmbedderUnavailable when the node runs without a model."""
+    """The unit vector of a query, and its space. Raises EmbedderUnavailable when the node runs without a model."""
     embedder = embedder_of(call)
     vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(
         None, embedder.encode, [embedder.info.query_prefix + text]

@@ -12,6 +12,7 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.identifiers import L2, event_number, record_id
 from streams.clock import format_time
 from streams.errors import EmbedderUnavailable
@@ -23,7 +24,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
     fields = {"content": arguments["content"], "source_ids": arguments["source_ids"], **coverage}
     event = writes.request(
-        call, "cm.l2.stored", fields | {"fidelity_threshold": call.gateway.cognitive.fidelity_threshold}
+        call, "cm.l2.stored", fields | {"fidelity_threshold": call.part(CognitiveConfig).fidelity_threshold}
     )
     published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))
     fallback = {
@@ -55,7 +56,8 @@ async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict
 
 def _texts(cursor: duckdb.DuckDBPyConnection, namespace: str, source_ids: Sequence[int]) -> list[str]:
     rows = cursor.execute(
-        'SELECT content FROM l0_raw WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[])) ORDER BY timestamp, "offset", idx',
+        "SELECT content FROM l0_raw WHERE namespace = ? AND id IN (SELECT unnest(?::BIGINT[])) "
+        'ORDER BY timestamp, "offset", idx',
         [namespace, list(source_ids)],
     ).fetchall()
     return [text for (text,) in rows]
@@ -73,13 +75,12 @@ _METADATA = {
 
 TOOL = Tool(
     name="compress_to_l2_insight",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Compress to an insight",
     description="Compress dialogue data to L2 insight with OpenAI embedding and semantic fidelity check. "
     "The embedding is made by the model of this node; no provider is called unless its settings name one.",
     kind="write",
     handler=compress,
-    error_shape=answers.error_shape,
     memory_operation="create_memory",
     input_schema={
         "type": "object",

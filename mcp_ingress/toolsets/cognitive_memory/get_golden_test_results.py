@@ -16,6 +16,7 @@ from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights, retrieve
 from processors.cognitive.rules.golden import TOP, breakdown, precision_at_5
 from processors.cognitive.rules.ranking import WEIGHTS
+from storage.search.query import Query
 from streams.errors import Refused
 
 
@@ -47,7 +48,8 @@ async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) ->
     for query, kind, expected in queries:
         started = call.clock.monotonic()
         vector, space = await answers.encode_asked(call, query)
-        result = await retrieve(call, query, vector, TOP, WEIGHTS, insights(call.namespace), space=space)
+        asked = Query(query, vector, insights(call.namespace), TOP, space=space)
+        result = await retrieve(call, asked, WEIGHTS)
         seconds += call.clock.monotonic() - started
         precisions.append((kind, precision_at_5([found.row["id"] for found in result.found], expected)))
     return precisions, seconds
@@ -62,13 +64,12 @@ def _queries(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[st
 
 TOOL = Tool(
     name="get_golden_test_results",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Run the golden test",
     description="Execute Golden Test Set for daily Precision@5 tracking and model drift detection. "
     "Returns daily metrics and drift detection status.",
-    kind="long",
+    kind="write",
     handler=run,
-    error_shape=answers.error_shape,
     timeout_s=60.0,
     input_schema={"type": "object", "properties": {}, "required": []},
     output_schema=answers.output_schema(

@@ -10,8 +10,9 @@ import numpy as np
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from mcp_ingress.toolsets.cognitive_memory.retrieval import Found, insights, retrieve
+from mcp_ingress.toolsets.cognitive_memory.retrieval import FoundInsight, insights, retrieve
 from processors.cognitive.rules.ranking import WeightsError, checked_weights
+from storage.search.query import Query
 from streams.errors import Refused
 
 
@@ -25,9 +26,8 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     else:
         vector, space = await answers.encode_asked(call, arguments["query_text"])
     is_fresh = await call.fresh(vectors=True)
-    result = await retrieve(
-        call, arguments["query_text"], vector, arguments["top_k"], weights, insights(call.namespace), space=space
-    )
+    query = Query(arguments["query_text"], vector, insights(call.namespace), arguments["top_k"], space=space)
+    result = await retrieve(call, query, weights)
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}
     return {
         "results": [shown(found) for found in result.found],
@@ -40,7 +40,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def shown(found: Found) -> dict[str, Any]:
+def shown(found: FoundInsight) -> dict[str, Any]:
     """An insight as the answer has it."""
     place = found.place
     return {
@@ -61,7 +61,7 @@ def _weights(given: dict[str, float] | None) -> dict[str, float]:
 
 
 def _given_vector(call: Call, given: list[float]) -> np.ndarray:
-    """The caller's vector at unit length. Refused when it is no vector of the node's model."""
+    """The caller's vector at unit length. Refused when it is not a vector of the node's model."""
     model = call.gateway.embedder.info if call.gateway.embedder is not None else None
     if model is not None and len(given) != model.dim:
         raise Refused(f"Invalid embedding dimension: {len(given)}. Expected {model.dim}.")
@@ -77,12 +77,12 @@ _WEIGHT = {"type": "number", "minimum": 0.0, "maximum": 1.0}
 
 TOOL = Tool(
     name="hybrid_search",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Search insights",
-    description="Perform hybrid semantic + keyword search with RRF fusion. Embedding is generated automatically from query_text if not provided.",
+    description="Perform hybrid semantic + keyword search with RRF fusion. "
+    "Embedding is generated automatically from query_text if not provided.",
     kind="read",
     handler=search,
-    error_shape=answers.error_shape,
     timeout_s=30.0,
     memory_operation="search_memory",
     input_schema={
@@ -97,7 +97,8 @@ TOOL = Tool(
                 "type": "array",
                 "items": {"type": "number"},
                 "x-embedding": True,
-                "description": "Optional: {dim}-dimensional query embedding (auto-generated from query_text if omitted)",
+                "description": "Optional: {dim}-dimensional query embedding "
+                "(auto-generated from query_text if omitted)",
             },
             "top_k": {
                 "type": "integer",

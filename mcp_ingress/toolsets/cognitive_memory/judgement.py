@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import duckdb
 
 from mcp_ingress.gateway import Call
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judge, Judged, words
 from processors.cognitive.rules.staging import DUAL, SINGLE, WINDOW, Run, next_mode
 from streams.errors import Unavailable
@@ -33,13 +34,14 @@ async def judged_by(call: Call, query: str, documents: Sequence[Document]) -> tu
 
 def judges_of(call: Call) -> tuple[Judge, Judge]:
     """The node's two judges. Raises Unavailable when it has none."""
-    if call.gateway.cognitive.judges is None:
+    judges = call.part(CognitiveConfig).judges
+    if judges is None:
         raise Unavailable("The node has no judges.")
-    return call.gateway.cognitive.judges
+    return judges
 
 
 def _is_staged(call: Call) -> bool:
-    return call.gateway.cognitive.is_staged
+    return call.part(CognitiveConfig).is_staged
 
 
 def _runs(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Run]:
@@ -53,14 +55,15 @@ def _runs(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Run]:
 
 
 def _corpus(cursor: duckdb.DuckDBPyConnection, namespace: str, query: str) -> Corpus:
-    """How many insights hold each of the query's words; the newest that may are counted, so that the time is bounded."""
+    """How many insights hold each of the query's words, counted in the MAX_COUNTED newest that may."""
     [(total,)] = cursor.execute("SELECT count(*) FROM l2_insights WHERE namespace = ?", [namespace]).fetchall()
     asked = list(dict.fromkeys(words(query)))[:64]
     if not asked or not total:
         return Corpus(total, {})
     likely = " OR ".join(["contains(lower(content), ?)"] * len(asked))
     rows = cursor.execute(
-        f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
+        f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) "
+        f"ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
         [namespace, *asked],
     ).fetchall()
     held = [set(words(content)) for (content,) in rows]

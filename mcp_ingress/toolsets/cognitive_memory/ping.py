@@ -17,12 +17,11 @@ async def ping(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 TOOL = Tool(
     name="ping",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Ping",
     description="Simple ping tool for testing connectivity",
     kind="read",
     handler=ping,
-    error_shape=answers.error_shape,
     input_schema={"type": "object", "properties": {}, "required": []},
     output_schema=answers.output_schema(
         {"response": {"const": "pong"}, "timestamp": answers.TEXT, "tool": answers.TEXT}

@@ -51,8 +51,10 @@ class Conditions:
 def select(
     statement: str, conditions: Conditions, tail: str, *more: Any, before: Sequence[Any] = ()
 ) -> Callable[[duckdb.DuckDBPyConnection], list[dict[str, Any]]]:
-    """A query that gives rows as plain JSON values: times with `Z`, JSON columns parsed. `before`, `more`: parameters of
-    the statement and of the tail."""
+    """A query that gives rows as plain JSON values: times with `Z`, JSON columns parsed.
+
+    `before`, `more`: parameters of the statement and of the tail.
+    """
 
     def query(cursor: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
         result = cursor.execute(f"{statement} {conditions.sql} {tail}", [*before, *conditions.values, *more])

@@ -1,4 +1,4 @@
-"""`hybrid_search` as a function: both sides in parallel, fused by rank. The tool, the resource and the golden test call it."""
+"""`hybrid_search` as a function: both sides in parallel, fused by rank; for tool, resource and golden test."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
-import numpy as np
 import orjson
 
 from mcp_ingress.gateway import Call
 from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
+from storage.search.query import Query
 from storage.search.ranking.fusion import imputed_order
 from storage.search.records.filter import Filter, predicate
 from storage.search.words.tantivy_schema import WORDS
+from storage.statements import dicts
 
 COSINE_DIGITS = 5
 MAX_TRIGRAMS = 24
@@ -25,7 +26,7 @@ MAX_SCANNED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundInsight:
     """An insight and its place; `distance` is 1 − cosine, None when the semantic side has not found it."""
 
     row: Mapping[str, Any]
@@ -37,85 +38,75 @@ class Found:
 class Retrieved:
     """What a search found, best first, and how many each side found."""
 
-    found: list[Found]
+    found: list[FoundInsight]
     semantic: int
     keyword: int
 
 
 def insights(namespace: str, *, created_from: datetime | None = None, created_before: datetime | None = None) -> Filter:
-    """The filter of the insights of a namespace; times are UTC without a zone, as the tables have them, the second exclusive."""
+    """The filter of a namespace's insights; times are UTC without a zone, as in the tables, the second exclusive."""
     first, last = (None if moment is None else moment.replace(tzinfo=UTC) for moment in (created_from, created_before))
     return Filter(
         namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False
     )
 
 
-async def retrieve(
-    call: Call,
-    text: str,
-    vector: np.ndarray | None,
-    top_k: int,
-    weights: Mapping[str, float],
-    chosen: Filter,
-    *,
-    pool: int | None = None,
-    space: str | None = None,
-) -> Retrieved:
-    """The insights nearest to the vector (of `space`; None: of the one that answers) and those that say the words, fused; a side of weight 0 is not searched.
+async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Retrieved:
+    """The insights nearest to the vector, and those with the words of the text, fused by rank.
 
-    Nothing says the words better than the very text: whatever is stored is found first by it. What is not embedded yet has the
-    semantic rank that its words give it, and no distance.
+    A side of weight 0 is not searched; each brings `query.pool` candidates, POOL times the limit by default. Nothing
+    matches the words better than the very text: a stored text is found first by itself. An insight without a vector yet
+    has the semantic rank that its words give it, and no distance.
     """
-    size = pool or POOL * top_k
-    near, said = await asyncio.gather(
-        _semantic(call, vector, size, chosen, weights, space), _keyword(call, text, size, top_k, chosen, weights)
-    )
+    size, text = query.pool or POOL * query.limit, query.text
+    near, said = await asyncio.gather(_semantic(call, query, size, weights), _keyword(call, query, size, weights))
     rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
     own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
     words = [*own, *(label for label in said if label not in own)] if weights["keyword"] else []
-    embedded = call.gateway.indexes.space(space).embedded(words)
+    embedded = call.gateway.indexes.space(query.space).embedded(words)
     meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
     fused = fuse(meaning, words, weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
-    found = [Found(rows[each.label], each, distances.get(each.label)) for each in fused if each.label in rows]
-    return Retrieved(found[:top_k], len(near), len(said))
+    found = [FoundInsight(rows[each.label], each, distances.get(each.label)) for each in fused if each.label in rows]
+    return Retrieved(found[: query.limit], len(near), len(said))
 
 
 def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> list[int]:
-    """Of insights that are equally near the one with the very text comes first: a model may see no difference between two texts."""
+    """Nearest first; of equally near insights the one with the very text: two texts may be one to a model."""
     return [
         label for label, _ in sorted(near, key=lambda match: (-round(match[1], COSINE_DIGITS), match[0] not in own))
     ]
 
 
-async def _semantic(
-    call: Call, vector: np.ndarray | None, size: int, chosen: Filter, weights: Mapping[str, float], space: str | None
-) -> Sequence[tuple[int, float]]:
+async def _semantic(call: Call, query: Query, size: int, weights: Mapping[str, float]) -> Sequence[tuple[int, float]]:
+    vector, indexes = query.vector, call.gateway.indexes
     if vector is None or not weights["semantic"]:
         return []
-    indexes = call.gateway.indexes
-    return await call.read(
-        lambda cursor: indexes.space(space).nearest(vector, size, indexes.records.allowed(cursor, chosen)).matches
-    )
+
+    def search(cursor: duckdb.DuckDBPyConnection) -> Sequence[tuple[int, float]]:
+        allowed = indexes.records.allowed(cursor, query.filter)
+        return indexes.space(query.space).nearest(vector, size, allowed).matches
+
+    return await call.read(search)
 
 
-async def _keyword(
-    call: Call, text: str, size: int, top_k: int, chosen: Filter, weights: Mapping[str, float]
-) -> list[int]:
+async def _keyword(call: Call, query: Query, size: int, weights: Mapping[str, float]) -> list[int]:
     if not weights["keyword"]:
         return []
 
     def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
         indexes = call.gateway.indexes
-        allowed = indexes.records.allowed(cursor, chosen)
-        said = [label for label, _ in indexes.words.search(cursor, text, allowed, size, field=WORDS).matches]
-        return said if len(said) >= top_k else [*said, *_alike(cursor, text, chosen, set(said), size - len(said))]
+        allowed = indexes.records.allowed(cursor, query.filter)
+        said = [label for label, _ in indexes.words.search(cursor, query.text, allowed, size, field=WORDS).matches]
+        if len(said) >= query.limit:
+            return said
+        return [*said, *_alike(cursor, query.text, query.filter, set(said), size - len(said))]
 
     return await call.read(search)
 
 
 def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: set[int], size: int) -> list[int]:
-    """Insights that share enough trigrams with the text: parts of words, other spellings. The newest that could are compared."""
+    """Insights that share enough trigrams with the text: parts of words, other spellings. It compares the newest."""
     # of a long query those within words first: they are also in the middle of compounds
     parts = sorted(
         (part[1:] if part.startswith("  ") else part for part in trigrams(text)), key=lambda part: (" " in part, part)
@@ -126,8 +117,8 @@ def _alike(cursor: duckdb.DuckDBPyConnection, text: str, chosen: Filter, known: 
     condition = predicate(chosen)
     folded = "' ' || translate(lower(text), chr(9) || chr(10) || chr(13), '   ') || ' '"
     rows = cursor.execute(
-        f"SELECT label, text FROM (SELECT label, text, created_at, {folded} AS folded FROM documents d WHERE {condition.sql}) "
-        f"WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
+        f"SELECT label, text FROM (SELECT label, text, created_at, {folded} AS folded FROM documents d "
+        f"WHERE {condition.sql}) WHERE {shared} >= ? ORDER BY created_at DESC LIMIT {MAX_SCANNED}",
         [*condition.parameters, *parts, max(1, int(TRIGRAM_SIMILARITY * len(parts)))],
     ).fetchall()
     scored = [(word_similarity(text, said), label) for label, said in rows if label not in known]
@@ -153,10 +144,8 @@ def _read(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[in
 def read_insights(cursor: duckdb.DuckDBPyConnection, condition: str, parameters: Sequence[Any]) -> list[dict[str, Any]]:
     """Rows of `l2_insights` as plain values."""
     result = cursor.execute(
-        "SELECT id, content, created_at, source_ids, fidelity_score, fidelity_warning, warning_message, source_coverage "
-        f"FROM l2_insights {condition}",
+        "SELECT id, content, created_at, source_ids, fidelity_score, fidelity_warning, warning_message, "
+        f"source_coverage FROM l2_insights {condition}",
         list(parameters),
     )
-    names = [column[0] for column in result.description or ()]
-    rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-    return [row | {"source_ids": orjson.loads(row["source_ids"])} for row in rows]
+    return [row | {"source_ids": orjson.loads(row["source_ids"])} for row in dicts(result)]

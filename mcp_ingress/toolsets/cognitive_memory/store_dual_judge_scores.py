@@ -69,14 +69,15 @@ _LABELS = {"type": ["array", "null"], "items": {"type": "boolean"}}
 
 TOOL = Tool(
     name="store_dual_judge_scores",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Judge documents twice",
-    description="Store dual judge evaluation scores using GPT-4o and Haiku for IRR validation. Evaluates documents with two independent judges "
-    "and calculates Cohen's Kappa for methodologically valid ground truth creation. "
-    "Here two offline judges run, one by words and one by meaning, unless the node's settings name models of a provider.",
-    kind="long",
+    description="Store dual judge evaluation scores using GPT-4o and Haiku for IRR validation. "
+    "Evaluates documents with two independent judges and calculates Cohen's Kappa "
+    "for methodologically valid ground truth creation. "
+    "Here two offline judges run, one by words and one by meaning, unless the node's settings "
+    "name models of a provider.",
+    kind="write",
     handler=score,
-    error_shape=answers.error_shape,
     timeout_s=600.0,
     open_world=True,
     input_schema={

@@ -8,8 +8,8 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
-from processors.cognitive.rules.episodes import reflection_warnings
 from processors.cognitive.rules.identifiers import EPISODE, event_number, record_id
+from processors.cognitive.rules.text_quality import reflection_warnings
 from streams.clock import format_time
 
 
@@ -28,12 +28,11 @@ async def store(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 TOOL = Tool(
     name="store_episode",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Store an episode",
     description="Store episode memory with query, reward, and reflection for verbal reinforcement learning",
     kind="write",
     handler=store,
-    error_shape=answers.error_shape,
     memory_operation="create_memory",
     input_schema={
         "type": "object",

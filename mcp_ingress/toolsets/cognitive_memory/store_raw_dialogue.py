@@ -25,12 +25,11 @@ async def store_dialogue(call: Call, arguments: dict[str, Any]) -> dict[str, Any
 
 TOOL = Tool(
     name="store_raw_dialogue",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Store raw dialogue",
     description="Store raw dialogue data to L0 memory",
     kind="write",
     handler=store_dialogue,
-    error_shape=answers.error_shape,
     memory_operation="create_memory",
     input_schema={
         "type": "object",

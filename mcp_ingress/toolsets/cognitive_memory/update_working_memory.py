@@ -1,4 +1,4 @@
-"""update_working_memory: put something among the ten that are at hand; what has to go for it is decided in log order."""
+"""update_working_memory: add one of the ten items at hand; which one it evicts is decided in log order."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ async def update(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 TOOL = Tool(
     name="update_working_memory",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Update working memory",
     description="Add item to Working Memory with atomic eviction handling. "
     "Returns {added_id: int, evicted_id: Optional[int], archived_id: Optional[int]}",
     kind="write",
     handler=update,
-    error_shape=answers.error_shape,
     memory_operation="update_memory",
     input_schema={
         "type": "object",

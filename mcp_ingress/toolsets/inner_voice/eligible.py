@@ -1,6 +1,7 @@
-"""Which rows a retrieval may find: live ones with a vector, that pass privacy and tags; remembered, and brought up to date after a write.
+"""Cache of the rows that a retrieval may find: live ones with a vector, that pass privacy and tags.
 
-Without tags only new documents are looked at, those that had no vector yet, and the ids of what has ended or is private.
+After a write it is brought up to date. Without tags it reads only new documents, those that had no vector yet, and the
+ids of rows that have ended or are private.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TAGGED = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a row must be to count: of these tags one (unless there are none), of those none; private thoughts on demand."""
+    """What a row must be: with one of these tags (if there are any), with none of those; private thoughts on demand."""
 
     namespace: str
     include_private: bool = False
@@ -52,7 +53,7 @@ class _Eligible:
 def find_eligible(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, model: VectorModel, wanted: Wanted
 ) -> Mapping[TableName, np.ndarray]:
-    """For each table the labels of the live rows with a vector of this very model that pass privacy and tags; sorted, int64."""
+    """For each table the labels of the live rows with a vector of this model that pass privacy and tags; int64."""
 
     def find(known: _Eligible | None, rows: Mapping[str, int]) -> _Eligible:
         hidden = _hidden(cursor, wanted)
@@ -146,9 +147,11 @@ def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wan
         parameters["excluded"] = _spellings(known, wanted.exclude_tags)
     rows = cursor.execute(
         "SELECT d.label, p.place, "
-        "d.label IN (SELECT label FROM embeddings WHERE space = $space AND model_id = $model AND dim = $dim) AS is_embedded "
+        "d.label IN (SELECT label FROM embeddings WHERE space = $space AND model_id = $model AND dim = $dim) "
+        "AS is_embedded "
         "FROM documents d "
-        "JOIN (SELECT unnest($toolsets::VARCHAR[]) AS toolset, unnest($kinds::VARCHAR[]) AS kind, unnest($tables::TINYINT[]) AS place) p "
+        "JOIN (SELECT unnest($toolsets::VARCHAR[]) AS toolset, unnest($kinds::VARCHAR[]) AS kind, "
+        "unnest($tables::TINYINT[]) AS place) p "
         f"ON p.toolset = d.toolset AND p.kind = d.kind WHERE {' AND '.join(clauses)}",
         parameters,
     ).fetchnumpy()
@@ -169,7 +172,7 @@ def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str,
 
 
 def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
-    """Every spelling of every tag in the namespace: far fewer than rows, so that Python's casefold decides on equality."""
+    """Every spelling of every tag in the namespace: far fewer than rows, so Python's casefold decides on equality."""
     rows = cursor.execute(
         f"SELECT DISTINCT tag FROM ({TAGS}) WHERE namespace = $namespace", {"namespace": namespace}
     ).fetchall()

@@ -1,7 +1,7 @@
 """What a retrieval asks of the store: eligible rows of each logical table, the most similar of them, and their texts.
 
-Which rows are eligible is remembered and follows the tables (`eligible`). The candidates of each table (thoughts, entities,
-observations) are then looked for by themselves, and only those are read.
+A cache that follows the tables says which rows are eligible (`eligible`). The candidates of each table (thoughts,
+entities, observations) are then searched by themselves, and only those are read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _read(
     if not cosines:
         return {}
     rows = cursor.execute(
-        "SELECT label, record_id, toolset, kind, text, created_at FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))",
+        "SELECT label, record_id, toolset, kind, text, created_at FROM documents "
+        "WHERE label IN (SELECT unnest(?::BIGINT[]))",
         [list(cosines)],
     ).fetchall()
     places = {label: place for label, _, toolset, kind, *_ in rows if (place := place_of(toolset, kind)) is not None}

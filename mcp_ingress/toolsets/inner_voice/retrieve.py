@@ -11,12 +11,12 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.gateway import Call, Gateway
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
-from processors.inner_voice.config import MAX_TOP_K
+from processors.inner_voice.config import MAX_TOP_K, InnerVoiceConfig
 from processors.inner_voice.rules.provenance import ID_PREFIXES, SOURCE_TYPES, trust_tier
 from processors.inner_voice.rules.selection import Hit, adapted_floor, pick
 from processors.inner_voice.rules.text import cap, content_hash
@@ -27,23 +27,22 @@ from streams.errors import EmbedderUnavailable, Refused, Unavailable
 THOUGHTS: tuple[TableName, ...] = ("thoughts",)
 KNOWLEDGE: tuple[TableName, ...] = ("kg_entities", "kg_observations")
 EMBED_TIMEOUT_S = 5.0
+UNCONFIGURED = InnerVoiceConfig()
 PROVIDERS = {"onnxruntime": "onnx"}
-"""Names of the seed for what runs a model."""
+"""What this tool's callers call the libraries that run a model, where they have another name for one."""
 
 logger = logging.getLogger(__name__)
 
 
-def refuse_disabled(call: Call) -> None:
-    """The gate, before anything else is looked at."""
-    if not call.gateway.inner_voice.is_enabled:
-        raise Refused(
-            "inner_voice.retrieve is off; start the node with SURR_ENABLE_INNER_VOICE=1.", code="feature_disabled"
-        )
+def effective_defaults(gateway: Gateway) -> dict[str, Any]:
+    """What `top_k` and `mix` are on this node where a call does not say."""
+    config = gateway.part(InnerVoiceConfig)
+    return {"top_k": config.top_k, "mix": config.mix}
 
 
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say what was there to choose from."""
-    started, config = call.clock.monotonic(), call.gateway.inner_voice
+    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say how many were eligible."""
+    started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
     query, asked = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)
     is_fresh = await call.fresh("extract", "embed")
@@ -79,7 +78,7 @@ def _nothing(eligible: int) -> dict[str, Any]:
 
 def _parameters(call: Call, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The trimmed query, and top_k, floor and mix within their bounds."""
-    config = call.gateway.inner_voice
+    config = call.part(InnerVoiceConfig)
     query = str(arguments["query"]).strip()
     if not query:
         raise Refused("The argument `query` is blank; it needs some text.", code="invalid_params")
@@ -124,7 +123,7 @@ async def _fetch(
         tuple(arguments.get("include_tags", ())),
         tuple(arguments.get("exclude_tags", ())),
     )
-    config = call.gateway.inner_voice
+    config = call.part(InnerVoiceConfig)
     most = config.candidates(asked["top_k"])
     if config.max_candidates < asked["top_k"] and not config.is_quiet:
         logger.warning(
@@ -210,15 +209,13 @@ TOOL = Tool(
     name="inner_voice.retrieve",
     toolset="inner_voice",
     title="Retrieve snippets",
-    description="Turns a natural-language query into snippets with provenance, from thoughts and from the knowledge graph, for "
-    "synthesis elsewhere. No language model is called and no text is written. Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
+    description="Turns a natural-language query into snippets with provenance, from thoughts and from the knowledge "
+    "graph, for synthesis elsewhere. No language model is called and no text is written. "
+    "Off unless the node runs with SURR_ENABLE_INNER_VOICE=1.",
     kind="read",
     handler=retrieve,
-    gate=refuse_disabled,
-    invalid_code="invalid_params",
-    code_field="code",
     notes_under="diagnostics",
-    honours_no_log=True,
+    defaults=effective_defaults,
     timeout_s=15.0,
     memory_operation="search_memory",
     input_schema={
@@ -227,7 +224,9 @@ TOOL = Tool(
             "query": {"type": "string", "description": "Natural-language input"},
             "top_k": {
                 "type": "integer",
-                "description": "Most snippets to return, 1 to 50; 10 unless configured otherwise",
+                "default": UNCONFIGURED.top_k,
+                "x-default-from-state": True,  # the node's settings have the last word
+                "description": "Most snippets to return, 1 to 50",
             },
             "floor": {
                 "type": "number",
@@ -235,7 +234,9 @@ TOOL = Tool(
             },
             "mix": {
                 "type": "number",
-                "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only; 0.6 by default",
+                "default": UNCONFIGURED.mix,
+                "x-default-from-state": True,
+                "description": "Share of the knowledge graph: 0.0 thoughts only, 1.0 knowledge only",
             },
             "include_private": {
                 "type": "boolean",

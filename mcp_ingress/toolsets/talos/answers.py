@@ -42,7 +42,7 @@ def category_schema(valid: list[str]) -> dict[str, Any]:
 
 
 def telemetry(call: Call, name: str, session_id: str | None, attributes: Mapping[str, Any]) -> tuple[str, Event]:
-    """A telemetry event: ids, counts and enums under `talos.`; its id depends on the request only, as counts may change."""
+    """A telemetry event: ids, counts and enums under `talos.`. Its id depends on the request alone."""
     named = {"session.id": session_id, **attributes}
     data: dict[str, Any] = {"attributes": {f"talos.{key}": value for key, value in named.items() if value is not None}}
     if session_id is not None:

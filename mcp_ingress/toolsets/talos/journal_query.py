@@ -55,7 +55,8 @@ TOOL = Tool(
     name="journal_query",
     toolset="talos",
     title="Search the journal",
-    description="Semantic search over journal entries and extracted entities. Uses hybrid retrieval (vector + keyword + graph).",
+    description="Semantic search over journal entries and extracted entities. "
+    "Uses hybrid retrieval (vector + keyword + graph).",
     kind="read",
     handler=query_journal,
     timeout_s=10.0,
@@ -96,7 +97,8 @@ TOOL = Tool(
                         "related": answers.IDS_SCHEMA,
                         "passage": {
                             "type": "object",
-                            "description": "Of a long content the part that fits best: characters from start (inclusive) to end (exclusive)",
+                            "description": "Of a long content the part that fits best: "
+                            "characters from start (inclusive) to end (exclusive)",
                             "properties": {"start": _PLACE, "end": _PLACE},
                             "required": ["start", "end"],
                         },

@@ -42,7 +42,7 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _domain_term(domain: str | None) -> str | None:
-    """What telemetry says of a domain: one of the ontology's terms, or that it is another one, whose name is the agent's own text."""
+    """A domain as telemetry names it: one of the ontology's terms, or `other`, as its name is the agent's own text."""
     return None if domain is None else PRELOADED[domain_id(domain)][1] if is_known_domain(domain) else "other"
 
 

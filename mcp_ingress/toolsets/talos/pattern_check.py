@@ -74,7 +74,8 @@ TOOL = Tool(
     name="pattern_check",
     toolset="talos",
     title="Check for patterns",
-    description="Analyze current session context against known patterns. Returns matching patterns and emerging signals.",
+    description="Analyze current session context against known patterns. "
+    "Returns matching patterns and emerging signals.",
     kind="read",
     handler=check_patterns,
     memory_operation="search_memory",

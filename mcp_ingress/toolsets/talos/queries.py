@@ -89,10 +89,11 @@ def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: st
 
 
 def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen:
-    """What holds in a session that there is, the signals that lack one to be a pattern, and what significance is rated from."""
+    """An existing session's indicators, the signals that lack one to be a pattern, and the counts of significance."""
     state = read_state(cursor, namespace, session_id, now)
     signals = cursor.execute(
-        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
+        "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 "
+        "ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
         [namespace, MAX_SIGNALS],
     ).fetchall()
     return Seen(
@@ -158,8 +159,8 @@ def find_related(
 ) -> dict[str, list[dict[str, str]]]:
     """The live neighbours of each record, one hop, at most ten, sessions first: `{"type": label, "id": id}`.
 
-    An edge counts where both of its ends exist; those of a merged record are its cluster's. A journal entry's neighbours
-    are its session and what was found in it, a pattern's the sessions that showed it.
+    An edge counts where both of its ends exist; those of a merged record are its cluster's. A journal entry's
+    neighbours are its session and what was found in it, a pattern's the sessions that showed it.
     """
     ends = {hit.record_id: _ends(cursor, indexes, namespace, hit) for hit in hits}
     for kind, source in _SESSIONS_OF.items():
@@ -179,8 +180,10 @@ def find_related(
 
 
 _SESSIONS_OF = {
-    "Goal": "SELECT goal_id, session_id FROM talos_sessions WHERE namespace = $1 AND goal_id IN (SELECT unnest($2::VARCHAR[]))",
-    "Pattern": "SELECT signal_id, session_id FROM pattern_signals WHERE namespace = $1 AND signal_id IN (SELECT unnest($2::VARCHAR[]))",
+    "Goal": "SELECT goal_id, session_id FROM talos_sessions "
+    "WHERE namespace = $1 AND goal_id IN (SELECT unnest($2::VARCHAR[]))",
+    "Pattern": "SELECT signal_id, session_id FROM pattern_signals "
+    "WHERE namespace = $1 AND signal_id IN (SELECT unnest($2::VARCHAR[]))",
 }
 """(record, session) of kinds that no relation joins with their sessions."""
 

@@ -17,7 +17,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def search_filter(namespace: str, arguments: Mapping[str, Any]) -> Filter:
-    """The filter that `entity_types`, `domains` and `time_range` ask for. Raises Refused with the code of the one that is wrong."""
+    """The filter that `entity_types`, `domains` and `time_range` ask for. Raises Refused for a wrong one."""
     created_from, created_before = _days(arguments.get("time_range") or {})
     return Filter(
         namespace,

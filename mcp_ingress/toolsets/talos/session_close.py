@@ -16,7 +16,7 @@ from processors.talos.rules.identifiers import wordless_id
 from streams.errors import Unavailable
 from streams.topics import TELEMETRY
 
-# The trailing spaces of the second question are the seed's.
+# The trailing spaces of the second question are part of the published interface.
 REFLECTION_PROMPT = """Session closing. Mandatory reflection:
 
 1. What friction points occurred? (will create Friction entities)
@@ -93,7 +93,8 @@ TOOL = Tool(
     name="session_close",
     toolset="talos",
     title="Close a session",
-    description="Finalize a telemetry session. Triggers mandatory reflection prompt, updates session metrics, emits session.end event.",
+    description="Finalize a telemetry session. "
+    "Triggers mandatory reflection prompt, updates session metrics, emits session.end event.",
     kind="write",
     handler=close_session,
     input_schema={

@@ -20,7 +20,7 @@ _STATED = ("session_id", "goal", *_NAMES)
 
 
 async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish, await the decision, count what the session inherits; of two opens with one id the first in the log wins."""
+    """Publish, await the decision, count what the session inherits. Of two opens with one id the log's first wins."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     goal = writes.checked_text(arguments, "goal").strip()
     stated = {name: arguments.get(name) for name in _STATED} | {"goal": goal}

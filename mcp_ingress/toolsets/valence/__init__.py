@@ -1,17 +1,23 @@
-"""The Valence tools, one module a tool. `*answers`, `*queries` and `belief_search` hold what they share and are no tools."""
+"""The Valence tools, one module a tool. `common`, `*answers`, `*queries` and some `belief_*` hold what they share."""
 
-ERROR_CODES = {
-    "invalid_argument": "INVALID_PARAMS",
-    "unavailable": "STORAGE_ERROR",
-    "log_unavailable": "STORAGE_ERROR",
-    "embedder_unavailable": "STORAGE_ERROR",
-    "timeout": "STORAGE_ERROR",
-    "internal_error": "INTERNAL_ERROR",
-}
-"""What the toolset calls the codes that all tools share."""
+from mcp_ingress.toolset import ErrorStyle, Toolset
+from mcp_ingress.toolsets.valence.part import Valence
 
-GROUPS = {
-    "valence.substrate": ("belief", "entity", "tension"),
-    "valence.vkb": ("session", "exchange", "pattern", "insight"),
-}
-"""Parts of the toolset that can be chosen alone: each is the tools of these nouns."""
+TOOLSET = Toolset(
+    name="valence",
+    errors=ErrorStyle(
+        codes={
+            "invalid_argument": "INVALID_PARAMS",
+            "unavailable": "STORAGE_ERROR",
+            "log_unavailable": "STORAGE_ERROR",
+            "embedder_unavailable": "STORAGE_ERROR",
+            "timeout": "STORAGE_ERROR",
+            "internal_error": "INTERNAL_ERROR",
+        }
+    ),
+    groups={
+        "valence.substrate": ("belief", "entity", "tension"),
+        "valence.vkb": ("session", "exchange", "pattern", "insight"),
+    },
+    part=lambda setup: Valence(auto_capture=setup.settings.valence_auto_capture),
+)

@@ -29,7 +29,8 @@ TOOL = Tool(
     name="belief_create",
     toolset="valence",
     title="State a belief",
-    description="Create a new belief with optional entity links. A belief that is held already is reinforced by another source; "
+    description="Create a new belief with optional entity links. "
+    "A belief that is held already is reinforced by another source; "
     "`tensions_detected` lists what the new one contradicts.",
     kind="write",
     handler=create_belief,

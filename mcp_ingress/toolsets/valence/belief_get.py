@@ -9,7 +9,7 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
-from mcp_ingress.toolsets.valence.belief_queries import find_belief, find_line, list_tensions
+from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_belief, find_line, list_tensions
 from processors.valence.rules.confidence import age_days, temporal_freshness
 from streams.clock import parse_time
 
@@ -28,9 +28,8 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["include_history"]:
         fields["history"] = await call.read(functools.partial(find_line, namespace=call.namespace, belief_id=belief_id))
     if arguments["include_tensions"]:
-        query = functools.partial(
-            list_tensions, namespace=call.namespace, belief_id=belief_id, open_only=True, limit=common.MAX_LIMIT
-        )
+        wanted = TensionFilter(belief_id=belief_id, open_only=True)
+        query = functools.partial(list_tensions, namespace=call.namespace, wanted=wanted, limit=common.MAX_LIMIT)
         fields["tensions"], _ = await call.read(query)
     return common.read_answer(fields, is_fresh)
 

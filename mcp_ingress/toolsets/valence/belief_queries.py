@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 import orjson
 
+from processors.valence.read.belief_consistency import Consistency, read_consistency, with_tensions
 from processors.valence.read.belief_rows import read_beliefs, read_labelled
-from processors.valence.read.belief_standing import Standing, read_standing, stands
 from processors.valence.rules.confidence import WEIGHTS, Confidence, label_of
 from processors.valence.rules.entities import name_key
 from processors.valence.rules.tensions import SEVERITIES
@@ -21,8 +22,9 @@ from streams.ids import document_label
 Cursor = duckdb.DuckDBPyConnection
 Row = dict[str, Any]
 
-_BELIEF = f"""belief_id, content, domain_path, status, valid_from, valid_until, created_at, modified_at, extraction_method, supersedes_id,
-superseded_by_id, corroboration_count, source_id, links, overall, overall_origin, {", ".join(WEIGHTS)}"""
+_BELIEF = f"""belief_id, content, domain_path, status, valid_from, valid_until, created_at, modified_at,
+extraction_method, supersedes_id, superseded_by_id, corroboration_count, source_id, links,
+overall, overall_origin, {", ".join(WEIGHTS)}"""
 _PLAIN = (
     "id",
     "content",
@@ -39,8 +41,8 @@ _PLAIN = (
 )
 _ROLE_ORDER = {"subject": 0, "object": 1, "context": 2}
 _TENSION = """
-SELECT tension_id, belief_a_id, belief_b_id, type, description, severity, status, resolution, resolved_at, detected_at, score, materiality,
-       suggested_action, action"""
+SELECT tension_id, belief_a_id, belief_b_id, type, description, severity, status, resolution, resolved_at, detected_at,
+score, materiality,        suggested_action, action"""
 _TENSION_FIELDS = (
     "id",
     "belief_a_id",
@@ -72,7 +74,7 @@ def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[st
     links = {row[0]: orjson.loads(row[13]) for row in rows}
     entities = _named(cursor, namespace, {link["entity_id"] for given in links.values() for link in given})
     sources = _sources(cursor, namespace, {row[12] for row in rows} - {None})
-    standing = read_standing(cursor, namespace, list(links))
+    standing = read_consistency(cursor, namespace, list(links))
     return {
         row[0]: _belief(row, sources.get(row[12]), _linked(links[row[0]], entities), standing.get(row[0]))
         for row in rows
@@ -86,7 +88,8 @@ def _named(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Ro
     rows = execute(
         cursor,
         """SELECT e.entity_id, c.entity_id, c.name, c.type
-        FROM (SELECT entity_id, coalesce((SELECT r.canonical_id FROM entity_resolutions r WHERE r.namespace = ? AND r.entity_id = i.entity_id),
+        FROM (SELECT entity_id, coalesce((SELECT r.canonical_id FROM entity_resolutions r
+            WHERE r.namespace = ? AND r.entity_id = i.entity_id),
                                          entity_id) AS canonical_id
               FROM (SELECT unnest(?::VARCHAR[]) AS entity_id) i) e
         JOIN valence_entities c ON c.namespace = ? AND c.entity_id = e.canonical_id""",
@@ -111,17 +114,18 @@ def _sources(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, 
         return {}
     rows = execute(
         cursor,
-        f"SELECT source_id, type, title, url, session_id FROM valence_sources WHERE namespace = ? AND source_id IN ({marks(ids)})",
+        "SELECT source_id, type, title, url, session_id FROM valence_sources "
+        f"WHERE namespace = ? AND source_id IN ({marks(ids)})",
         [namespace, *ids],
     ).fetchall()
     return {row[0]: dict(zip(("id", "type", "title", "url", "session_id"), row, strict=True)) for row in rows}
 
 
-def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standing: Standing | None) -> Row:
+def _belief(row: Sequence[Any], source: Row | None, entities: list[Row], standing: Consistency | None) -> Row:
     plain = _shown(_PLAIN, row)
     overall, origin, *dimensions = row[14:]
     given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
-    confidence, status = stands(
+    confidence, status = with_tensions(
         Confidence(overall, origin, given), plain["status"], plain["corroboration_count"], standing
     )
     return plain | {
@@ -169,7 +173,8 @@ def find_line(cursor: Cursor, namespace: str, belief_id: str) -> list[Row]:
 def _step(cursor: Cursor, namespace: str, belief_id: str) -> Row:
     names = ("id", "content", "created_at", "valid_from", "valid_until", "reason", "supersedes_id", "superseded_by_id")
     [row] = cursor.execute(
-        "SELECT belief_id, content, created_at, valid_from, valid_until, reason, supersedes_id, superseded_by_id FROM valence_beliefs "
+        "SELECT belief_id, content, created_at, valid_from, valid_until, reason, supersedes_id, superseded_by_id "
+        "FROM valence_beliefs "
         "WHERE namespace = ? AND belief_id = ?",
         [namespace, belief_id],
     ).fetchall()
@@ -205,23 +210,25 @@ def _with_contents(cursor: Cursor, namespace: str, tensions: Sequence[Row]) -> l
     ]
 
 
-def list_tensions(
-    cursor: Cursor,
-    namespace: str,
-    *,
-    status: str | None = None,
-    severity: str | None = None,
-    entity_id: str | None = None,
-    belief_id: str | None = None,
-    open_only: bool = False,
-    limit: int,
-) -> tuple[list[Row], int]:
-    """Tensions that meet every condition, the latest detected first, and how many there are. `severity` is the least."""
+@dataclass(frozen=True, slots=True)
+class TensionFilter:
+    """Which tensions are wanted; None: any. `severity` is the least."""
+
+    status: str | None = None
+    severity: str | None = None
+    entity_id: str | None = None
+    belief_id: str | None = None
+    open_only: bool = False
+
+
+def list_tensions(cursor: Cursor, namespace: str, wanted: TensionFilter, limit: int) -> tuple[list[Row], int]:
+    """Tensions that pass the filter, the latest detected first, and how many there are."""
+    severity, entity_id = wanted.severity, wanted.entity_id
     clauses, parameters = ["namespace = ?"], list[Any]([namespace])
-    if status is not None:
+    if wanted.status is not None:
         clauses.append("status = ?")
-        parameters.append(status)
-    if open_only:
+        parameters.append(wanted.status)
+    if wanted.open_only:
         clauses.append("status IN ('detected', 'investigating')")
     if severity is not None:
         clauses.append("severity IN (SELECT unnest(?))")
@@ -230,9 +237,9 @@ def list_tensions(
         among = "(SELECT belief_id FROM belief_entities WHERE namespace = ? AND entity_id = ?)"
         clauses.append(f"(belief_a_id IN {among} OR belief_b_id IN {among})")
         parameters += [namespace, entity_id] * 2
-    if belief_id is not None:
+    if wanted.belief_id is not None:
         clauses.append("? IN (belief_a_id, belief_b_id)")
-        parameters.append(belief_id)
+        parameters.append(wanted.belief_id)
     where = " AND ".join(clauses)
     rows = cursor.execute(
         f"{_TENSION}, count(*) OVER () FROM tensions WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?",
@@ -296,10 +303,12 @@ def search_entities(cursor: Cursor, namespace: str, query: str, kind: str | None
     """Canonical entities whose name or alias holds the query: exact names first, then beginnings, insides, aliases."""
     rows = cursor.execute(
         f"""WITH found AS (
-            SELECT *, CASE WHEN name_key = $2 THEN 1 WHEN starts_with(name_key, $2) THEN 2 WHEN contains(name_key, $2) THEN 3
-                           WHEN len(list_filter(aliases, lambda alias: contains(lower(alias), $2))) > 0 THEN 4 END AS place
+            SELECT *, CASE WHEN name_key = $2 THEN 1 WHEN starts_with(name_key, $2) THEN 2
+                WHEN contains(name_key, $2) THEN 3
+                WHEN len(list_filter(aliases, lambda alias: contains(lower(alias), $2))) > 0 THEN 4 END AS place
             FROM knowledge_entities WHERE namespace = $1 AND canonical_id IS NULL AND ($3 IS NULL OR type = $3))
-        SELECT {_ENTITY}, count(*) OVER () FROM found e WHERE e.place IS NOT NULL ORDER BY e.place, e.name_key, e.entity_id LIMIT $4""",
+        SELECT {_ENTITY}, count(*) OVER () FROM found e WHERE e.place IS NOT NULL
+        ORDER BY e.place, e.name_key, e.entity_id LIMIT $4""",
         [namespace, name_key(query), kind, limit],
     ).fetchall()
     return _counted(cursor, namespace, rows), rows[0][-1] if rows else 0

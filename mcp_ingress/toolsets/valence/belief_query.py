@@ -11,7 +11,8 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
-from mcp_ingress.toolsets.valence.belief_search import Conditions, Found, listen, search_beliefs
+from mcp_ingress.toolsets.valence.belief_search import BeliefFilter, BeliefHit, prefetch, search_beliefs
+from mcp_ingress.toolsets.valence.part import Valence
 from processors.embedding.query import encoded_query
 from storage.search.query import pool_of
 
@@ -24,12 +25,12 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     is_fresh = await call.fresh(vectors=True)
     entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
-    conditions = Conditions(call.namespace, domains, entity_id, arguments["include_superseded"])
-    indexes, held, now = call.gateway.indexes, call.gateway.beliefs, call.clock.now()
-    listening = call.read(lambda cursor: listen(cursor, indexes, held, query, conditions, pool_of(limit), now))
-    heard, (vector, _, space) = await asyncio.gather(listening, encoded_query(call.gateway.embedder, query))
+    conditions = BeliefFilter(call.namespace, domains, entity_id, arguments["include_superseded"])
+    indexes, held, now = call.gateway.indexes, call.part(Valence).beliefs, call.clock.now()
+    words = call.read(lambda cursor: prefetch(cursor, indexes, held, query, conditions, pool_of(limit), now))
+    prefetched, (vector, _, space) = await asyncio.gather(words, encoded_query(call.gateway.embedder, query))
     found, total = await call.read(
-        lambda cursor: search_beliefs(cursor, indexes, heard, vector, call.namespace, limit, now, space=space)
+        lambda cursor: search_beliefs(cursor, indexes, prefetched, vector, limit, space=space)
     )
     fields: dict[str, Any] = {"beliefs": [_shown(match) for match in found], "total_count": total}
     if vector is None:
@@ -47,7 +48,7 @@ async def _canonical(call: Call, entity_id: str) -> str:
     return found
 
 
-def _shown(match: Found) -> dict[str, Any]:
+def _shown(match: BeliefHit) -> dict[str, Any]:
     parts = {name: round(part, 6) for name, part in match.parts.items()}
     return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts}
 

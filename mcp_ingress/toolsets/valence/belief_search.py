@@ -24,7 +24,7 @@ WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency":
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class BeliefFilter:
     """What may be found; `entity_id` is canonical, `include_superseded` adds superseded and expired beliefs."""
 
     namespace: str
@@ -34,7 +34,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BeliefHit:
     """A belief that matches, in full: its rank's score in [0, 1], and the parts that it is made of."""
 
     belief: Row
@@ -43,9 +43,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What is known of a search without the meaning of its text: (n,) arrays over all beliefs, and the best by words."""
+class Prefetched:
+    """The part of a search that needs no vector: (n,) arrays over all beliefs, and the best by words."""
 
+    namespace: str
+    now: datetime
     beliefs: Beliefs
     allowed: np.ndarray
     matches: np.ndarray
@@ -54,22 +56,24 @@ class Heard:
     """BM25 by label."""
 
 
-def listen(
+def prefetch(
     cursor: duckdb.DuckDBPyConnection,
     indexes: IndexSet,
     held: HeldBeliefs,
     text: str,
-    conditions: Conditions,
+    conditions: BeliefFilter,
     pool: int,
     now: datetime,
-) -> Heard:
+) -> Prefetched:
     """Filters first, then words: what a search can do while its text is encoded."""
     with indexes.searching():
         beliefs = held.of(cursor, conditions.namespace)
         allowed = _allowed(cursor, beliefs, conditions, now)
         asked = without_grammar(text)
         matches = indexes.words.contained_in(cursor, asked, conditions.namespace, beliefs.members) & allowed
-        return Heard(
+        return Prefetched(
+            conditions.namespace,
+            now,
             beliefs,
             allowed,
             matches,
@@ -80,20 +84,18 @@ def listen(
 def search_beliefs(
     cursor: duckdb.DuckDBPyConnection,
     indexes: IndexSet,
-    heard: Heard,
+    prefetched: Prefetched,
     vector: np.ndarray | None,
-    namespace: str,
     limit: int,
-    now: datetime,
     *,
     space: str | None = None,
-) -> tuple[list[Found], int]:
+) -> tuple[list[BeliefHit], int]:
     """The best of all matches, and how many matches there are. A match shares a word or has cosine >= .30."""
     with indexes.searching():
         nearby = indexes.space(space)
-        beliefs, matches, said, best = heard.beliefs, heard.matches, heard.said, Matches()
+        beliefs, matches, said, best = prefetched.beliefs, prefetched.matches, prefetched.said, Matches()
         if vector is not None:
-            near, best = nearby.within(vector, MIN_COSINE, beliefs.members, heard.allowed, pool_of(limit))
+            near, best = nearby.within(vector, MIN_COSINE, beliefs.members, prefetched.allowed, pool_of(limit))
             matches = matches | near
         chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
         meaning = np.full(len(chosen), np.nan) if vector is None else nearby.similarities(vector, chosen)
@@ -102,7 +104,8 @@ def search_beliefs(
             label: _semantic(cosine, said.get(label, 0.0), most)
             for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
         }
-        return _ranked(cursor, namespace, beliefs, semantic, limit, now), int(matches.sum())
+        ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, limit, prefetched.now)
+        return ranked, int(matches.sum())
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:
@@ -119,7 +122,7 @@ def _ranked(
     semantic: Mapping[int, float],
     limit: int,
     now: datetime,
-) -> list[Found]:
+) -> list[BeliefHit]:
     """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
     if not semantic:
         return []
@@ -143,7 +146,7 @@ def _ranked(
     }
     shown.sort(key=lambda match: rows[match[2]]["id"])
     shown.sort(key=lambda match: match[:2], reverse=True)
-    return [Found(rows[label], score, parts) for score, _, label, parts in shown[:limit]]
+    return [BeliefHit(rows[label], score, parts) for score, _, label, parts in shown[:limit]]
 
 
 def _overall(
@@ -157,7 +160,9 @@ def _overall(
     return overall
 
 
-def _allowed(cursor: duckdb.DuckDBPyConnection, beliefs: Beliefs, conditions: Conditions, now: datetime) -> np.ndarray:
+def _allowed(
+    cursor: duckdb.DuckDBPyConnection, beliefs: Beliefs, conditions: BeliefFilter, now: datetime
+) -> np.ndarray:
     """(n,) whether each belief meets the conditions."""
     allowed = beliefs.valid_at(now, include_superseded=conditions.include_superseded)
     if conditions.domains:

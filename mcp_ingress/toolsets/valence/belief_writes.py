@@ -1,4 +1,4 @@
-"""What the writes of beliefs answer with: the belief as the store has it after the decision, and the tensions it is in."""
+"""What the writes of beliefs share: the decided belief as the store has it, and the tensions it is in."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ class Near:
 
 
 async def near_to(call: Call, content: str) -> Near:
-    """The text's vector and what is near to it: looked for once, before the request is published, for what says the same and for
-    what may contradict it. What says the same is not known while the store does not answer: the write goes on."""
+    """The text's vector, and the beliefs near to it that may say the same or contradict it.
+
+    It searches once, before the request is published. While the store does not answer nothing is near: the write goes
+    on.
+    """
     vector, space = await encoded_document(call.gateway.embedder, content)
     if vector is None:
         return Near()
@@ -110,8 +113,10 @@ async def belief_after(call: Call, belief_id: str) -> Row:
 
 
 async def stated(call: Call, belief_id: str, near: Near) -> tuple[Row, list[Row]]:
-    """A belief that was just made, and its tensions, worst first: recorded ones as they are, the others as the detector will
-    record them by the same rules over the same store."""
+    """A belief that was just made, and its tensions, worst first.
+
+    Recorded ones are as they are, the others as the detector will record them by the same rules over the same store.
+    """
 
     def read(cursor: duckdb.DuckDBPyConnection) -> tuple[Row, list[Row]]:
         belief = _belief_after(cursor, call.namespace, belief_id)

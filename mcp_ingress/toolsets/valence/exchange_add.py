@@ -11,20 +11,23 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.belief_writes import near_to, with_similar
+from mcp_ingress.toolsets.valence.part import Valence
 from processors.valence.rules.capture import capture
-from processors.valence.rules.exchanges import tokens_approx
+from processors.valence.rules.conversations import tokens_approx
 from processors.valence.rules.identifiers import EXCHANGE, object_id
 from streams.event_types.valence_kb import ROLES
 from streams.events import Event
 
 
 async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish and await the number that the single writer gives in the order of the log; where the node is told to, what the turn
-    is worth keeping for goes along."""
+    """Publish and await the number that the single writer gives in the order of the log.
+
+    With auto-capture on, a request for an insight of the turn goes along.
+    """
     session_id, content = common.checked_id(arguments, "session_id"), writes.checked_text(arguments, "content")
     asked = writes.request(call, "valence.exchange.added", {**arguments, "session_id": session_id}, subject=session_id)
     exchange_id = object_id(asked, EXCHANGE)
-    kept = await _captured(call, session_id, arguments["role"], content) if call.gateway.auto_capture else []
+    kept = await _captured(call, session_id, arguments["role"], content) if call.part(Valence).auto_capture else []
     published = await writes.publish(call, asked, *kept)
     result, problem = await writes.decision(call, published, exchange_id=exchange_id)
     sequence = None if result is None else result["sequence"]
@@ -50,7 +53,8 @@ TOOL = Tool(
     name="exchange_add",
     toolset="valence",
     title="Record a turn",
-    description="Record a conversation turn. Turns of a session are numbered from 1 without gaps, also when they come at the same time.",
+    description="Record a conversation turn. "
+    "Turns of a session are numbered from 1 without gaps, also when they come at the same time.",
     kind="write",
     handler=add_exchange,
     memory_operation="create_memory",

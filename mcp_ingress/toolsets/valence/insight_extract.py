@@ -10,15 +10,15 @@ from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_writes import create
+from processors.valence.rules.conversations import INSIGHT_CONFIDENCE, INSIGHT_EXTRACTION
 from processors.valence.rules.identifiers import INSIGHT, object_id
-from processors.valence.rules.insights import DEFAULT_CONFIDENCE, EXTRACTION
 
 
 async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish with what is near to it, await the decision, and say what it is in tension with."""
     session_id = common.checked_id(arguments, "session_id")
     writes.checked_text(arguments, "content")
-    draft = replace(answers.checked_draft(arguments), extraction_method=EXTRACTION)
+    draft = replace(answers.checked_draft(arguments), extraction_method=INSIGHT_EXTRACTION)
     asked = writes.request(
         call, "valence.insight.extracted", {**arguments, "session_id": session_id}, subject=session_id
     )
@@ -46,12 +46,13 @@ TOOL = Tool(
             "domain_path": {"type": "array", "items": {"type": "string"}, "description": "Domain classification"},
             "confidence": {
                 "type": ["number", "object"],
-                "default": DEFAULT_CONFIDENCE,
+                "default": INSIGHT_CONFIDENCE,
                 "description": "Overall confidence, or an object of its dimensions",
             },
             "entities": {
                 "type": "array",
-                "description": "Entities to link: names, or objects with name, type and role; created if they do not exist",
+                "description": "Entities to link: names, or objects with name, type and role; "
+                "created if they do not exist",
             },
         },
         "required": ["session_id", "content"],

@@ -12,8 +12,8 @@ import orjson
 from processors.valence.rules.patterns import ARCHIVED, ARCHIVED_AFTER, EMERGING, ESTABLISHED, FADING, FADING_AFTER
 from streams.clock import format_time
 
-_SESSION = """session_id, platform, project_context, status, summary, themes, started_at, ended_at, claude_session_id, external_room_id,
-       metadata, started_at, exchange_count, insight_count"""
+_SESSION = """session_id, platform, project_context, status, summary, themes, started_at, ended_at, claude_session_id,
+external_room_id,        metadata, started_at, exchange_count, insight_count"""
 _SESSION_FIELDS = [
     "id",
     "platform",
@@ -68,7 +68,8 @@ def list_sessions(
     where = " AND ".join(["namespace = ?", *(f"{name} = ?" for name in given)])
     return _page(
         cursor,
-        f"SELECT {_SESSION}, count(*) OVER () FROM conversations WHERE {where} ORDER BY started_at DESC, session_id LIMIT ?",
+        f"SELECT {_SESSION}, count(*) OVER () FROM conversations WHERE {where} "
+        "ORDER BY started_at DESC, session_id LIMIT ?",
         f"SELECT count(*) FROM conversations WHERE {where}",
         [namespace, *given.values()],
         [limit],
@@ -142,11 +143,15 @@ def list_patterns(
     limit: int,
 ) -> tuple[list[Row], int]:
     """Patterns that are not archived, the most often met first, and how many match in all."""
-    where = f"status <> '{ARCHIVED}' AND confidence >= $least AND coalesce(type = $kind, true) AND coalesce(status = $status, true)"
+    where = (
+        f"status <> '{ARCHIVED}' AND confidence >= $least "
+        "AND coalesce(type = $kind, true) AND coalesce(status = $status, true)"
+    )
     parameters = {"namespace": namespace, "kind": kind, "status": status, "least": min_confidence, **_ages(now)}
     [(total,)] = cursor.execute(f"SELECT count(*) FROM ({_AGED}) WHERE {where}", parameters).fetchall()
     rows = cursor.execute(
-        f"SELECT {_PATTERN} FROM ({_AGED}) WHERE {where} ORDER BY occurrence_count DESC, confidence DESC, last_observed_at DESC, pattern_id "
+        f"SELECT {_PATTERN} FROM ({_AGED}) WHERE {where} "
+        "ORDER BY occurrence_count DESC, confidence DESC, last_observed_at DESC, pattern_id "
         "LIMIT $limit",
         {**parameters, "limit": limit},
     ).fetchall()

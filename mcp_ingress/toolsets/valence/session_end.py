@@ -35,7 +35,8 @@ TOOL = Tool(
     name="session_end",
     toolset="valence",
     title="End a conversation",
-    description="Close a session with summary and themes. Ending it again keeps the time of its end and replaces what is given.",
+    description="Close a session with summary and themes. "
+    "Ending it again keeps the time of its end and replaces what is given.",
     kind="write",
     handler=end_session,
     memory_operation="update_memory",

@@ -8,8 +8,8 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
+from processors.valence.rules.conversations import new_session
 from processors.valence.rules.identifiers import SESSION, object_id
-from processors.valence.rules.opening import opened
 from streams.clock import format_time
 from streams.event_types.valence_kb import PLATFORMS
 from streams.events import Event
@@ -25,7 +25,7 @@ async def start_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
 
 def _session(asked: Event) -> dict[str, Any]:
     moment = format_time(asked.time)
-    return {"id": object_id(asked, SESSION), "started_at": moment, "created_at": moment} | opened(asked.data)
+    return {"id": object_id(asked, SESSION), "started_at": moment, "created_at": moment} | new_session(asked.data)
 
 
 TOOL = Tool(

@@ -9,7 +9,7 @@ from mcp_ingress import writes
 from mcp_ingress.gateway import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
-from mcp_ingress.toolsets.valence.belief_queries import find_canonical, list_tensions
+from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical, list_tensions
 from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
@@ -23,14 +23,8 @@ async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
         if entity_id is None:
             raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
-    query = functools.partial(
-        list_tensions,
-        namespace=call.namespace,
-        status=arguments.get("status"),
-        severity=arguments.get("severity"),
-        entity_id=entity_id,
-        limit=limit,
-    )
+    wanted = TensionFilter(arguments.get("status"), arguments.get("severity"), entity_id)
+    query = functools.partial(list_tensions, namespace=call.namespace, wanted=wanted, limit=limit)
     tensions, total = await call.read(query)
     return common.read_answer({"tensions": tensions, "total_count": total}, is_fresh)
 

@@ -15,7 +15,7 @@ from streams.errors import Refused
 
 
 async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish the decision and await whether it was the first: of two resolutions one wins, and the other is told which."""
+    """Publish the decision and await whether it was the first: of two resolutions one wins, the other learns which."""
     tension_id = common.checked_id(arguments, "tension_id")
     resolution = writes.checked_text(arguments, "resolution").strip()
     await call.fresh("tensions")
@@ -35,7 +35,7 @@ async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, An
 
 
 def _open(tension_id: str, tension: Row | None) -> Row:
-    """The tension, unless there is none or it has ended without a call. Which of two calls was first is the reducer's to say."""
+    """The tension, unless there is none or it has ended without a call. Which of two calls was first a reducer says."""
     if tension is None:
         raise answers.not_found("TENSION_NOT_FOUND", "tension", tension_id)
     if tension["action"] is None and tension["status"] == "resolved":

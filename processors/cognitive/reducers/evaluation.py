@@ -1,4 +1,4 @@
-"""Cognitive Memory's evaluation decides: which judgements count, what κ they have, what the golden set is, and what drifts."""
+"""Cognitive Memory's evaluation decides: which judgements count, their κ, the golden set, and what drifts."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Cognitive Memory decides: what is compressed from what, what leaves working memory, what drifts. Fed by the memory topic only."""
+"""Cognitive Memory decides: what is compressed from what, what leaves working memory, which episodes there are.
+
+Fed by the memory topic only.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from processors.cognitive.rules.episodes import reflection_warnings
-from processors.cognitive.rules.fidelity import THRESHOLD, fidelity, warning
 from processors.cognitive.rules.identifiers import (
     EPISODE,
     L0,
@@ -18,6 +19,7 @@ from processors.cognitive.rules.identifiers import (
     number_of,
     record_id,
 )
+from processors.cognitive.rules.text_quality import THRESHOLD, fidelity, reflection_warnings, warning
 from processors.cognitive.rules.working_set import CAPACITY, Item, victim
 from processors.frame.reducer import DOCUMENTS, Key, Outcome, Reducer, Row, Rows, at
 from streams.clock import format_time

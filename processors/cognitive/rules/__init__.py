@@ -1,1 +1,1 @@
-"""The rules of Cognitive Memory: density, judging, golden tests, working memory. Pure: clock and state are passed in."""
+"""The pure rules of Cognitive Memory: density, judging, golden tests, working memory."""

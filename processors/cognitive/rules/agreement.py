@@ -1,4 +1,4 @@
-"""Agreement of two judges (cognitive memory 3.5): labels, Cohen's κ and its name, and when a ground truth is accepted."""
+"""Agreement of two judges: labels, Cohen's κ and its name, and when a ground truth is accepted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def labels(scores: Sequence[float]) -> list[bool]:
 
 
 def kappa(one: Sequence[bool], other: Sequence[bool]) -> float:
-    """Cohen's κ, (Po − Pe) / (1 − Pe); 1.0 for identical labels of one kind. Raises ValueError for empty or unequal lists."""
+    """Cohen's κ, (Po − Pe) / (1 − Pe); 1.0 for identical labels of one kind.
+
+    Raises ValueError for empty or unequal lists.
+    """
     if not one or len(one) != len(other):
         raise ValueError(f"the judges' labels must be as many and at least one, not {len(one)} and {len(other)}")
     count = len(one)

@@ -1,4 +1,4 @@
-"""The golden test (cognitive memory 3.6): precision, classes of queries, baseline and drift, and what a set must be."""
+"""The golden test: precision, classes of queries, baseline and drift, and what a set must be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Identifiers of Cognitive Memory: integers of 53 bits, which every JSON reader keeps exactly, and the texts that search knows."""
+"""Identifiers of Cognitive Memory: integers of 53 bits, and the record ids under which search knows them.
+
+Every JSON reader keeps 53 bits exactly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges of relevance (cognitive memory 3.5): two that need nothing but this machine, and the contract of any other."""
+"""Judges of relevance: two that need nothing but this machine, and the contract of any other."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def words(text: str) -> list[str]:
 
 
 def lexical_score(query: str, content: str, rarity: Mapping[str, float]) -> float:
-    """.7 · IDF-weighted share of the query's words in the document + .3 · longest run of them in order / query length."""
+    """.7 · IDF-weighted share of the query's words in the document + .3 · their longest run in order / query length."""
     asked, said = words(query), words(content)
     if not asked:
         return 0.0

@@ -1,4 +1,4 @@
-"""Reciprocal-rank fusion of the two sides of `hybrid_search` (cognitive memory 3.2), and of several lists."""
+"""Reciprocal-rank fusion of the two sides of `hybrid_search`, and the word similarity behind its keyword side."""
 
 from __future__ import annotations
 
@@ -47,15 +47,6 @@ def fuse(semantic: Sequence[int], keyword: Sequence[int], weights: Mapping[str, 
         raw = sum(weights[side] / (K + found[label]) for side, found in ranks.items() if label in found)
         fused.append(Fused(label, raw, (K + 1) * raw, ranks["semantic"].get(label), ranks["keyword"].get(label)))
     return sorted(fused, key=lambda each: -round(each.rrf_score, 15))
-
-
-def fuse_lists(lists: Sequence[Sequence[int]]) -> list[int]:
-    """Several result lists of one question asked in several ways as one: unweighted Σ 1 / (60 + rank)."""
-    scores: dict[int, float] = {}
-    for found in lists:
-        for rank, label in enumerate(found, 1):
-            scores[label] = scores.get(label, 0.0) + 1 / (K + rank)
-    return sorted(scores, key=lambda label: -round(scores[label], 15))
 
 
 def trigrams(text: str) -> set[str]:

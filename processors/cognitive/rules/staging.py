@@ -1,6 +1,7 @@
-"""Staged judging (cognitive memory 3.5): judges of a provider that have agreed for long enough need not both be paid.
+"""Staged judging: two judges of a provider that have agreed for long enough need not both be paid.
 
-`dual`: both are asked. `single`: the first alone. `spot`: both again, one query in twenty of a time with a single judge.
+`dual`: both are asked. `single`: the first alone. `spot`: both again, for one query in twenty while there is a single
+judge.
 """
 
 from __future__ import annotations
@@ -21,14 +22,20 @@ SPOTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of the judges. `kappa` is None when it says nothing: one judge was asked, or a judge gave one label only."""
+    """A run of the judges.
+
+    `kappa` is None when it says nothing: one judge was asked, or a judge gave one label only.
+    """
 
     mode: str
     kappa: float | None
 
 
 def next_mode(runs: Sequence[Run], request_id: str) -> str:
-    """How the next query is judged. `runs`: the last, at most WINDOW, newest first; the request decides whether it is a spot check."""
+    """How the next query is judged.
+
+    `runs`: the last, at most WINDOW, newest first; the request decides whether it is a spot check.
+    """
     if not _is_single(runs):
         return DUAL
     return SPOT if number_of("spot", request_id) % SPOTS == 0 else SINGLE

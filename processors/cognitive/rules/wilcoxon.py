@@ -13,7 +13,10 @@ DIGITS = 12
 
 
 def signed_rank(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """The smaller sum of ranks, and the two-sided p. Without any difference p is 1. Raises ValueError for unequal lists."""
+    """The smaller sum of ranks, and the two-sided p; without any difference p is 1.
+
+    Raises ValueError for unequal lists.
+    """
     differences = [round(a - b, DIGITS) for a, b in zip(one, other, strict=True)]
     differences = [difference for difference in differences if difference]
     if not differences:
@@ -37,7 +40,10 @@ def _mean_ranks(sizes: Sequence[float]) -> list[float]:
 
 
 def _exact(ranks: Sequence[float], statistic: float) -> float:
-    """The share of all signs whose sum of positive ranks is as far out, twice. Mean ranks are halves: they are counted doubled."""
+    """Twice the share of all signs whose sum of positive ranks is as far out.
+
+    Mean ranks are halves, so they are counted doubled.
+    """
     ways = Counter({0: 1})
     for rank in ranks:
         step = round(2 * rank)

@@ -1,4 +1,4 @@
-"""Working memory (cognitive memory 3.3): ten items, and which of them goes when an eleventh comes."""
+"""Working memory: ten items, and which of them goes when an eleventh comes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ class Item:
 
 
 def victim(items: Sequence[Item]) -> Item:
-    """Which of more than ten items goes: the least recently touched that is not critical, else the least recently touched."""
+    """The item that is evicted: the least recently touched that is not critical, else the least recently touched."""
     ordinary = [item for item in items if item.importance <= CRITICAL]
     return min(ordinary or items, key=lambda item: (item.last_accessed, item.logged))

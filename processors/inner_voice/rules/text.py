@@ -15,9 +15,9 @@ _WHITESPACE = re.compile(r"\s+")
 
 
 def cap(text: str) -> str:
-    """At most 800 characters: up to the last sentence end within them, unless that leaves fewer than 320; else cut hard.
+    """At most 800 characters: up to the last sentence end within them, else cut hard.
 
-    What is short enough is unchanged.
+    It is cut hard too where the last sentence end leaves fewer than 320. A text that is short enough is unchanged.
     """
     if len(text) <= MAX_CHARS:
         return text
@@ -28,7 +28,7 @@ def cap(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """The text as it is compared: the seed's five steps in the seed's order (removal of invisible characters comes last)."""
+    """The text as it is compared: NFKC, lower case, white space collapsed and trimmed, then invisible characters removed."""
     folded = unicodedata.normalize("NFKC", text).lower()
     spaced = _WHITESPACE.sub(" ", folded).strip()
     if spaced.isprintable():  # nothing to remove, which takes longer to find out one by one

@@ -13,21 +13,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from processors.embedding.api import KeyMissing
 from processors.embedding.model import Embedder, RetryingEmbedder, TokenEmbedder, encode_documents
 from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import TEXTS, texts_to_embed
-from processors.memory.vector_facts import Item, embedded_by, encode_vector, in_facts, items_of
+from processors.memory.vector_facts import Item, embedded_by, encode_vector, items_of, split_fact
 from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
 from storage.search.vectors.token_vectors import pack, unit
-from streams.errors import EmbedderUnavailable
-from streams.event_types.derived import EMBEDDED, EMBEDDING_FAILED
+from streams.errors import EmbedderUnavailable, KeyMissing
+from streams.event_types.memory import EMBEDDED, EMBEDDING_FAILED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
 Result = TypeVar("Result")
-REMEMBERED = 1000
-"""Events of which it is known how often the model was asked; more are in question only when one batch holds more."""
+MAX_COUNTED_EVENTS = 1000
+"""Events whose failed tries are counted; more only when one batch has more."""
 PROBE = "The river bends."
 """A text that every working model embeds."""
 
@@ -46,7 +45,7 @@ class Embed(Stage):
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
         self._failed: dict[str, int] = {}
-        """By event how often the model did not answer; the stage is asked again until it does. Who is diverted meanwhile stays: the oldest go."""
+        """Event -> how often the model did not answer. An event diverted meanwhile stays until it is among the oldest."""
 
     @classmethod
     def made(cls, parts: StageParts) -> Embed:
@@ -68,7 +67,7 @@ class Embed(Stage):
             tries = asked + self._failed.pop(logged.key, 0)
             again = {"tries": tries} if tries > 1 else {}
             facts.append(
-                in_facts(
+                split_fact(
                     self.fact(logged, EMBEDDED, embedded_by(embedder.info) | again),
                     _items(found, encoded),
                     self.largest,
@@ -87,27 +86,29 @@ class Embed(Stage):
 
     def _count(self, events: Sequence[LoggedEvent]) -> None:
         self._failed |= {logged.key: self._failed.pop(logged.key, 0) + 1 for logged in events}
-        for key in list(self._failed)[: -max(len(events), REMEMBERED)]:
+        for key in list(self._failed)[: -max(len(events), MAX_COUNTED_EVENTS)]:
             del self._failed[key]
 
-    async def of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
-        """An embedded event about these (record id, text) that another stage has made (several, where they are much): `fact` with
-        its data; none without an embedder."""
+    async def facts_of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
+        """`fact` with the vectors of these (record id, text) that another stage has made; none without an embedder.
+
+        Several events where the vectors are too large for one.
+        """
         embedder = self.embedder
         if embedder is None or not texts:
             return []
         encoded, _ = await self._encoded(embedder, [text for _, text in texts])
-        return in_facts(fact.changed(data=embedded_by(embedder.info)), _items(texts, encoded), self.largest)
+        return split_fact(fact.changed(data=embedded_by(embedder.info)), _items(texts, encoded), self.largest)
 
     async def _encoded(self, embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
-        """As `encode_texts`, and how often somebody was asked for it."""
+        """As `encode_texts`, and how often the model was asked."""
         return await asyncio.get_running_loop().run_in_executor(
             self._thread, _counted, embedder, list(dict.fromkeys(texts))
         )
 
 
 def _counted(embedder: Embedder, texts: Sequence[str]) -> tuple[dict[str, dict[str, Any]], int]:
-    encoded = or_say(encode_texts, embedder, texts)
+    encoded = encode_or_probe(encode_texts, embedder, texts)
     return encoded, embedder.tries if isinstance(embedder, RetryingEmbedder) else 1
 
 
@@ -115,9 +116,11 @@ def _items(texts: Sequence[tuple[str, str]], encoded: Mapping[str, Mapping[str, 
     return [item for record_id, text in texts for item in items_of(record_id, encoded[text])]
 
 
-def or_say(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
-    """What `encode` gives. Raises EmbedderUnavailable when the model fails on any text: then there is nothing wrong with these,
-    and nobody should bury them; what it raises otherwise is about these texts."""
+def encode_or_probe(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -> Result:
+    """What `encode` gives. Raises EmbedderUnavailable when the model fails on the probe too.
+
+    Then nothing is wrong with these texts and they are not dead letters; any other exception is about the texts.
+    """
     try:
         return encode(embedder, *arguments)
     except EmbedderUnavailable:
@@ -132,9 +135,11 @@ def or_say(encode: Callable[..., Result], embedder: Embedder, *arguments: Any) -
 
 
 def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """text -> what an embedded event says of it: `vector` and `tokens` (when the model gives them); of a text longer than
-    a window `vector`, the mean of its first passages by length, these (`first`), and how many should have vectors (`passages`).
-    One forward pass for all."""
+    """text -> what an embedded event says of it, in one forward pass for all.
+
+    `vector`, and `tokens` when the model gives them. Of a text longer than a window: `vector`, the mean of its first
+    passages weighted by length; `first`, these; `passages`, how many should have vectors.
+    """
     cut = {text: split_passages(text) for text in texts}
     parts = list(dict.fromkeys(part for text in texts for part in _parts(text, cut[text][:FIRST_PASSAGES]) or [text]))
     encoded = dict(zip(parts, _encode(embedder, parts), strict=True))
@@ -142,7 +147,7 @@ def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str
 
 
 def encode_passages(embedder: Embedder, text: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """What an embedded event says of these passages of the text: `passage`, `vector`, and `tokens` of those that are to have them."""
+    """What an embedded event says of these passages: `passage`, `vector`, and `tokens` of those that get them."""
     encoded = _encode(embedder, _parts(text, passages))
     return [_placed(passage, one) for passage, one in zip(passages, encoded, strict=True)]
 

@@ -15,7 +15,10 @@ from storage.graph.edge_pruning import INHERITED
 _NODES = """
 SELECT label, node_id, name, created_at, confidence, domain, category, canonical_form, properties
 FROM graph_nodes WHERE namespace = ? OR namespace IS NULL ORDER BY label, node_id"""
-_EDGES = "SELECT relation_type, from_label, from_id, to_label, to_id, properties FROM graph_edges WHERE namespace = ?{but} ORDER BY ALL"
+_EDGES = (
+    "SELECT relation_type, from_label, from_id, to_label, to_id, properties "
+    "FROM graph_edges WHERE namespace = ?{but} ORDER BY ALL"
+)
 
 
 def read_graph(cursor: duckdb.DuckDBPyConnection, namespace: str, is_whole: bool = True) -> dict[str, Any]:

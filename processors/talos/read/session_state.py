@@ -24,7 +24,8 @@ WITH spans AS (
     SELECT to_state, occurred_at, lead(occurred_at) OVER (ORDER BY occurred_at) AS until
     FROM state_changes WHERE namespace = $1 AND session_id = $2)
 SELECT DISTINCT to_state, category FROM spans
-JOIN (SELECT category, created_at FROM entities WHERE namespace = $1 AND session_id = $2 AND label = 'Friction' AND category IS NOT NULL) f
+JOIN (SELECT category, created_at FROM entities
+      WHERE namespace = $1 AND session_id = $2 AND label = 'Friction' AND category IS NOT NULL) f
   ON f.created_at >= spans.occurred_at AND (until IS NULL OR f.created_at < until)
 WHERE to_state IS NOT NULL ORDER BY ALL"""
 
@@ -32,10 +33,11 @@ WHERE to_state IS NOT NULL ORDER BY ALL"""
 def read_state(
     cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime | None = None
 ) -> SessionState | None:
-    """The session's state, or None when there is no such session. `now` (UTC): how long a session is that is still open."""
+    """The session's state, or None when there is no such session. `now` (UTC) is the end of an open one."""
     key: list[Any] = [namespace, session_id]
     row = cursor.execute(
-        "SELECT status, duration_seconds, goal_achieved, started_at FROM talos_sessions WHERE namespace = ? AND session_id = ?",
+        "SELECT status, duration_seconds, goal_achieved, started_at FROM talos_sessions "
+        "WHERE namespace = ? AND session_id = ?",
         key,
     ).fetchone()
     if row is None:
@@ -49,7 +51,8 @@ def read_state(
         key,
     ).fetchall()
     frictions = cursor.execute(
-        "SELECT entity_id, coalesce(category, '') FROM entities WHERE namespace = ? AND session_id = ? AND label = 'Friction' "
+        "SELECT entity_id, coalesce(category, '') FROM entities "
+        "WHERE namespace = ? AND session_id = ? AND label = 'Friction' "
         "ORDER BY created_at, entity_id",
         key,
     ).fetchall()

@@ -10,7 +10,8 @@ _COUNTS = """
 WITH hidden AS MATERIALIZED (
     SELECT record_id FROM merges WHERE namespace = $1 UNION ALL SELECT record_id FROM prunes WHERE namespace = $1),
 f AS (SELECT count(*) FILTER (record_count >= 5) AS high, count(*) FILTER (record_count IN (3, 4)) AS recurring
-      FROM clusters WHERE namespace = $1 AND label = 'Friction' AND canonical_id NOT IN (SELECT record_id FROM prunes WHERE namespace = $1)),
+      FROM clusters WHERE namespace = $1 AND label = 'Friction'
+         AND canonical_id NOT IN (SELECT record_id FROM prunes WHERE namespace = $1)),
 p AS (SELECT count(*) FILTER (status = 'emerging') AS emerging, count(*) FILTER (status = 'confirmed') AS confirmed
       FROM patterns WHERE namespace = $1),
 r AS MATERIALIZED (SELECT relation_type, from_id, to_id FROM relations

@@ -1,4 +1,4 @@
-"""What a session shows that others may show too (talos.md 3.4): pure, over what is known of the session.
+"""What a session shows that others may show too: pure, over what is known of the session.
 
 The patterns stage publishes the signals of closed sessions; `pattern_check` asks which indicators hold now.
 """

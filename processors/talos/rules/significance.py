@@ -1,4 +1,4 @@
-"""How urgently what is known asks for attention (talos.md 3.5): a score from counts, and its level. Pure."""
+"""How urgently what is known asks for attention: a score from counts, and its level. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def rate(counts: Counts) -> Significance:
 
 
 def relevance(semantic: float, indicators_true: int, indicators: int, occurrences: int) -> float:
-    """How well a pattern fits a session (talos.md 3.4), 0 to 1: meaning, indicators that hold now, how often it occurred."""
+    """How well a pattern fits a session, 0 to 1: meaning, indicators that hold now, number of occurrences."""
     often = min(1.0, occurrences / 10)
     meaning = max(0.0, semantic)
     if indicators == 0:

@@ -1,8 +1,8 @@
-"""consolidate: once a day, what has been observed again and again becomes an insight, what hardly anybody believes is hidden,
-a pattern that does not occur any more is deprecated, and the day before is rated.
+"""consolidate: once a day, insights from repeated observations, prunes, deprecated patterns, the day's rating.
 
-The first memory of a UTC day (of a namespace) sets it off, so that it follows from the log and not from a clock. Duplicates
-are merged by `dedup` as they come; here their clusters are read.
+What was observed repeatedly becomes an insight, entities of low confidence are hidden, a pattern that does not occur
+any more is deprecated, and the day before is rated. The first memory of a UTC day (of a namespace) sets it off, so
+that it follows from the log and not from a clock. `dedup` merges duplicates as they come; here their clusters are read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,8 @@ from processors.talos.rules.significance import rate
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from streams.clock import format_time
-from streams.event_types.derived import (
-    EMBEDDED,
-    ENTITIES_EXTRACTED,
-    ENTITIES_PRUNED,
-    PATTERN_DEPRECATED,
-    SIGNIFICANCE_RATED,
-)
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.positions import Freshness
 from streams.topics import MEMORY
@@ -37,8 +32,8 @@ SETTLED_DAYS = 7
 """Observations younger than this are not yet made into an insight."""
 LEAST_CONFIDENCE = 0.3
 ABSENT_DAYS, ABSENT_SESSIONS = 90, 10
-"""A pattern is deprecated when it has not occurred for so many days and in none of at least so many sessions that closed since:
-where nobody worked, nothing could occur."""
+"""A pattern is deprecated when it has not occurred for this many days, nor in at least this many sessions that closed
+since: without sessions, nothing could occur."""
 
 _LAPSED = """
 SELECT p.pattern_id, p.last_occurred_at FROM patterns p
@@ -48,7 +43,8 @@ ORDER BY p.pattern_id"""
 _SETTLED = """
 WITH members AS (
     SELECT coalesce(m.into_id, e.entity_id) AS canonical_id, e.entity_id,
-           EXISTS (FROM relations r WHERE r.namespace = $1 AND r.relation_type = 'CRYSTALLIZED_INTO' AND r.from_id = e.entity_id) AS is_part
+           EXISTS (FROM relations r WHERE r.namespace = $1 AND r.relation_type = 'CRYSTALLIZED_INTO'
+                   AND r.from_id = e.entity_id) AS is_part
     FROM entities e LEFT JOIN merges m ON m.namespace = e.namespace AND m.record_id = e.entity_id
     WHERE e.namespace = $1 AND e.label = 'Observation' AND e.created_at <= $2)
 SELECT c.entity_id, c.text, c.domain, c.created_at, list(members.entity_id ORDER BY members.entity_id)
@@ -59,7 +55,7 @@ ORDER BY c.entity_id"""
 
 
 class Consolidate(Stage):
-    """The first memory of a day -> insights from repeated observations, prunes, deprecated patterns, the rating of the day before."""
+    """The first memory of a day -> insights, prunes, deprecated patterns, the rating of the day before."""
 
     name = "consolidate"
     source = MEMORY
@@ -67,7 +63,7 @@ class Consolidate(Stage):
     needs_store = True
     accepts = EXTRACTED_FROM | {wire_type("talos.session.opened"), wire_type("talos.session.closed")}
     batch_size = 100
-    batching_s = 1.0
+    linger_s = 1.0
 
     _applied: AppliedPositions
 
@@ -94,7 +90,7 @@ class Consolidate(Stage):
         found = await self._reader.run(lambda cursor: consolidate(cursor, logged))
         made = [entity for kind, _, data in found if kind == ENTITIES_EXTRACTED for entity in data["entities"]]
         vectors = self.fact(logged, EMBEDDED, {}, about=("embedded",))
-        embedded = await self._embed.of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
+        embedded = await self._embed.facts_of_texts(vectors, [(entity["id"], entity["text"]) for entity in made])
         self._days[event.namespace] = event.time.date().isoformat()
         return [*(self.fact(logged, kind, data, about=(identity,)) for kind, identity, data in found), *embedded]
 
@@ -134,7 +130,7 @@ def consolidate(cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[
 def synthesized(
     canonical_id: str, text: str, domain: str | None, created_at: Any, record_ids: Sequence[str]
 ) -> dict[str, Any]:
-    """The insight of a cluster of observations: its id depends on the oldest one only, so that a later member finds the same."""
+    """The insight of a cluster of observations. Its id depends on the oldest alone: a later member finds the same."""
     number = int.from_bytes(hashlib.blake2b(canonical_id.encode(), digest_size=8).digest(), "big") % 10**12
     identity = f"insight-{created_at:%Y-%m-%d}-{number:012d}"
     properties = {"domain": domain} if domain else {}

@@ -23,7 +23,7 @@ from storage.reader import Reader
 from storage.search.index_set import IndexSet
 from storage.search.records.matches import Matches
 from storage.search.vectors.space import Space
-from streams.event_types.derived import ENTITIES_EXTRACTED, SIMILAR_FOUND
+from streams.event_types.talos import ENTITIES_EXTRACTED, SIMILAR_FOUND
 from streams.events import Event, LoggedEvent
 from streams.ids import document_label
 from streams.positions import Freshness, Partition
@@ -43,14 +43,15 @@ _COLUMNS = {
 _EARLIER = """
 SELECT k.number, e.entity_id, e.text FROM (SELECT unnest(from_json(?, '{structure}'), recursive := true)) k
 JOIN entities own ON own.entity_id = k.record_id AND own.namespace = k.namespace
-JOIN entities e ON e.{key} = k.{key} AND e.namespace = k.namespace AND e.label = k.label AND e.category IS NOT DISTINCT FROM k.category
+JOIN entities e ON e.{key} = k.{key} AND e.namespace = k.namespace AND e.label = k.label
+  AND e.category IS NOT DISTINCT FROM k.category
   AND (e."offset", e.idx) < (own."offset", own.idx)
 QUALIFY row_number() OVER (PARTITION BY k.number ORDER BY e."offset", e.idx) <= {most}
 ORDER BY k.number, e."offset", e.idx"""
 
 
 def _earlier(key: str, most: int) -> str:
-    """The query for earlier entities by the text column `key`: a JSON array of `_New.asked` with it in, to (number, id, text)."""
+    """A query for earlier entities by the column `key`: from a JSON array of `_New.query_row` to (number, id, text)."""
     return _EARLIER.format(structure=orjson.dumps([_COLUMNS | {key: "VARCHAR"}]).decode(), key=key, most=most)
 
 
@@ -69,7 +70,7 @@ class _New:
     def namespace(self) -> str:
         return self.logged.event.namespace
 
-    def asked(self, number: int, **key: str) -> dict[str, Any]:
+    def query_row(self, number: int, **key: str) -> dict[str, Any]:
         """Its row in a query, under its number in the batch, with what the others are looked up by."""
         record = self.record
         return {
@@ -91,7 +92,7 @@ class Dedup(Stage):
     needs_store = True
     accepts = frozenset({ENTITIES_EXTRACTED})
     batch_size = 100
-    batching_s = 1.0
+    linger_s = 1.0
     follows = "extract"
     labels = frozenset(
         {
@@ -160,11 +161,15 @@ class Dedup(Stage):
 
     def _find(self, cursor: duckdb.DuckDBPyConnection, news: Sequence[_New]) -> list[list[similarity.Similar]]:
         """For each what it resembles, best first: a query for all, since each reads the whole of a table."""
-        asked = [new.asked(number, canonical_form=canonical_form(new.record.text)) for number, new in enumerate(news)]
+        asked = [
+            new.query_row(number, canonical_form=canonical_form(new.record.text)) for number, new in enumerate(news)
+        ]
         earlier = _rows(cursor, _SAME_FORM, asked)
         cosines = self._near(cursor, {number: new for number, new in enumerate(news) if number not in earlier})
         near = [
-            news[number].asked(number, entity_id=record_id) for number, found in cosines.items() for record_id in found
+            news[number].query_row(number, entity_id=record_id)
+            for number, found in cosines.items()
+            for record_id in found
         ]
         if near:
             earlier |= _rows(cursor, _NAMED, near)
@@ -193,8 +198,10 @@ class Dedup(Stage):
         }
 
     def _nearest(self, labels: Iterable[int], space: Space) -> dict[int, Matches]:
-        """Of each label that has a vector what is nearest to it. The records of one memory often share their text: each vector is looked
-        for once, and the index is read once for all."""
+        """The nearest to each label that has a vector.
+
+        Records of one memory often share their text: each vector is searched once, and the index is read once for all.
+        """
         held = space.vectors(np.array(sorted(set(labels)), np.int64))
         different = {vector.tobytes(): vector for vector in held.values()}
         if not different:

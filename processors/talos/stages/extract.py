@@ -9,7 +9,7 @@ from processors.frame.stage import Stage, StageParts
 from processors.talos.rules.extraction import EXTRACTED_FROM, extract
 from storage.applied import AppliedPositions
 from streams.codec import in_parts
-from streams.event_types.derived import ENTITIES_EXTRACTED
+from streams.event_types.talos import ENTITIES_EXTRACTED
 from streams.events import Event, LoggedEvent
 from streams.topics import MEMORY
 
@@ -21,7 +21,7 @@ class Extract(Stage):
     source = MEMORY
     accepts = EXTRACTED_FROM
     batch_size = 100
-    batching_s = 0.1
+    linger_s = 0.1
 
     def __init__(self, applied: AppliedPositions | None = None) -> None:
         self._applied = applied

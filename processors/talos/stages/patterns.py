@@ -1,9 +1,10 @@
 """patterns: what a closed session shows that others have shown too. A signal is published once per session.
 
-The signals (`processors/talos/rules/session_signals.py`): a tool called more than 20 times beside a friction category, a session
-of more than three hours whose goal was not achieved, a friction that follows a state, a friction, observation or insight
-that has occurred before. The session in which a recurring one occurred first has shown it too. Two sessions with the same signal
-are an emerging signal; the third makes a pattern (views `signals` and `patterns`), which is told and can be searched for.
+The signals (`processors/talos/rules/session_signals.py`): a tool called more than 20 times beside a friction category,
+a session of more than three hours whose goal was not achieved, a friction that follows a state, a friction,
+observation or insight that has occurred before. The session in which a recurring one occurred first has shown it too.
+Two sessions with the same signal are an emerging signal; the third makes a pattern (views `signals` and `patterns`),
+which is published and can be searched for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from processors.talos.rules.identifiers import wordless_id
 from processors.talos.rules.session_signals import SessionState, Signal, signals
 from storage.applied import AppliedPositions
 from storage.reader import Reader
-from streams.event_types.derived import EMBEDDED, PATTERN_DETECTED, PATTERN_SIGNALLED
+from streams.event_types.memory import EMBEDDED
+from streams.event_types.talos import PATTERN_DETECTED, PATTERN_SIGNALLED
 from streams.events import Event, LoggedEvent, wire_type
 from streams.ids import derived_id
 from streams.positions import Freshness
@@ -42,7 +44,7 @@ class Patterns(Stage):
     needs_store = True
     accepts = frozenset({wire_type("talos.session.closed")})
     batch_size = 100
-    batching_s = 1.0
+    linger_s = 1.0
 
     _applied: AppliedPositions
 
@@ -60,9 +62,7 @@ class Patterns(Stage):
         token = Freshness.after(logged.position for logged in events)
         await self.store_has(token, ["dedup"])
         found = [await self._signals(logged) for logged in events]
-        if any(
-            found
-        ):  # what the sessions before these have shown; who comes too early leaves the pattern to its next session
+        if any(found):  # what earlier sessions have shown; when that comes too late, the next session makes the pattern
             await self._applied.wait(self._derived, timeout_s=OWN_WAIT_S, stages=[self.name])
         shown: list[Event] = []
         patterns: set[tuple[str, str]] = set()
@@ -75,7 +75,7 @@ class Patterns(Stage):
     async def _detected(
         self, logged: LoggedEvent, signalled: Sequence[Event], shown: Sequence[Event], patterns: set[tuple[str, str]]
     ) -> list[Event]:
-        """What makes patterns of the session's signals: `shown` by the sessions of this batch until now, but for `patterns`, which grow."""
+        """The facts of new patterns. `shown`: signals of this batch until now; `patterns`: those of it, which grow."""
         namespace, session_id = logged.event.namespace, str(logged.event.data["session_id"])
         names = {str(fact.data["signal_id"]): str(fact.data["description"]) for fact in signalled}
         asked = [signal_id for signal_id in names if (namespace, signal_id) not in patterns]
@@ -84,7 +84,7 @@ class Patterns(Stage):
         }
         made = await self._reader.run(lambda cursor: new_patterns(cursor, namespace, asked, here)) if asked else []
         patterns |= {(namespace, pattern_id) for pattern_id in made}
-        facts = await self._embed.of_texts(
+        facts = await self._embed.facts_of_texts(
             self.fact(logged, EMBEDDED, {}, about=("vectors",)),
             [(pattern_id, names[pattern_id]) for pattern_id in made],
         )
@@ -104,7 +104,7 @@ class Patterns(Stage):
         return [] if state is None or state.status != "closed" else self.signalled(logged, state)
 
     def signalled(self, logged: LoggedEvent, state: SessionState) -> list[Event]:
-        """The facts of a session's state: its own signals, and that the first session of a recurring one showed it too."""
+        """The facts of a session's state: its signals, and that the first session of a recurring one showed it too."""
         session_id, found = logged.event.data["session_id"], []
         for signal in signals(state):
             for shown_by in dict.fromkeys(name for name in (signal.also, session_id) if name):
@@ -126,12 +126,16 @@ class Patterns(Stage):
 def new_patterns(
     cursor: duckdb.DuckDBPyConnection, namespace: str, signal_ids: list[str], shown: set[tuple[str, str]]
 ) -> list[str]:
-    """Of these signals those that three sessions have shown, with (signal, session) `shown` just now, and that are no pattern yet."""
+    """Those of these signals that three sessions have shown and that are not a pattern yet.
+
+    `shown`: (signal, session) of the batch, which are not stored yet.
+    """
     known = cursor.execute(
         "SELECT record_id FROM documents WHERE namespace = ? AND toolset = 'talos' AND kind = 'Pattern'", [namespace]
     ).fetchall()
     stored = cursor.execute(
-        "SELECT signal_id, session_id FROM pattern_signals WHERE namespace = ? AND signal_id IN (SELECT unnest(?::VARCHAR[]))",
+        "SELECT signal_id, session_id FROM pattern_signals "
+        "WHERE namespace = ? AND signal_id IN (SELECT unnest(?::VARCHAR[]))",
         [namespace, signal_ids],
     ).fetchall()
     sessions = Counter(signal_id for signal_id, _ in {*stored, *shown})

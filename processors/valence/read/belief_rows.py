@@ -22,7 +22,7 @@ def read_beliefs(
 def read_labelled(
     cursor: duckdb.DuckDBPyConnection, columns: str, namespace: str, labels: Collection[int]
 ) -> list[tuple[Any, ...]]:
-    """The same for labels. A condition on another column than these two would read the whole table and not its index."""
+    """The same for labels. A condition on a column besides these two would read the whole table, not its index."""
     if not labels:
         return []
     where = f"WHERE label IN ({marks(labels)}) AND namespace = ?"

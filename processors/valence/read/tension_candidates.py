@@ -1,4 +1,4 @@
-"""Which beliefs a new one may be in tension with, read from the store: for the detector, and for the answer that runs ahead of it."""
+"""Beliefs that a new one may be in tension with, from the store: for the detector and for the tool's answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import orjson
 
+from processors.valence.read.belief_consistency import read_consistency, with_tensions
 from processors.valence.read.belief_rows import read_beliefs, read_labelled
-from processors.valence.read.belief_standing import read_standing, stands
 from processors.valence.rules.confidence import WEIGHTS, Confidence
 from processors.valence.rules.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
 from storage.search.records.matches import Matches
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 Cosines = dict[int, float | None]
 """Label of a belief -> cosine; None where one has no vector."""
 ASKED = 4 * CANDIDATES
-"""The nearest records that are asked for at first: among them are others than beliefs, and beliefs that are not held any more."""
+"""How many nearest records are searched at first: some of them are not beliefs, or not active ones."""
 READ_AT_ONCE = CANDIDATES + 1
 """One of them may be the belief itself."""
 MANY_LINKS = 5000
 """Of an entity with so many links not all are read, unless too few of the nearest records are among them."""
-_HELD = f"""label, belief_id, content, created_at, domain_path, valid_from, valid_until, status, links, corroboration_count, overall,
+_HELD = f"""label, belief_id, content, created_at, domain_path, valid_from, valid_until, status, links,
+    corroboration_count, overall,
 overall_origin, {", ".join(WEIGHTS)}"""
 _OLD_PARTNERS = """
 SELECT belief_b_id FROM tension_findings WHERE belief_a_id = $1 AND namespace = $2
@@ -39,7 +40,7 @@ UNION ALL SELECT belief_a_id FROM tension_findings WHERE belief_b_id = $1 AND na
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A belief that is looked at for conflicts: whether it is held, the entities it is linked to, and what it has superseded."""
+    """A belief to be compared: whether it is active, the entities it is linked to, and what it has superseded."""
 
     is_active: bool
     linked: frozenset[str]
@@ -63,7 +64,7 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Beliefs that are linked to the same things: (n,) labels, sorted, and the offset at which each was linked; all there are, or some."""
+    """Beliefs that are linked to the same things: (n,) sorted labels and the offset of each link; all, or some."""
 
     labels: np.ndarray
     offsets: np.ndarray
@@ -105,7 +106,7 @@ class ActiveBeliefs:
         """Those of these labels that are active beliefs', as they are compared."""
         rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
         computed = [row[1] for row in rows if row[11] == "computed"]  # the others keep their overall
-        standing = read_standing(self.cursor, self.namespace, computed)
+        standing = read_consistency(self.cursor, self.namespace, computed)
         subjects = {
             row[0]: [link["entity_id"] for link in orjson.loads(row[8]) if link["role"] == "subject"] for row in rows
         }
@@ -127,7 +128,7 @@ class ActiveBeliefs:
             *dimensions,
         ) in rows:
             given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
-            confidence, _ = stands(Confidence(overall, origin, given), status, count, standing.get(belief_id))
+            confidence, _ = with_tensions(Confidence(overall, origin, given), status, count, standing.get(belief_id))
             about = frozenset(canonical[entity] for entity in subjects[label])
             held[label] = Held(
                 belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about
@@ -190,8 +191,10 @@ def _candidates(
     stated: Mapping[str, Stated],
     placed: Mapping[str, Placed],
 ) -> dict[int, Cosines]:
-    """For each the active beliefs that it may be in conflict with: those near to it, the nearest about the same things, and
-    those with which what it has superseded was in conflict."""
+    """For each the active beliefs that it may be in conflict with.
+
+    They are those near to it, the nearest about the same things, and those that what it superseded conflicted with.
+    """
     cursor, namespace = active.cursor, active.namespace
     canonical = _canonical(
         cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values()))
@@ -222,14 +225,14 @@ def _known(cosine: float | None) -> float:
 
 
 def nearest_records(space: Space, vectors: np.ndarray) -> list[Matches]:
-    """For each of (n, dim) unit vectors the `ASKED` records that are nearest, of any kind and namespace, however near."""
+    """For each of (n, dim) unit vectors the `ASKED` nearest records, of any kind, namespace and nearness."""
     return space.nearest_to_each(vectors, ASKED, -1.0)
 
 
 def nearest_held(active: ActiveBeliefs, space: Space, place: Placed, least: float) -> dict[int, float]:
-    """The active beliefs whose cosine is at least this, label -> cosine; the nearest of them, when they are more than `CANDIDATES`.
+    """The active beliefs of at least this cosine, label -> cosine; at most `CANDIDATES`, the nearest.
 
-    The index holds other records and other namespaces too: it is asked for more until enough of what it names are beliefs.
+    The index holds other records and namespaces too: it is searched for more until enough of them are beliefs.
     """
     asked, near = ASKED, [match for match in place.near if match[1] >= least]
     found: dict[int, float] = {}
@@ -247,7 +250,7 @@ def nearest_held(active: ActiveBeliefs, space: Space, place: Placed, least: floa
 
 
 def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str], place: Placed | None) -> Cosines:
-    """The active ones among the beliefs that are linked to these entities: the nearest, and where too few have a vector, the latest."""
+    """The active beliefs that are linked to these entities: the nearest, or the latest where too few have a vector."""
     links = _links(active, group, at_most=MANY_LINKS)
     if (
         not links.are_all
@@ -259,7 +262,7 @@ def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str],
 
 
 def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) -> Cosines:
-    """The active ones of these that are linked to one of these entities; where those are enough, the nearest of them."""
+    """The active ones of these that are linked to one of the entities; where they are enough, the nearest."""
     found: Cosines = {}
     for start in range(0, len(near), READ_AT_ONCE):
         some = dict(near[start : start + READ_AT_ONCE])
@@ -297,7 +300,7 @@ def _with_cosines(space: Space, labels: Sequence[int], place: Placed | None) -> 
 
 
 def linked_to(cursor: duckdb.DuckDBPyConnection, namespace: str, entity_id: str) -> np.ndarray:
-    """(n,) sorted labels of every belief, whatever has become of it, that is linked to this canonical entity or to what was merged into it."""
+    """(n,) sorted labels of every belief, of any status, that is linked to this entity or to one merged into it."""
     active = ActiveBeliefs(cursor, namespace)
     return _links(active, _groups(cursor, namespace, [entity_id])[entity_id]).labels
 
@@ -308,7 +311,8 @@ def _groups(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collect
     if groups:
         merged = execute(
             cursor,
-            f"SELECT canonical_id, entity_id FROM entity_resolutions WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
+            "SELECT canonical_id, entity_id FROM entity_resolutions "
+            f"WHERE namespace = ? AND canonical_id IN ({marks(entities)})",
             [namespace, *entities],
         ).fetchall()
         for canonical_id, entity_id in merged:
@@ -317,10 +321,11 @@ def _groups(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Collect
 
 
 def _links(active: ActiveBeliefs, group: Collection[str], *, at_most: int | None = None) -> Links:
-    """What is linked to these entities; fewer than `at_most` links are all there are, else so many are there, whichever come first."""
+    """The links of these entities: all when they are fewer than `at_most`, else the first that many."""
     found = execute(
         active.cursor,
-        f'SELECT label, "offset" FROM valence_belief_entities WHERE namespace = ? AND entity_id IN ({marks(group)}) LIMIT ?',
+        'SELECT label, "offset" FROM valence_belief_entities '
+        f"WHERE namespace = ? AND entity_id IN ({marks(group)}) LIMIT ?",
         [active.namespace, *group, at_most],
     ).fetchnumpy()
     labels, first = np.unique(np.asarray(found["label"], np.int64), return_index=True)
@@ -333,7 +338,8 @@ def _canonical(cursor: duckdb.DuckDBPyConnection, namespace: str, entities: Coll
         return {}
     merged = execute(
         cursor,
-        f"SELECT entity_id, canonical_id FROM entity_resolutions WHERE namespace = ? AND entity_id IN ({marks(entities)})",
+        "SELECT entity_id, canonical_id FROM entity_resolutions "
+        f"WHERE namespace = ? AND entity_id IN ({marks(entities)})",
         [namespace, *entities],
     ).fetchall()
     return {entity: entity for entity in entities} | dict(merged)

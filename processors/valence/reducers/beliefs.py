@@ -1,4 +1,7 @@
-"""Beliefs and tensions decide: stated, superseded, resolved. Fed by the memory topic only; of two requests the first in the log wins."""
+"""Requests about beliefs and tensions decide: stated, superseded, resolved.
+
+Fed by the memory topic only; of two requests the first in the log wins.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,10 @@ def already_superseded(rows: Rows, belief: Mapping[str, Any]) -> Outcome:
     successor = head = belief["superseded_by_id"]
     while (row := rows.get(BELIEFS, head)) is not None and row["superseded_by_id"] is not None:
         head = row["superseded_by_id"]
-    message = f"The belief {belief['belief_id']} was superseded by {successor}; its line has now come to {head}: supersede that one."
+    message = (
+        f"The belief {belief['belief_id']} was superseded by {successor}; its line has now come to {head}: "
+        "supersede that one."
+    )
     return refused(
         "ALREADY_SUPERSEDED",
         message,

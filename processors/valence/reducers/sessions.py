@@ -1,4 +1,7 @@
-"""Valence's conversations decide: sessions, the numbers of their exchanges, patterns, insights. Fed by the memory topic, ageing apart."""
+"""Requests about conversations decide: sessions, the numbers of their exchanges, patterns, insights.
+
+Fed by the memory topic; only the steps of ageing come from the derived one.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,15 @@ from processors.valence.rules.beliefs import (
     state,
 )
 from processors.valence.rules.capture import AUTO, MOST_A_SESSION
-from processors.valence.rules.exchanges import next_sequence, tokens_approx
+from processors.valence.rules.conversations import (
+    INSIGHT_CONFIDENCE,
+    INSIGHT_EXTRACTION,
+    INSIGHT_LINK,
+    new_session,
+    next_sequence,
+    tokens_approx,
+)
 from processors.valence.rules.identifiers import EXCHANGE, INSIGHT, PATTERN, SESSION, object_id
-from processors.valence.rules.insights import DEFAULT_CONFIDENCE, EXTRACTION, LINK
-from processors.valence.rules.opening import opened
 from processors.valence.rules.sources import session_source
 from streams.clock import format_time, parse_time
 from streams.event_types.valence_kb import (
@@ -51,7 +59,10 @@ def _session_id(event: Event) -> str:
 
 def session_not_found(session_id: str) -> Outcome:
     """The refusal of a session that no tool has begun."""
-    message = f"There is no session {session_id[:80]}; session_start begins one (a transcript's session can be read, not added to)."
+    message = (
+        f"There is no session {session_id[:80]}; session_start begins one "
+        "(a transcript's session can be read, not added to)."
+    )
     return refused("SESSION_NOT_FOUND", message, session_id=session_id)
 
 
@@ -71,7 +82,7 @@ def _started(logged: LoggedEvent, rows: Rows) -> Outcome:
         "last_exchange_id": None,
         "capture_count": 0,
     }
-    rows.put(SESSIONS, own | opened(data))
+    rows.put(SESSIONS, own | new_session(data))
     return Outcome(result={"session_id": session_id, "started_at": format_time(event.time)})
 
 
@@ -101,7 +112,7 @@ def _added_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """The exchange gets the session's next number: whoever is first in the log is first in the session."""
+    """The exchange gets the session's next number: the first in the log is the first in the session."""
     event, data = logged.event, logged.event.data
     if not data["content"].strip():
         return _blank("content")
@@ -209,16 +220,16 @@ def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """A belief whose source is the session, linked to it once; the same insight again in one session changes nothing."""
+    """A belief whose source is the session, linked to it once; the same insight again changes nothing."""
     event, data = logged.event, logged.event.data
     session = rows.get(SESSIONS, _session_id(event))
     if session is None:
         return session_not_found(_session_id(event))
     if data.get("signal") is not None and (session["capture_count"] or 0) >= MOST_A_SESSION:
         return Outcome(result={"captured": False, "session_id": session["session_id"]})  # nobody has asked for it
-    confidence = DEFAULT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
+    confidence = INSIGHT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
     try:
-        draft = read_draft({**data, "confidence": confidence}, extraction_method=EXTRACTION)
+        draft = read_draft({**data, "confidence": confidence}, extraction_method=INSIGHT_EXTRACTION)
     except DraftError as error:
         return invalid_draft(error)
     session_id = session["session_id"]
@@ -246,7 +257,7 @@ def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
     }
     rows.put(
         INSIGHTS,
-        row | {"extraction_method": LINK if signal is None else AUTO, "extracted_at": moment, "signal": signal},
+        row | {"extraction_method": INSIGHT_LINK if signal is None else AUTO, "extracted_at": moment, "signal": signal},
     )
     counted = {"capture_count": (session["capture_count"] or 0) + (signal is not None)}
     rows.change(SESSIONS, session, insight_count=session["insight_count"] + 1, **counted)

@@ -1,4 +1,7 @@
-"""What processors have found out about beliefs, kept: tensions, each pair once, and entities that are one. Fed by the derived topic only."""
+"""Findings about beliefs become rows: tensions, each pair once, and entities that are one.
+
+Fed by the derived topic only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic capture: what a user's turn says that is worth keeping, by the words that announce it (valence 3.7). Pure.
+"""Automatic capture: what a user's turn says that is worth keeping, by the words that announce it. Pure.
 
 It reads English phrases, not sense; the first signal in the order of their scores is the one that counts. Off unless the
 node is told otherwise.

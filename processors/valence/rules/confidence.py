@@ -1,4 +1,4 @@
-"""Confidence of a belief: its six dimensions, the overall value made of them, labels, freshness, corroboration (valence 3.1)."""
+"""Confidence of a belief: six dimensions, the overall value made of them, labels, freshness, corroboration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a pattern: emerging, established, fading, archived (valence.md 3.6)."""
+"""The life of a pattern: emerging, established, fading, archived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensions between two beliefs: whether they conflict, how, how badly, and what that means for their confidence (valence 3.5)."""
+"""Tensions between two beliefs: whether they conflict, how badly, and what that means for their confidence."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""tensions: what a new belief contradicts, and names that turn out to be of one thing. It finds; resolving needs a call.
+"""tensions: what a new belief contradicts, and names that turn out to be of one thing.
 
-Needs the store: it waits until the belief and its vector are applied. Each pair is told of once; what is told is on
-the log, so that a rebuild finds the same whatever the store held when it was looked at.
+The stage finds; resolving needs a call. It needs the store: it waits until the belief and its vector are applied. Each
+pair is published once, so that a rebuild finds the same whatever the store held then.
 
-It also tells, for whoever follows the derived topic, what the reducers have decided: that a belief was reinforced, that
+It also publishes, for readers of the derived topic, what the reducers have decided: that a belief was reinforced, that
 a tension is closed. No table is fed by these two.
 """
 
@@ -49,7 +49,7 @@ from streams.topics import MEMORY
 
 REMEMBERED = 1000
 AT_ONCE = 4
-"""Beliefs that are compared between two moments in which others get the interpreter; the statements for several take little more than for one."""
+"""How many beliefs are compared before others get the interpreter; several take little longer than one."""
 
 _TWINS = """
 SELECT l.belief_id, e.entity_id, arg_min(c.entity_id, c."offset") AS canonical_id
@@ -61,7 +61,8 @@ GROUP BY l.belief_id, e.entity_id HAVING canonical_id <> e.entity_id ORDER BY l.
 
 _CLOSED = """
 SELECT tension_id, belief_a_id, belief_b_id, status, resolution, action, resolved_at FROM tensions
-WHERE namespace = $1 AND (belief_a_id IN (SELECT unnest($2::VARCHAR[])) OR belief_b_id IN (SELECT unnest($2::VARCHAR[])))
+WHERE namespace = $1
+  AND (belief_a_id IN (SELECT unnest($2::VARCHAR[])) OR belief_b_id IN (SELECT unnest($2::VARCHAR[])))
   AND status IN ('resolved', 'accepted') AND resolved_at >= $3
 ORDER BY tension_id"""
 _CLOSED_FIELDS = ("tension_id", "belief_a_id", "belief_b_id", "status", "resolution", "action")
@@ -77,7 +78,7 @@ class Tensions(Stage):
     needs_store = True
     accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
     batch_size = 64
-    batching_s = 1.0
+    linger_s = 1.0
 
     _applied: AppliedPositions
 
@@ -104,7 +105,7 @@ class Tensions(Stage):
         return [[*stated.get(logged.key, ()), *facts] for logged, facts in zip(events, closed, strict=True)]
 
     def _stated(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> dict[str, list[Event]]:
-        """What each stated belief is in conflict with and which of its entities are one; or that it has reinforced another."""
+        """The conflicts of each stated belief and which of its entities are one; or that it has reinforced another."""
         facts: dict[str, list[Event]] = {}
         for namespace in dict.fromkeys(logged.event.namespace for logged in events):
             own = {belief_id_of(logged.event): logged for logged in events if logged.event.namespace == namespace}
@@ -144,24 +145,24 @@ class Tensions(Stage):
         model = self._indexes.model
         space = self._indexes.space(model.space if model is not None else None)
         placed = self._placed(namespace, list(stated), space)
-        told: dict[str, list[dict[str, Any]]] = {}
+        conflicts: dict[str, list[dict[str, Any]]] = {}
         ids = list(stated)
         for start in range(0, len(ids), AT_ONCE):
             some = {belief_id: stated[belief_id] for belief_id in ids[start : start + AT_ONCE]}
             active = ActiveBeliefs(cursor, namespace)
             for belief_id, found in find_tensions(active, space, some, placed).items():
                 made_by = {"model_id": model.model_id} if model is not None and belief_id in placed else {}
-                told[belief_id] = [
+                conflicts[belief_id] = [
                     asdict(finding) | {"tension_id": finding.tension_id, **made_by} for finding, _ in found
                 ]
                 self._found |= {finding.tension_id: (finding.belief_a_id, finding.belief_b_id) for finding, _ in found}
             self._indexes.yield_to_callers()
         while len(self._found) > REMEMBERED:
             self._found.popitem(last=False)
-        return told
+        return conflicts
 
     def _placed(self, namespace: str, ids: Sequence[str], space: Space) -> dict[str, Placed]:
-        """Those of these beliefs that have a vector, with what is near to each: all are looked for at once, which reads the index once."""
+        """Those of these beliefs that have a vector, with what is near to each; the index is read once for all."""
         if not ids:
             return {}
         labels = {document_label(namespace, belief_id): belief_id for belief_id in ids}
@@ -178,11 +179,11 @@ class Tensions(Stage):
         decided = find_outcome(cursor, event.namespace, event.data.get("request_id") or event.id)
         if decided is None or decided.position != logged.position or decided.result.get("action") != "reinforced":
             return []
-        told = {name: decided.result[name] for name in ("belief_id", "corroboration_count")}
-        return [self.fact(logged, BELIEF_REINFORCED, told | {"stated_in": event.id})]
+        reinforced = {name: decided.result[name] for name in ("belief_id", "corroboration_count")}
+        return [self.fact(logged, BELIEF_REINFORCED, reinforced | {"stated_in": event.id})]
 
     def _closed(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
-        """The tensions that this event has closed. Which one tells of a tension makes no difference to what is told."""
+        """The tensions that this event has closed. Whichever event of several is first, the fact is the same."""
         event = logged.event
         ids = [event.data[name] for name in ("old_belief_id", "belief_a_id", "belief_b_id") if name in event.data]
         rows = cursor.execute(_CLOSED, [event.namespace, ids, event.time.replace(tzinfo=None)]).fetchall()
@@ -191,7 +192,10 @@ class Tensions(Stage):
             known, old, resolution = {row[0] for row in rows}, ids[0], f"auto: superseded by {belief_id_of(event)}"
             pairs = ((tension, pair) for tension, pair in self._found.items() if old in pair and tension not in known)
             closed += [(tension, *pair, "resolved", resolution, None, event.time) for tension, pair in pairs]
-        return [self._told(event, dict(zip(_CLOSED_FIELDS, values, strict=True)), moment) for *values, moment in closed]
+        return [
+            self._closed_fact(event, dict(zip(_CLOSED_FIELDS, values, strict=True)), moment)
+            for *values, moment in closed
+        ]
 
     def _has_superseded(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> bool:
         event = logged.event
@@ -201,6 +205,6 @@ class Tensions(Stage):
         ).fetchall()
         return rows == [(belief_id_of(event),)]
 
-    def _told(self, event: Event, data: dict[str, object], moment: datetime) -> Event:
+    def _closed_fact(self, event: Event, data: dict[str, object], moment: datetime) -> Event:
         identity = derived_id(TENSION_CLOSED, event.namespace, str(data["tension_id"]))
         return Event(identity, f"thalweg:stage/{self.name}", TENSION_CLOSED, event.namespace, moment, data)

@@ -95,7 +95,10 @@ class Broker:
         return self._process.pid if self._process else None
 
     def start(self, timeout_s: float = READY_S) -> float:
-        """Format if needed, start, wait until clients are served; returns the seconds it took. Raises RigUnavailable."""
+        """Format if needed, start, wait until clients are served; returns the seconds it took.
+
+        Raises RigUnavailable.
+        """
         if self._process is not None:
             raise RuntimeError("the broker runs already")
         began = time.monotonic()
@@ -171,7 +174,10 @@ class Broker:
             raise RigUnavailable(f"The broker's directory could not be formatted: {(done.stdout + done.stderr)[-400:]}")
 
     def _wait_ready(self, deadline: float) -> int | None:
-        """None once clients are served, or the exit code of a broker that ended. Raises RigUnavailable when time is up."""
+        """None once clients are served, or the exit code of a broker that ended.
+
+        Raises RigUnavailable when time is up.
+        """
         assert self._process is not None
         while time.monotonic() < deadline:
             if (code := self._process.poll()) is not None:
@@ -198,9 +204,12 @@ class Broker:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now, nor soon: it is none of those that the kernel hands out itself,
-    to a listener on port 0 or to a client's own end, while a broker is down for instance. (Who tries to connect to such a port
-    again and again is at last given it as their own, and speaks to themselves.)"""
+    """A port of the loopback interface that nobody listens on now, nor soon.
+
+    It is none of those that the kernel hands out itself, to a listener on port 0 or to a client's own end, while a
+    broker is down for instance. (Who tries to connect to such a port again and again is at last given it as their own,
+    and speaks to themselves.)
+    """
     first = _first_ephemeral()
     for _ in range(200):
         port = random.SystemRandom().randrange(LOWEST_PORT, first) if first > LOWEST_PORT + 1000 else 0
@@ -222,7 +231,10 @@ def java() -> list[str]:
 
 
 def _serves(port: int) -> bool:
-    """Whether metadata names a live broker: the port opens earlier than that. Speaks Metadata v1 by hand, to need no loop."""
+    """Whether metadata names a live broker: the port opens earlier than that.
+
+    Speaks Metadata v1 by hand, to need no loop.
+    """
     header = b"\x00\x03\x00\x01\x00\x00\x00\x01\x00\x03rig"
     request = header + b"\x00\x00\x00\x00"
     try:

@@ -58,7 +58,10 @@ def library() -> Path:
 
 
 def _publish(fetched: Path, lib: Path) -> None:
-    """Rename, so that a half-fetched directory is never taken for the library; another process may have been quicker."""
+    """Rename, so that a half-fetched directory is never taken for the library.
+
+    Another process may have been quicker.
+    """
     try:
         fetched.rename(lib)
     except OSError:

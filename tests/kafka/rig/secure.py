@@ -1,4 +1,7 @@
-"""A broker that asks for TLS and a password: a SASL_SSL listener with a certificate of an authority made for the test, SCRAM and PLAIN."""
+"""A broker that asks for TLS and a password.
+
+A SASL_SSL listener with a certificate of an authority made for the test, SCRAM and PLAIN.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _compared(rows: list[dict[str, Any]], asked: np.ndarray) -> list[dict[str, A
 
 RESOURCE = Resource(
     uri="memory://episode-memory",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Episodes",
     description="Retrieve Episode Memory with similarity-based search for related past experiences. "
     "Similarity is the cosine of the node's own model.",
@@ -76,5 +76,4 @@ RESOURCE = Resource(
     },
     required=("query",),
     handler=read,
-    error_shape=answers.error_shape,
 )

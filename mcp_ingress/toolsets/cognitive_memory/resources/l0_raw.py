@@ -8,7 +8,6 @@ from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.resource import Items, Resource
-from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, after, day, select, start
 from streams.errors import Refused
 
@@ -41,7 +40,7 @@ def _range(text: str | None) -> tuple[datetime | None, datetime | None]:
 
 RESOURCE = Resource(
     uri="memory://l0-raw",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Raw dialogue",
     description="Access raw dialogue transcripts by session or date range",
     parameters={
@@ -58,5 +57,4 @@ RESOURCE = Resource(
         "order": {"type": "string", "enum": ["asc", "desc"], "default": "desc", "description": "Sort order"},
     },
     handler=read,
-    error_shape=answers.error_shape,
 )

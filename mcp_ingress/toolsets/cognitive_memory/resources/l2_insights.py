@@ -11,6 +11,7 @@ from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAY, Conditions, after, day, plain, select, start
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights, retrieve
 from processors.cognitive.rules.ranking import POOL, WEIGHTS
+from storage.search.query import Query
 
 WIDER = 8
 _COLUMNS = "id, content, fidelity_score, created_at, source_ids, fidelity_warning, warning_message, source_coverage"
@@ -44,7 +45,8 @@ async def _search(
     vector, space = await answers.encode_asked(call, query)
     chosen, pool = insights(call.namespace, created_from=first, created_before=behind), POOL * top_k
     while True:
-        result = await retrieve(call, query, vector, 2 * pool, WEIGHTS, chosen, pool=pool, space=space)
+        asked = Query(query, vector, chosen, 2 * pool, space=space, pool=pool)
+        result = await retrieve(call, asked, WEIGHTS)
         kept = [found for found in result.found if least is None or found.row["fidelity_score"] >= least]
         if least is None or len(kept) >= top_k or max(result.semantic, result.keyword) < pool:
             return [_shown(found.row) | {"score": round(found.place.score, 6)} for found in kept[:top_k]]
@@ -59,7 +61,7 @@ def _shown(row: Any) -> dict[str, Any]:
 
 RESOURCE = Resource(
     uri="memory://l2-insights",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Insights",
     description="Query L2 Insights database with search and filtering capabilities",
     parameters={
@@ -81,5 +83,4 @@ RESOURCE = Resource(
         "created_before": DAY,
     },
     handler=read,
-    error_shape=answers.error_shape,
 )

@@ -6,7 +6,6 @@ from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.resource import Items, Resource
-from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
 
 
@@ -25,7 +24,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 
 RESOURCE = Resource(
     uri="memory://stale-memory",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Stale memory",
     description="Access archived Working Memory items (evicted items preserved for audit)",
     parameters={
@@ -50,5 +49,4 @@ RESOURCE = Resource(
         },
     },
     handler=read,
-    error_shape=answers.error_shape,
 )

@@ -6,7 +6,6 @@ from typing import Any
 
 from mcp_ingress.gateway import Call
 from mcp_ingress.resource import Items, Resource
-from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
 
 
@@ -20,10 +19,9 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 
 RESOURCE = Resource(
     uri="memory://working-memory",
-    toolset=answers.TOOLSET,
+    toolset="cognitive_memory",
     title="Working memory",
     description="Access current Working Memory state (10 items max, LRU + importance)",
     parameters={},
     handler=read,
-    error_shape=answers.error_shape,
 )

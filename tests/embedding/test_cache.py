@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from processors.embedding.cache import MAX_TEXTS, CachingEmbedder, with_cache
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Encoded, ModelInfo
-from processors.embedding.remembered import KEPT, RememberingEmbedder, remembering
 from storage.search.vectors.token_vectors import Tokens
 
 
@@ -35,7 +35,7 @@ def _tokens(count: int) -> Tokens:
 
 def test_a_text_that_was_asked_for_alone_is_read_once_and_comes_with_its_tokens() -> None:
     model = Counting()
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     [vector] = embedder.encode(["a river bends"])
     both = embedder.encode_tokens(["another", "a river bends", "another"])
     assert model.asked == [["a river bends"], ["another", "another"]]
@@ -47,17 +47,17 @@ def test_a_text_that_was_asked_for_alone_is_read_once_and_comes_with_its_tokens(
 
 def test_what_comes_in_batches_is_not_kept_and_what_is_kept_is_bounded() -> None:
     model = Counting()
-    embedder = RememberingEmbedder(model)
+    embedder = CachingEmbedder(model)
     embedder.encode_tokens(["one", "two"])
     embedder.encode(["one"])
     assert model.asked == [["one", "two"], ["one"]]
-    for number in range(KEPT + 10):
+    for number in range(MAX_TEXTS + 10):
         embedder.encode([f"text {number}"])
-    assert len(embedder._said) == KEPT
+    assert len(embedder._entries) == MAX_TEXTS
     assert embedder.encode_tokens([]).vectors.shape == (0, 16)
 
 
 def test_an_embedder_without_tokens_stays_as_it_is() -> None:
     plain = HashingEmbedder(16)
-    assert remembering(plain) is plain and remembering(None) is None
-    assert isinstance(remembering(Counting()), RememberingEmbedder)
+    assert with_cache(plain) is plain and with_cache(None) is None
+    assert isinstance(with_cache(Counting()), CachingEmbedder)

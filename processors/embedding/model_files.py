@@ -92,7 +92,7 @@ def _from_hub() -> dict[str, Path] | None:
 
 
 def checksum(path: Path, cache_dir: Path) -> str:
-    """The file's sha256 in hex. Remembered in `cache_dir` by path, size and time of change, so that starting is quick."""
+    """The file's sha256 in hex, cached in `cache_dir` by path, size and time of change to make starting quick."""
     memory = cache_dir / "checksums.json"
     status = path.stat()
     stamp = [status.st_size, status.st_mtime_ns]

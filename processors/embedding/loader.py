@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from processors.embedding.api import load_api_embedder
-from processors.embedding.find import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
 from processors.embedding.hashing import DIM, HashingEmbedder
 from processors.embedding.model import MAX_DIM, Embedder, ModelInfo
+from processors.embedding.model_files import CHECKSUMS, MODEL_ID, ModelFiles, checksum, find_model, write_atomically
 from processors.embedding.providers import PROVIDERS
 from streams.errors import EmbedderUnavailable
 
@@ -27,15 +27,24 @@ MINILM = ModelInfo(
     provider="onnxruntime",
     trained=True,
 )
+_NO_KEYS: Mapping[str, str] = MappingProxyType({})
 MINILM_FLOAT32 = replace(MINILM, space=f"text/{MODEL_ID}", dtype="float32")
 
 
-def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None, threads: int = 1) -> Embedder | None:
+def load_embedder(
+    name: str,
+    *,
+    cache_dir: Path,
+    model_path: Path | None = None,
+    threads: int = 1,
+    environ: Mapping[str, str] = _NO_KEYS,
+) -> Embedder | None:
     """The model of this name; None for `none`.
 
     `minilm` (the default; 8-bit products), `minilm-float32` (the checkpoint's own precision), `hashing` or `hashing-N`
     (N dimensions), `openai:MODEL` (a provider is called, with the key in the environment), or the name or folder of a
-    sentence-transformers model (needs `thalweg[models]`). `model_path` is where the files of `minilm` are.
+    sentence-transformers model (needs `thalweg[models]`). `model_path` is where the files of `minilm` are;
+    `environ` has the keys of providers.
 
     Raises EmbedderUnavailable with a sentence that names the remedies. Takes about 0.3 s for `minilm`, two seconds more
     when its graph is not in `cache_dir` yet.
@@ -48,8 +57,8 @@ def load_embedder(name: str, *, cache_dir: Path, model_path: Path | None = None,
         info = MINILM if name == "minilm" else MINILM_FLOAT32
         return _load_minilm(find_model(cache_dir, model_path), info, cache_dir, threads)
     if name.partition(":")[0] in PROVIDERS:
-        return load_api_embedder(name, os.environ)
-    from processors.embedding.named import load_named
+        return load_api_embedder(name, environ)
+    from processors.embedding.sentence_transformer import load_named
 
     return load_named(name, threads=threads)
 

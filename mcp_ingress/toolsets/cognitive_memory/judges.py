@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from processors.cognitive.api_judge import FORMS, PER_SECOND, ApiJudge
-from processors.cognitive.rules.configuration import Cognitive
-from processors.cognitive.rules.fidelity import THRESHOLD
+from processors.cognitive.api_judge import CHAT_FORMS, PER_SECOND, ApiJudge
+from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Judge, LexicalJudge, SemanticJudge
+from processors.cognitive.rules.text_quality import THRESHOLD
 from processors.embedding.api import ApiEmbedder
 from processors.embedding.model import Embedder
-from processors.embedding.providers import Client
+from processors.embedding.providers import ProviderClient
 from streams.errors import SettingsError
-from thalweg.settings import Settings
 
 
-def configured(settings: Settings, embedder: Embedder | None, environ: Mapping[str, str]) -> Cognitive:
-    """What the tools are given. Raises SettingsError for a judge or a threshold that is none."""
+def configured(settings: Any, embedder: Embedder | None, environ: Mapping[str, str]) -> CognitiveConfig:
+    """What the tools are given. Raises SettingsError for what is not a judge or a threshold."""
     judges = _judge("judge1", settings.judge1, embedder, environ), _judge("judge2", settings.judge2, embedder, environ)
     if settings.judge_stages and not all(isinstance(judge, ApiJudge) for judge in judges):
         raise SettingsError(
             "The setting judge_stages saves calls of providers: judge1 and judge2 must both be models of one."
         )
     missing_key = embedder.missing_key if isinstance(embedder, ApiEmbedder) else None
-    return Cognitive(_threshold(environ.get("FIDELITY_THRESHOLD")), judges, settings.judge_stages, missing_key)
+    return CognitiveConfig(_threshold(environ.get("FIDELITY_THRESHOLD")), judges, settings.judge_stages, missing_key)
 
 
 def _threshold(text: str | None) -> float:
@@ -42,7 +42,7 @@ def _judge(setting: str, name: str, embedder: Embedder | None, environ: Mapping[
     if name == "semantic":
         return SemanticJudge(embedder)
     provider, _, model = name.partition(":")
-    if provider in FORMS and model:
-        return ApiJudge(provider, model, Client.configured(provider, PER_SECOND, environ))
-    accepted = ", ".join(["lexical", "semantic", *(f"{known}:MODEL" for known in FORMS)])
+    if provider in CHAT_FORMS and model:
+        return ApiJudge(provider, model, ProviderClient.configured(provider, PER_SECOND, environ))
+    accepted = ", ".join(["lexical", "semantic", *(f"{known}:MODEL" for known in CHAT_FORMS)])
     raise SettingsError(f"The setting {setting} is {name!r}; accepted: {accepted}.")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from processors.frame.gathering import ENOUGH_BYTES, Gathering
+from processors.frame.batching import FULL_BYTES, Batcher
 from storage.applied import AppliedPositions, Coverage
 from streams.clock import SystemClock
 from streams.errors import LogUnavailable
@@ -47,11 +47,11 @@ class Reading:
 
 @pytest.fixture
 async def parts(monkeypatch):
-    monkeypatch.setattr("processors.frame.gathering.GATHER_S", AGES_S)
+    monkeypatch.setattr("processors.frame.batching.LINGER_S", AGES_S)
     reading, applied = Reading(), AppliedPositions()
-    gathering = Gathering(reading, applied, SystemClock())
-    yield reading, applied, gathering
-    await gathering.close()
+    batcher = Batcher(reading, applied, SystemClock())
+    yield reading, applied, batcher
+    await batcher.close()
 
 
 async def waits(applied, offset, stages=()):
@@ -68,27 +68,27 @@ async def until(condition):
             await asyncio.sleep(0.001)
 
 
-async def offsets(gathering):
-    return [record.offset for record in await asyncio.wait_for(gathering.batch(), SOON_S)]
+async def offsets(batcher):
+    return [record.offset for record in await asyncio.wait_for(batcher.batch(), SOON_S)]
 
 
 async def test_a_batch_that_frees_the_only_one_who_waits_goes_at_once(parts, monkeypatch):
-    reading, applied, gathering = parts
-    monkeypatch.setattr("processors.frame.gathering.MOST_FOR_OTHERS_S", AGES_S)
-    gathering.took_s = AGES_S
+    reading, applied, batcher = parts
+    monkeypatch.setattr("processors.frame.batching.MAX_WAIT_FOR_CALLERS_S", AGES_S)
+    batcher.took_s = AGES_S
     await waits(applied, 0)
     reading.put(0)
-    assert await offsets(gathering) == [0]
+    assert await offsets(batcher) == [0]
 
 
 async def test_while_others_wait_their_records_come_with_the_same_transaction(parts, monkeypatch):
-    reading, applied, gathering = parts
-    monkeypatch.setattr("processors.frame.gathering.MOST_FOR_OTHERS_S", AGES_S)
-    gathering.took_s = AGES_S
+    reading, applied, batcher = parts
+    monkeypatch.setattr("processors.frame.batching.MAX_WAIT_FOR_CALLERS_S", AGES_S)
+    batcher.took_s = AGES_S
     await waits(applied, 0)
     await waits(applied, 1)
     reading.put(0)
-    batch = asyncio.create_task(offsets(gathering))
+    batch = asyncio.create_task(offsets(batcher))
     await asyncio.sleep(0.05)
     assert not batch.done()
     reading.put(1)
@@ -96,68 +96,68 @@ async def test_while_others_wait_their_records_come_with_the_same_transaction(pa
 
 
 async def test_nobody_is_waited_for_twice(parts, monkeypatch):
-    reading, applied, gathering = parts
-    gathering.took_s = AGES_S  # so that the bound is MOST_FOR_OTHERS_S
+    reading, applied, batcher = parts
+    batcher.took_s = AGES_S  # so that the bound is MAX_WAIT_FOR_CALLERS_S
     await waits(applied, 0)
     slow = await waits(applied, 9)
     reading.put(0)
-    assert await offsets(gathering) == [0]  # after the bound, without the other
+    assert await offsets(batcher) == [0]  # after the bound, without the other
     applied.advance({AT: 1}, {})
-    monkeypatch.setattr("processors.frame.gathering.MOST_FOR_OTHERS_S", AGES_S)
+    monkeypatch.setattr("processors.frame.batching.MAX_WAIT_FOR_CALLERS_S", AGES_S)
     await waits(applied, 1)
     reading.put(1)
-    assert await offsets(gathering) == [1]
+    assert await offsets(batcher) == [1]
     assert not slow.done()
 
 
 async def test_what_nobody_waits_for_gathers(monkeypatch):
-    monkeypatch.setattr("processors.frame.gathering.GATHER_S", 0.01)
+    monkeypatch.setattr("processors.frame.batching.LINGER_S", 0.01)
     now = [0.0]
     reading = Reading()
-    gathering = Gathering(reading, AppliedPositions(), SimpleNamespace(monotonic=lambda: now[0]))
+    batcher = Batcher(reading, AppliedPositions(), SimpleNamespace(monotonic=lambda: now[0]))
     reading.put(0)
-    batch = asyncio.create_task(offsets(gathering))
+    batch = asyncio.create_task(offsets(batcher))
     await until(lambda: reading.asked == 2)  # the first is in hand, and more is read
     reading.put(1)
     await until(lambda: reading.asked == 3)
     assert not batch.done()
     now[0] = 0.01
     assert await batch == [0, 1]
-    await gathering.close()
+    await batcher.close()
 
 
 async def test_a_batch_of_enough_bytes_waits_for_no_further_record(parts):
-    reading, _, gathering = parts
-    reading.put(0, value=bytes(ENOUGH_BYTES // 2))
-    batch = asyncio.create_task(offsets(gathering))
+    reading, _, batcher = parts
+    reading.put(0, value=bytes(FULL_BYTES // 2))
+    batch = asyncio.create_task(offsets(batcher))
     await until(lambda: reading.asked == 2)
     assert not batch.done()
-    reading.put(1, value=bytes(ENOUGH_BYTES // 2))
+    reading.put(1, value=bytes(FULL_BYTES // 2))
     assert await batch == [0, 1]
 
 
 async def test_what_was_read_is_a_batch_when_the_log_goes_away_and_the_next_one_says_so(parts):
-    reading, _, gathering = parts
+    reading, _, batcher = parts
     reading.put(0)
     reading.fail()
     reading.fail()
-    assert await offsets(gathering) == [0]
+    assert await offsets(batcher) == [0]
     with pytest.raises(LogUnavailable):
-        await gathering.batch()
+        await batcher.batch()
 
 
 async def test_a_patient_caller_hastens_no_stage_and_no_transaction():
     applied = AppliedPositions()
-    gathering = asyncio.create_task(applied.linger({"embed"}, AGES_S))
+    batcher = asyncio.create_task(applied.linger({"embed"}, AGES_S))
     asked = applied.urgent_wait()
     await asyncio.sleep(0)
     waiting = asyncio.create_task(applied.wait(Freshness({AT: 1}), timeout_s=AGES_S, stages=["embed"], patient=True))
     await asyncio.sleep(0.02)
-    assert not gathering.done() and not asked.done() and not applied.has_urgent_waiter("embed")
+    assert not batcher.done() and not asked.done() and not applied.has_urgent_waiter("embed")
     assert applied.coverage({AT: 1}, {("embed", AT): 1}) is Coverage.NONE
     applied.advance({AT: 1}, {("embed", AT): 1})
     assert await asyncio.wait_for(waiting, SOON_S)
-    gathering.cancel()
+    batcher.cancel()
 
 
 def test_a_position_never_falls():
@@ -170,13 +170,13 @@ def test_a_position_never_falls():
 async def test_who_begins_to_wait_for_a_stage_ends_the_gathering_of_that_stage_and_of_what_it_needs():
     applied = AppliedPositions()
     stages = {"extract": {"extract", "dedup"}, "dedup": {"dedup"}, "tensions": {"tensions"}}
-    gathering = {name: asyncio.create_task(applied.linger(awaited, AGES_S)) for name, awaited in stages.items()}
+    batcher = {name: asyncio.create_task(applied.linger(awaited, AGES_S)) for name, awaited in stages.items()}
     await asyncio.sleep(0)
     await waits(applied, 0, ["embed"])
     await asyncio.sleep(0.02)
-    assert not any(task.done() for task in gathering.values())
+    assert not any(task.done() for task in batcher.values())
     await waits(applied, 0, ["dedup"])
-    await asyncio.wait_for(asyncio.gather(gathering["extract"], gathering["dedup"]), SOON_S)
-    assert {name for name, task in gathering.items() if task.done()} == {"extract", "dedup"}
+    await asyncio.wait_for(asyncio.gather(batcher["extract"], batcher["dedup"]), SOON_S)
+    assert {name for name, task in batcher.items() if task.done()} == {"extract", "dedup"}
     await asyncio.wait_for(applied.linger({"dedup"}, AGES_S), SOON_S)  # somebody waits already
-    gathering["tensions"].cancel()
+    batcher["tensions"].cancel()

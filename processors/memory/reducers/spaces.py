@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from processors.frame.reducer import EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
+from processors.memory.reducers.vectors import EMBEDDING_FAILURES
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED
 from streams.events import LoggedEvent
 
-LIVE_SPACES, EMBEDDING_FAILURES = "live_spaces", "embedding_failures"
+LIVE_SPACES = "live_spaces"
 KIND = "text"
 """One live space for each kind of what is embedded."""
 BUILDING, LIVE, KEPT, DROPPED = "building", "live", "kept", "dropped"
 _FIELDS = (
-    "space", "embedder", "model_id", "revision", "dim", "dtype", "max_tokens", "pooling", "query_prefix", "document_prefix", "provider",
+    "space", "embedder", "model_id", "revision", "dim", "dtype", "max_tokens", "pooling",
+    "query_prefix", "document_prefix", "provider",
 )  # fmt: skip
 
 

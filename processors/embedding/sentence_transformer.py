@@ -35,7 +35,8 @@ def load_named(name: str, *, threads: int = 1) -> NamedEncoder:
         library = import_module("sentence_transformers")
     except ImportError as error:
         raise EmbedderUnavailable(
-            f"The embedder {name!r} needs sentence-transformers: install thalweg[models], or use `--embedder minilm`, `hashing` or `none`. ({error})"
+            f"The embedder {name!r} needs sentence-transformers: install thalweg[models], "
+            f"or use `--embedder minilm`, `hashing` or `none`. ({error})"
         ) from error
     checkpoint = read_checkpoint(name, _folder(name))
     loader = getattr(library, _CLASSES[checkpoint.kind], None)
@@ -105,7 +106,7 @@ class NamedEncoder:
             )
             sparse = sparse.coalesce()
             (rows, terms), values = sparse.indices().numpy(), sparse.values().float().numpy()
-            made = hashed(rows, terms, values, len(texts))
+            made = hash_terms(rows, terms, values, len(texts))
         elif self._kind == "multi-vector":
             tokens = self._model.encode(texts, show_progress_bar=False, convert_to_numpy=True)
             made = np.stack([np.asarray(one, np.float32).mean(axis=0) for one in tokens])
@@ -114,10 +115,10 @@ class NamedEncoder:
         return _unit(made)
 
 
-def hashed(rows: np.ndarray, terms: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    """(count, SPARSE_DIM) sums of ±value: products of rows are kept in expectation, with an error of about 1/√SPARSE_DIM.
+def hash_terms(rows: np.ndarray, terms: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """(count, SPARSE_DIM) sums of ±value, which keep the products of rows in expectation.
 
-    A term's place and sign come from a fixed multiplicative hash of its number.
+    The error is about 1/√SPARSE_DIM. A term's place and sign come from a fixed multiplicative hash of its number.
     """
     mixed = terms.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)

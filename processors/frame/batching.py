@@ -1,8 +1,9 @@
-"""What makes a batch: records that free everybody who waits go at once, all others wait a little for company.
+"""What makes a batch: records that wake every waiting caller are applied at once, others linger a little.
 
-A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake all callers. When it would
-wake some, it waits for what the others need, twice as long as the last batch took and once for each of them: together they are served
-by one transaction (docs/adr/0006). When nobody waits, it ends after GATHER_S, and what several writes and stages left behind is one transaction.
+A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake all callers.
+When it would wake some, it waits for what the others need, twice as long as the last batch took and once for each of
+them: together they are served by one transaction (docs/adr/0006). When no caller waits, it ends after LINGER_S, and
+what several writes and stages left behind is one transaction.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from streams.positions import Partition
 from streams.progress import read_progress
 
 MAX_RECORDS = 2000
-ENOUGH_RECORDS = 256
-ENOUGH_BYTES = 1024 * 1024
-GATHER_S = 0.5
-FOR_OTHERS = 2.0
-"""How many times what the last batch took is spent on waiting for other callers, at most MOST_FOR_OTHERS_S."""
-MOST_FOR_OTHERS_S = 0.05
+FULL_RECORDS = 256
+FULL_BYTES = 1024 * 1024
+LINGER_S = 0.5
+WAIT_FOR_CALLERS = 2.0
+"""A batch waits for other callers this many times as long as the last one took, at most MAX_WAIT_FOR_CALLERS_S."""
+MAX_WAIT_FOR_CALLERS_S = 0.05
 IDLE_S = 60.0
 
 
@@ -54,12 +55,12 @@ class _Pending:
                 self.stages[key] = max(source.offset, self.stages.get(key, 0))
 
     @property
-    def is_enough(self) -> bool:
-        return len(self.records) >= ENOUGH_RECORDS or self.size >= ENOUGH_BYTES
+    def is_full(self) -> bool:
+        return len(self.records) >= FULL_RECORDS or self.size >= FULL_BYTES
 
 
-class Gathering:
-    """Batches of a log reader for as long as it is used; the next records are read while the last are applied."""
+class Batcher:
+    """Cuts what a log reader gives into batches; the next records are read while the last are applied."""
 
     def __init__(self, reader: LogReader, applied: AppliedPositions, clock: Clock) -> None:
         self._reader, self._applied, self._clock = reader, applied, clock
@@ -74,14 +75,14 @@ class Gathering:
         return self._ended.done()
 
     def end(self) -> None:
-        """Let the batch that gathers end now; what was read and is in none is read again from the applied positions."""
+        """End the batch that lingers now; records that were read and are in no batch are read again."""
         if not self._ended.done():
             self._ended.set_result(None)
 
     async def batch(self) -> Sequence[Record]:
-        """The next records, in the order of each partition; none after IDLE_S without any. Raises LogUnavailable."""
+        """The next records, each partition in order; none after IDLE_S without any. Raises LogUnavailable."""
         pending = _Pending()
-        while not pending.is_enough and not self.is_ended:
+        while not pending.is_full and not self.is_ended:
             left = self._left(pending)
             if left is not None and left <= 0:
                 break
@@ -92,13 +93,13 @@ class Gathering:
                     break  # what was read is in hand only here: when the log goes down now, it must not be lost with it
                 raise
             if records is None:
-                continue  # somebody began to wait, or time is up
+                continue  # a caller began to wait, or time is up
             if not records and not pending.records:
                 return []
             if not pending.records:
                 pending.since = self._clock.monotonic()
             pending.add(records)
-        if pending.is_enough and not self.is_ended:
+        if pending.is_full and not self.is_ended:
             self._read()  # behind a backlog: while this batch is applied
         return pending.records
 
@@ -109,18 +110,18 @@ class Gathering:
         now = self._clock.monotonic()
         awaited = self._applied.coverage(pending.positions, pending.stages)
         if awaited is Coverage.NONE:
-            return pending.since + GATHER_S - now
+            return pending.since + LINGER_S - now
         if awaited is Coverage.ALL:
             return 0.0
         if pending.would_wake_since is None:
             pending.would_wake_since = now
-        left = pending.would_wake_since + min(FOR_OTHERS * self.took_s, MOST_FOR_OTHERS_S) - now
+        left = pending.would_wake_since + min(WAIT_FOR_CALLERS * self.took_s, MAX_WAIT_FOR_CALLERS_S) - now
         if left <= 0:
             self._applied.end_grace()
         return left
 
     async def _next(self, timeout_s: float | None) -> Sequence[Record] | None:
-        """What was read; None when somebody began to wait first, or time is up: the reading goes on."""
+        """The records that were read; None when a caller began to wait first, or time is up: the reading goes on."""
         reading = self._read()
         waited: set[asyncio.Future[Any]] = {reading, self._applied.urgent_wait(), self._ended}
         await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

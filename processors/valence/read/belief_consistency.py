@@ -1,4 +1,7 @@
-"""What the tensions of a few beliefs leave of them, read from the tables: the view `beliefs` says the same of all, at fifty times the cost."""
+"""The consistency of a few beliefs with their tensions, read from the tables.
+
+The view `beliefs` says the same of all beliefs, at fifty times the cost.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,14 @@ _MANY = 200
 """For more beliefs all findings are read once."""
 
 
-class Standing(NamedTuple):
-    """A belief that was ever in a tension: what is left of its internal consistency, and whether an open one is grave."""
+class Consistency(NamedTuple):
+    """A belief that was ever in a tension: its consistency now, and whether an open tension is grave."""
 
-    consistency: float
+    value: float
     is_disputed: bool
 
 
-def read_standing(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Standing]:
+def read_consistency(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> dict[str, Consistency]:
     """Those of these beliefs that were ever in a tension, by id."""
     if not ids:
         return {}
@@ -36,20 +39,22 @@ def read_standing(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequen
     known = {belief_id for row in findings for belief_id in row[1:3]}
     closed = dict(read_beliefs(cursor, "belief_id, closed_at IS NOT NULL", namespace, known))
     resolved = _resolved(cursor, namespace, [row[0] for row in findings])
-    found: dict[str, Standing] = {}
+    found: dict[str, Consistency] = {}
     wanted = set(ids)
     for tension, a, b, severity, consistency_a, consistency_b in findings:
         if a not in closed or b not in closed:
-            continue  # told of a belief that there is not
+            continue  # a finding about a belief that is not there
         is_open = not (tension in resolved or closed[a] or closed[b])
         for belief_id, consistency in ((a, consistency_a), (b, consistency_b)):
             if belief_id in wanted:
                 found[belief_id] = _worse(found.get(belief_id), is_open, severity, consistency)
-    return {belief_id: Standing(CONSISTENT if left > 1 else left, grave) for belief_id, (left, grave) in found.items()}
+    return {
+        belief_id: Consistency(CONSISTENT if left > 1 else left, grave) for belief_id, (left, grave) in found.items()
+    }
 
 
 def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-    """What was found about these beliefs; twice, where it is about two of them. Each side has an index, which an OR would not use."""
+    """The findings about these beliefs; twice where about two of them: each side has an index, unused by an OR."""
     if len(ids) > _MANY:
         either = "(belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"
         return execute(
@@ -59,10 +64,10 @@ def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[s
     return execute(cursor, " UNION ALL ".join(sides), [*ids, namespace, *ids, namespace]).fetchall()
 
 
-def _worse(known: Standing | None, is_open: bool, severity: str, consistency: float) -> Standing:
+def _worse(known: Consistency | None, is_open: bool, severity: str, consistency: float) -> Consistency:
     """The least of the open ones; more than 1 while there is none."""
-    left, grave = known or Standing(2.0, False)
-    return Standing(min(left, consistency), grave or severity in GRAVE) if is_open else Standing(left, grave)
+    left, grave = known or Consistency(2.0, False)
+    return Consistency(min(left, consistency), grave or severity in GRAVE) if is_open else Consistency(left, grave)
 
 
 def _resolved(cursor: duckdb.DuckDBPyConnection, namespace: str, tensions: Sequence[str]) -> set[str]:
@@ -71,9 +76,11 @@ def _resolved(cursor: duckdb.DuckDBPyConnection, namespace: str, tensions: Seque
     return {tension for (tension,) in rows}
 
 
-def stands(confidence: Confidence, status: str, count: int, standing: Standing | None) -> tuple[Confidence, str]:
+def with_tensions(
+    confidence: Confidence, status: str, count: int, tensions: Consistency | None
+) -> tuple[Confidence, str]:
     """Confidence and status of a belief with its tensions counted in; `count`: its sources."""
-    if standing is None:
+    if tensions is None:
         return confidence, status
-    disputed = status == "active" and standing.is_disputed
-    return under_tension(confidence, standing.consistency, count), "disputed" if disputed else status
+    disputed = status == "active" and tensions.is_disputed
+    return under_tension(confidence, tensions.value, count), "disputed" if disputed else status

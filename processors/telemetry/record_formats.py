@@ -1,4 +1,4 @@
-"""Records of the OpenTelemetry Collector's Kafka exporter, `otlp_proto` or `otlp_json`, as events of the telemetry topic's types.
+"""Records of the OpenTelemetry Collector's Kafka exporter (`otlp_proto`, `otlp_json`) as telemetry events.
 
 They carry no CloudEvents envelope and need no key: their namespace is the node's own.
 """
@@ -10,6 +10,7 @@ from typing import cast
 
 import orjson
 
+from processors.frame.record_format import RecordFormat
 from processors.telemetry.formats.lines import Unreadable
 from processors.telemetry.formats.otlp import Signal, read_protobuf, read_request
 from streams.codec import MAX_BYTES, validate
@@ -17,12 +18,7 @@ from streams.errors import Poison
 from streams.events import LoggedEvent
 from streams.ids import digest
 from streams.log.base import Record
-from streams.topics import OTLP_TOPICS
-
-
-def is_otlp(record: Record) -> bool:
-    """Whether the record lies on a topic that the Collector writes."""
-    return record.topic in OTLP_TOPICS
+from streams.topics import OTLP_TOPICS, TELEMETRY
 
 
 def decode_otlp(record: Record, namespace: str) -> tuple[list[LoggedEvent], Poison | None]:
@@ -48,3 +44,6 @@ def decode_otlp(record: Record, namespace: str) -> tuple[list[LoggedEvent], Pois
         except Poison as error:
             problem = problem or error
     return events, problem
+
+
+FORMATS = (RecordFormat(frozenset(OTLP_TOPICS), decode_otlp, TELEMETRY.name),)

@@ -1,23 +1,18 @@
-"""Facts from processors become rows: entities, relations, embeddings, merges, pattern signals and their end, what is hidden, how significant a day was."""
+"""Talos' facts become rows: entities, relations, merges, patterns, prunes, how significant a day was.
+
+Fed by the derived topic only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import date
-from typing import Any
 
-import numpy as np
-
-from processors.frame.reducer import DOCUMENTS, EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
-from processors.memory.vector_facts import decode_vector
+from processors.frame.reducer import DOCUMENTS, Key, Outcome, Reducer, Rows, at
 from processors.talos.rules.canonical import canonical_form
 from processors.talos.rules.ontology import searchable_text
-from storage.search.records.passages import passage_label
-from storage.search.vectors.token_vectors import unpack
 from streams.clock import parse_time
-from streams.event_types.derived import (
-    EMBEDDED,
-    EMBEDDING_FAILED,
+from streams.event_types.talos import (
     ENTITIES_EXTRACTED,
     ENTITIES_PRUNED,
     PATTERN_DEPRECATED,
@@ -32,7 +27,6 @@ from streams.ids import derived_id, document_label
 ENTITIES, RELATIONS, MERGES, CLUSTERS = "entities", "relations", "merges", "clusters"
 PATTERN_SIGNALS, SIGNAL_EVIDENCE, PATTERN_DEPRECATIONS = "pattern_signals", "signal_evidence", "pattern_deprecations"
 PRUNES, SIGNIFICANCE = "prunes", "significance"
-EMBEDDING_RETRIES, EMBEDDING_FAILURES = "embedding_retries", "embedding_failures"
 
 
 def _extracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -86,72 +80,6 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
             }
             rows.put(RELATIONS, row | {"created_at": moment, "source_event_id": source})
     return None
-
-
-def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    space = logged.event.data["space"]
-    yield SPACES, (space,)
-    for item in logged.event.data["vectors"]:
-        label = document_label(logged.event.namespace, item["record_id"])
-        passage = item.get("passage")
-        yield (
-            (EMBEDDINGS, (label, space))
-            if passage is None
-            else (PASSAGES, (passage_label(label, passage["number"]), space))
-        )
-
-
-def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
-    """Each vector once, in whichever event it comes: the parts of a long text may come in any order, and again."""
-    data = logged.event.data
-    for item in data["vectors"]:
-        label = document_label(logged.event.namespace, item["record_id"])
-        model = {
-            "space": data["space"],
-            "record_id": item["record_id"],
-            "model_id": data["model_id"],
-            "dim": data["dim"],
-        }
-        numbers = _numbers(item, data["dim"])
-        if (passage := item.get("passage")) is not None:
-            place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
-            number = passage_label(label, passage["number"])
-            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **numbers})
-            continue
-        about = {"dtype": "float32", "is_trained": data["trained"], "passages": item.get("passages")}
-        rows.embed({"label": label, **model, **about, **numbers})
-        if data.get("tries", 1) > 1:
-            rows.put(
-                EMBEDDING_RETRIES, {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]}
-            )
-    return None
-
-
-def _embedding_failed_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
-    yield from (
-        (EMBEDDING_FAILURES, (record_id, logged.event.data["space"])) for record_id in logged.event.data["record_ids"]
-    )
-
-
-def _embedding_failed(logged: LoggedEvent, rows: Rows) -> Outcome | None:
-    """The first reason stays."""
-    data, moment = logged.event.data, at(logged.event.time)
-    for record_id in data["record_ids"]:
-        if rows.get(EMBEDDING_FAILURES, record_id, data["space"]) is None:
-            row = {"record_id": record_id, "space": data["space"], "reason": data["reason"], "failed_at": moment}
-            rows.put(EMBEDDING_FAILURES, row)
-    return None
-
-
-def _numbers(item: Mapping[str, Any], dim: int) -> dict[str, Any]:
-    """The vector and the token vectors of an item. Raises ValueError when they are not what they should be."""
-    vector = decode_vector(item["vector"])
-    if vector.shape != (dim,) or not np.isfinite(vector).all():
-        raise ValueError(f"a vector is not {dim} finite numbers")
-    tokens = item.get("tokens")
-    if tokens is not None:
-        unpack(tokens)
-    return {"vector": vector, "tokens": tokens}
 
 
 def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
@@ -272,8 +200,6 @@ def _rated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
 
 REDUCERS = {
     ENTITIES_EXTRACTED: Reducer(_extracted, _extracted_reads),
-    EMBEDDED: Reducer(_embedded, _embedded_reads),
-    EMBEDDING_FAILED: Reducer(_embedding_failed, _embedding_failed_reads),
     SIMILAR_FOUND: Reducer(_similar_found, _similar_reads),
     PATTERN_SIGNALLED: Reducer(_signalled, _signal_reads),
     PATTERN_DETECTED: Reducer(_detected, _detected_reads),

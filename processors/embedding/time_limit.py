@@ -1,7 +1,7 @@
-"""An embedder that answers in time or says that it does not: a model that is slow, fails or hangs takes no caller with it.
+"""An embedder behind a time limit: a model that is slow, fails or hangs does not hold up its callers.
 
-The door is given its embedder through this. While a call hangs, others are told at once, so that no thread gathers behind it.
-Of a long text its beginning is read: nobody waits for a book to be compared.
+Tools use their embedder through this. While one call hangs, others fail at once, so that threads do not pile up behind
+it. Only the beginning of a long text is encoded: comparing a book is not worth the wait.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from streams.errors import EmbedderUnavailable
 
 Result = TypeVar("Result")
 LIMIT_S = 2.0
-EACH_TEXT_S = 0.1
-"""What a call may take more for each of its texts."""
+S_PER_TEXT = 0.1
+"""Added to the limit for each text of a call."""
 THREADS = 4
-READ_CHARS = 20_000
-"""About what is embedded of a stored text at once."""
+MAX_CHARS = 20_000
+"""Characters of a text that are encoded: about what is embedded at once of a stored text."""
 
 logger = logging.getLogger(__name__)
 
 
-class GuardedEmbedder:
-    """The embedder behind `limit_s` seconds. Whatever it raises is EmbedderUnavailable here."""
+class TimeLimitedEmbedder:
+    """An embedder that answers within `limit_s` seconds; every failure of it is EmbedderUnavailable here."""
 
     def __init__(self, inner: Embedder, limit_s: float = LIMIT_S) -> None:
         self._inner = inner
@@ -53,7 +53,7 @@ class GuardedEmbedder:
                 raise EmbedderUnavailable("The embedder has not answered an earlier call yet.")
         running = self._threads.submit(work)
         try:
-            return running.result(self._limit_s + EACH_TEXT_S * texts)
+            return running.result(self._limit_s + S_PER_TEXT * texts)
         except EmbedderUnavailable:
             raise
         except TimeoutError:
@@ -67,7 +67,7 @@ class GuardedEmbedder:
             raise EmbedderUnavailable(f"The embedder failed ({type(error).__name__}).") from error
 
 
-class GuardedTokenEmbedder(GuardedEmbedder):
+class TimeLimitedTokenEmbedder(TimeLimitedEmbedder):
     """The same for an embedder that gives its tokens too."""
 
     def __init__(self, inner: TokenEmbedder, limit_s: float = LIMIT_S) -> None:
@@ -80,15 +80,15 @@ class GuardedTokenEmbedder(GuardedEmbedder):
 
 
 def _beginnings(texts: Sequence[str]) -> list[str]:
-    return [text[:READ_CHARS] for text in texts]
+    return [text[:MAX_CHARS] for text in texts]
 
 
-def guarded(embedder: Embedder | None, limit_s: float = LIMIT_S) -> Embedder | None:
+def with_time_limit(embedder: Embedder | None, limit_s: float = LIMIT_S) -> Embedder | None:
     """The embedder behind its limit of time; None stays None."""
     if embedder is None:
         return None
     return (
-        GuardedTokenEmbedder(embedder, limit_s)
+        TimeLimitedTokenEmbedder(embedder, limit_s)
         if isinstance(embedder, TokenEmbedder)
-        else GuardedEmbedder(embedder, limit_s)
+        else TimeLimitedEmbedder(embedder, limit_s)
     )
