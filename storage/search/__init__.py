@@ -1,1 +1,1 @@
-"""Finding what is known: vectors, keywords, graph neighbours, and their fusion. An index is never truth: the table is."""
+"""Search over what is known: vectors, words, relations, ranking. An index is never truth: the table is."""

@@ -28,8 +28,10 @@ class PassageOf(NamedTuple):
 
 
 class VectorEntry(NamedTuple):
-    """A unit vector with the model that made it (`space` and `model_id` None: the index's own), its packed token vectors,
-    and, when it is not a whole document's, the passage; of a long document's `passages`, how many of them have vectors of their own."""
+    """A unit vector with its model (`space` and `model_id` None: the live one), and its packed token vectors.
+
+    `passage`: of which passage it is, when it is not a whole document's. `passages`: how many a long document has.
+    """
 
     label: int
     vector: np.ndarray

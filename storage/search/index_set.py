@@ -27,7 +27,7 @@ from storage.search.records.relations import FOLLOWED
 from storage.search.vectors.backfill import release_buffers
 from storage.search.vectors.space import Space
 from storage.search.vectors.spaces import VectorSpaces
-from storage.search.vectors.vector_index import VectorModel
+from storage.search.vectors.vector_model import VectorModel
 from storage.search.words.backfill import CATCH_UP_ROWS
 from storage.search.words.keyword_index import FREQUENT
 from storage.search.words.words import Words
@@ -41,7 +41,7 @@ CLOSE_S = 30.0
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
 _UNSEARCHED_TOPICS = (TELEMETRY.name, INVOCATIONS.name)
-"""What comes from these alone changes neither documents nor merges: a search's own record slows down no other search."""
+"""What comes from these changes neither documents nor merges: a search's own record slows down no other search."""
 
 
 class IndexSet:
@@ -95,7 +95,7 @@ class IndexSet:
         self._pace.pause()
 
     def open(self, positions: Mapping[str, int]) -> None:
-        """Load what is whole and not ahead of the table, whose positions ("topic/partition" -> next offset) these are.
+        """Load what is whole and not ahead of the table. `positions`: its "topic/partition" -> next offset.
 
         Returns in time proportional to what is stored (about a second per 100,000 memories); the rest is built in
         the background. Must return before the first `apply`.
@@ -154,7 +154,7 @@ class IndexSet:
         return len(space.index)
 
     def switch(self, model: VectorModel) -> None:
-        """Make this model's space the live one. The former stays until `drop_other_spaces`, for searches on their way."""
+        """Make this model's space live. The former stays until `drop_other_spaces`, for searches on their way."""
         self.prepare(model)
         with self._maintaining:
             self.spaces.model = model
@@ -176,7 +176,7 @@ class IndexSet:
         vectors: Sequence[VectorEntry | tuple[int, np.ndarray]],
         covered: Mapping[str, int] | None = None,
     ) -> None:
-        """Make committed rows findable. A vector enters the index of its space and model, when there is one and it fits.
+        """Make committed rows findable. A vector enters the space that it is of, when there is one and it fits.
 
         (label, namespace, text) is a document that stands alone, (label, vector) a vector of the live model.
         `covered` are the positions that the commit reached.
@@ -225,7 +225,7 @@ class IndexSet:
         self.words.cache_frequent(self.are_counted, self._closing.is_set)
 
     def are_counted(self) -> bool:
-        """Whether a table has so many rows that counting those which hold a word takes time, and all matches in it are counted."""
+        """Whether a table whose matches are counted has so many rows that counting takes time."""
         if not self._counted:
             return False
         cursor = self._connect()
@@ -234,7 +234,7 @@ class IndexSet:
         return max(rows) >= FREQUENT
 
     def save(self, covered: Mapping[str, int] | None = None) -> None:
-        """Seal the indexes with what they cover: `covered`, or the positions that `open` and `apply` were given last."""
+        """Seal the indexes with what they cover: `covered`, or the last positions of `open` and `apply`."""
         # before saving: an index may hold more, never less
         covers = dict(self._covered if covered is None else covered)
         with self._maintaining:
@@ -244,7 +244,7 @@ class IndexSet:
             self._saved_at = time.monotonic()
 
     def close(self, *, save: bool = True) -> None:
-        """Stop the background work and, unless told otherwise, save. Bounded; what is not saved is caught up at `open`."""
+        """Stop background work and save. Bounded in time; what is not saved is caught up at `open`."""
         self._closing.set()
         self.wait_ready(CLOSE_S)
         if save and self._unsaved and self.words.is_open:

@@ -1,9 +1,9 @@
 """Background work yields to searches.
 
-A thread that needs the interpreter waits up to five milliseconds for one that does not let go of it, and a search needs it
-anew after each of some thirty calls into other libraries. So background work pauses after every millisecond: always for a
-moment, in which a waiting thread really gets it (`sleep(0)` takes it back at once), and longer while a search runs, but
-never for more than its share, so that searches without end cannot stop it.
+A thread that needs the interpreter waits up to five milliseconds for one that does not release it, and a search needs
+it anew after each of some thirty calls into other libraries. So background work pauses after every millisecond: always
+for a moment, in which a waiting thread really gets it (`sleep(0)` takes it back at once), and longer while a search
+runs, but never for more than its share, so that searches without end cannot stop it.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ MIN_POOL = 50
 class Query:
     """A text with its (dim,) unit vector and its tokens, the filter, and how many hits are wanted.
 
-    Without a vector the search is by words, dates and relations only. `space`: the one that vector and tokens are of, when
-    the live one may have changed since they were made. `pool`: candidates of each side, three times the limit by default.
-    `sessions`: all records of this many sessions, of those that the sides meet first, are candidates too. `weights` of the
-    sides vector, keyword and graph: the sides' ranks are fused with these. `min_cosine`: the vector side's floor.
+    Without a vector the search is by words, dates and relations only. `space`: the one that vector and tokens are of,
+    when the live one may have changed since. `pool`: candidates of each side, three times the limit by default.
+    `sessions`: all records of this many sessions, of those that the sides meet first, are candidates too. `weights` of
+    the sides vector, keyword and graph: the sides' ranks are fused with these. `min_cosine`: the vector side's floor.
     """
 
     text: str

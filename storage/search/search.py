@@ -1,7 +1,7 @@
 """One query: filter first, then every side, then one ranking over the candidates of all.
 
-It walks down once: from the indexes that are kept equal to the tables (`index_set`) it takes the words, one space and the
-records, finds what each side has, has the candidates scored (`ranking/candidates`) and reads the best from `documents`.
+It walks down once: from the indexes that are kept equal to the tables (`index_set`) it takes the words, one space and
+the records, finds what each side has, has the candidates scored (`ranking/candidates`) and reads the best.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_MATCHES = DocumentMatches([], {})
 
 
 def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, filter: Filter) -> DocumentMatches:
-    """What a search can do while its text is encoded: the keyword side, and bringing caches of the tables up to date."""
+    """Search the keyword side while the text is encoded, and bring the caches of the tables up to date."""
     with indexes.searching():
         allowed = indexes.records.allowed(cursor, filter)
         keywords = indexes.words.search(cursor, text, allowed, KEYWORD_DEPTH, alone=False)

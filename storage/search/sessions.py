@@ -1,4 +1,4 @@
-"""Which sessions answer a question: by their best record, and by how much of the question is said anywhere in them.
+"""Search for sessions: by their best record, and by how much of the question is said anywhere in them.
 
 score = best record, whether it asks or tells
       + 0.1 · BM25 with the session as document and its records as the words' places
@@ -7,7 +7,6 @@ score = best record, whether it asks or tells
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from storage.search.query import Query
 from storage.search.records.filter import predicate
 from storage.search.records.hits import Hit
 from storage.search.search import search
-from storage.search.words.keyword_index import K1, B
+from storage.search.words.bm25 import K1, bm25, rarity
 
 POOL = 60
 SESSIONS = 32
@@ -34,7 +33,7 @@ MAX_POSTINGS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session that was found. `parts` (`best`, `keyword`, `late`) add up to the score; `hits` are its records, best first."""
+    """A session that was found. `parts` (`best`, `keyword`, `late`) sum to the score; `hits`: records, best first."""
 
     session_id: str
     score: float
@@ -129,9 +128,8 @@ def _score_words(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Qu
     allowed = indexes.records.allowed(cursor, query.filter)
     for labels in indexes.words.postings(query.text, allowed, MAX_POSTINGS).values():
         counts = Counter(session for label in labels if (session := session_of(label)) in sizes)
-        rarity = math.log(1 + (len(sizes) - len(counts) + 0.5) / (len(counts) + 0.5))
-        most += rarity * (K1 + 1) if counts else 0.0
+        most += rarity(len(sizes), len(counts)) * (K1 + 1) if counts else 0.0
         for session, count in counts.items():
             assert session is not None, "a session that has a size has a name"
-            scores[session] += rarity * count * (K1 + 1) / (count + K1 * (1 - B + B * sizes[session] / mean))
+            scores[session] += bm25(count, sizes[session], mean, len(sizes), len(counts))
     return {session: score / most for session, score in scores.items()}

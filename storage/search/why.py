@@ -31,7 +31,7 @@ class Explanation:
     """Why a record, or a session, has the place that it has.
 
     `place` is its place among all that was found (1 = best), `sides` what each side says of it, within `WIDE`:
-    side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions that it does not meet.
+    side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions that it fails.
     `reasons` are sentences.
     """
 
@@ -142,7 +142,7 @@ def _cosine(
 
 
 def _unknown(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> str:
-    """No text to find: never written, forgotten, or of another namespace (which is not told apart for who may not see it)."""
+    """Why there is no text: never written, forgotten, or of another namespace, which is not told apart."""
     row = cursor.execute(
         "SELECT kind FROM memories WHERE namespace = ? AND memory_id = ?", [namespace, record_id]
     ).fetchone()

@@ -270,9 +270,11 @@ def test_indexes_at_rest_that_hold_the_rows_are_asked_exactly_and_through_a_grap
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph_sizes: list[int] = []
-    ask = vector_module._ask
+    ask = vector_module.query_graph
     monkeypatch.setattr(
-        vector_module, "_ask", lambda graph, *given: graph_sizes.append(graph.element_count) or ask(graph, *given)
+        vector_module,
+        "query_graph",
+        lambda graph, *given: graph_sizes.append(graph.element_count) or ask(graph, *given),
     )
     invariants.indexes_at_rest_hold_the_rows(home)
     assert set(graph_sizes) == {60}
@@ -285,7 +287,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], object]] = {
         DenseSpace, "nearest", lambda self, vector, k: DocumentMatches([(1, 1.0)] * k, {})
     ),
     "I7: the graph finds": lambda patch: patch.setattr(
-        vector_module, "_ask", lambda graph, query, k, allowed: [(1, 1.0)]
+        vector_module, "query_graph", lambda graph, query, k, allowed: [(1, 1.0)]
     ),
 }
 

@@ -11,7 +11,7 @@ from tests.search.store import unit_rows
 
 @pytest.mark.parametrize("count", [0, 1, 7, 1000])
 def test_the_products_are_those_of_every_row(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
-    monkeypatch.setattr(compare, "SHARED_ROWS", 5)
+    monkeypatch.setattr(compare, "SPLIT_ROWS", 5)
     rows, query = unit_rows(count), unit_rows(1, seed=1)[0]
     codes, scales = compare.quantise_rows(rows)
     off = np.abs(compare.products(codes, scales, query) - rows @ query)
@@ -19,7 +19,7 @@ def test_the_products_are_those_of_every_row(monkeypatch: pytest.MonkeyPatch, co
 
 
 def test_many_searches_at_once_get_their_own_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compare, "SHARED_ROWS", 5)
+    monkeypatch.setattr(compare, "SPLIT_ROWS", 5)
     rows, queries = unit_rows(2000), unit_rows(64, seed=1)
     codes, scales = compare.quantise_rows(rows)
     with ThreadPoolExecutor(8) as pool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from storage.search.records.selection import Selection
 from storage.search.words import keyword_index as keyword
-from storage.search.words import posting_lists as holders
+from storage.search.words import posting_lists
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.search.words.keyword_index import KeywordIndex
 from storage.search.words.tantivy_schema import WORDS
@@ -239,7 +239,7 @@ def test_which_documents_hold_a_word_is_remembered_and_stays_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is added, committed and removed in between, and however little is remembered."""
-    monkeypatch.setattr(holders, "MAX_NUMBERS", 12)
+    monkeypatch.setattr(posting_lists, "MAX_NUMBERS", 12)
     monkeypatch.setattr(keyword, "FREQUENT", 5)
     index, chance = KeywordIndex(tmp_path), random.Random(4)
     words, there, members = (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from storage.search.vectors import exact_scan as compare
-from storage.search.vectors import neighbour_cache as looked
+from storage.search.vectors import neighbour_cache
 from storage.search.vectors import vector_index as vector_module
 from storage.search.vectors.vector_index import VectorIndex
 from tests.search.store import MODEL, exact, unit_rows
@@ -124,7 +124,7 @@ def test_removed_labels_are_not_found_by_any_way(through_the_graph: None) -> Non
 
 
 def test_it_grows_past_its_capacity_without_losing_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_module, "MIN_CAPACITY", 64)
+    monkeypatch.setattr("storage.search.vectors.hnsw_graph.MIN_CAPACITY", 64)
     monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
     monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
     index = VectorIndex(MODEL, capacity=64)
@@ -139,7 +139,7 @@ def test_it_grows_past_its_capacity_without_losing_anything(monkeypatch: pytest.
 def test_searching_while_adding_linking_and_growing_finds_what_was_there_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vector_module, "MIN_CAPACITY", 64)
+    monkeypatch.setattr("storage.search.vectors.hnsw_graph.MIN_CAPACITY", 64)
     monkeypatch.setattr(vector_module, "EXACT_LABELS", 100)
     monkeypatch.setattr(vector_module, "EXACT_ROWS", 100)
     index = VectorIndex(MODEL, capacity=64)
@@ -259,11 +259,11 @@ def test_who_looks_again_finds_what_came_and_not_what_went_since() -> None:
 
 
 def test_what_is_kept_of_earlier_looks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looked, "KEPT", 3)
+    monkeypatch.setattr(neighbour_cache, "CACHED_QUERIES", 3)
     index = linked_index(500)
     for query in unit_rows(10, seed=9):
         index.search_many(query[None], 5, 0.0)
-    assert len(index._looked) == 3
+    assert len(index._cache) == 3
 
 
 def test_of_many_vectors_the_nearest_are_found_however_far_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

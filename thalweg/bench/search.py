@@ -20,7 +20,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.search import prefetch, search
-from storage.search.vectors.vector_index import EF_CONSTRUCTION, EF_SEARCH, M
+from storage.search.vectors.hnsw_graph import EF_CONSTRUCTION, EF_SEARCH, M
 from storage.writer import Writer
 from streams.clock import SystemClock
 from thalweg.bench.recall import load_for_recall

@@ -17,7 +17,7 @@ from processors.memory.kind import TableName
 from processors.memory.registry import ENDED, PRIVATE, TAGS, place_of
 from storage.search.index_set import IndexSet
 from storage.search.records.append_only import Mark, mark, new_rows
-from storage.search.vectors.vector_index import VectorModel
+from storage.search.vectors.vector_model import VectorModel
 from streams.ids import document_label
 
 TABLES: tuple[TableName, ...] = tuple(ID_PREFIXES)

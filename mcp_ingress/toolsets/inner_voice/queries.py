@@ -18,7 +18,7 @@ from processors.inner_voice.rules.selection import Candidate
 from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
 from storage.search.index_set import IndexSet
-from storage.search.vectors.vector_index import VectorModel
+from storage.search.vectors.vector_model import VectorModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ def linker(source: Path) -> Callable[[Path], None]:
 
 
 def copier(source: Path, body: bytes) -> Callable[[Path], None]:
-    """Writes the body, which must still be what the source says: only then the segments linked before are all of them."""
+    """Writes the body. The source must still say the same: only then all its segments have been linked."""
 
     def copy(path: Path) -> None:
         if source.name == "meta.json" and source.read_bytes() != body:

@@ -12,7 +12,7 @@ import numpy as np
 
 
 class RowFile:
-    """(n, dim) float32 rows by number. Gone with the process: the table has them. One thread writes, any number read."""
+    """(n, dim) float32 rows by number, gone with the process: the table has them. One thread writes, others read."""
 
     def __init__(self, dim: int, directory: Path | None = None) -> None:
         """`directory`: on which disk; by default the system's place for temporary files."""
@@ -32,7 +32,7 @@ class RowFile:
             write_all(self._file.fileno(), rows[start:stop].tobytes(), int(places[start]) * self._dim * 4)
 
     def read(self, places: np.ndarray) -> np.ndarray:
-        """(n, dim) rows with these numbers, which have been written. Mapped for this call alone, so that it counts as ours no longer."""
+        """(n, dim) rows with these numbers. The file is mapped for this call only: its pages do not stay ours."""
         if not len(places):
             return np.empty((0, self._dim), np.float32)
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as view:

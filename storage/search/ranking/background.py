@@ -8,13 +8,13 @@ import numpy as np
 
 SAMPLE = 512
 PRIOR_MEAN, PRIOR_DEVIATION, PRIOR_COUNT = 0.2, 0.1, 30
-"""What is believed before anything is compared, and how many texts that counts for: a few texts have no spread of their own."""
+"""The prior, and how many texts it counts for: a few texts have no spread of their own."""
 
 
 def background(
     cosines: Callable[[np.ndarray, np.ndarray], np.ndarray], vector: np.ndarray, labels: np.ndarray
 ) -> tuple[float, float]:
-    """Mean and standard deviation of a unit vector's cosines to the texts of these sorted labels, by an even sample.
+    """Mean and standard deviation of a vector's cosines to the texts of sorted labels, by an even sample.
 
     Labels are hashes, so that every so many-th of them is drawn by chance, and the same of the same texts everywhere.
     """

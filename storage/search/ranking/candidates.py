@@ -152,7 +152,7 @@ def _add_vectors(context: SearchContext, labels: np.ndarray, evidence: Evidence)
 
 
 def _add_tokens(context: SearchContext, labels: np.ndarray, evidence: Evidence) -> dict[int, int]:
-    """How the candidates match the query's tokens; document -> the label of its passage that matches them best."""
+    """Add how the candidates match the query's tokens; document -> the label of its best passage."""
     tokens = context.query.tokens
     matches = None if tokens is None else context.space.match_tokens(tokens, labels)
     if matches is None:

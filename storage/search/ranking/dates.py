@@ -91,6 +91,6 @@ def places_of_dates(text: str) -> Iterator[tuple[int, NamedDate]]:
 
 
 def nearness(dates: Sequence[NamedDate], day: date) -> float:
-    """1 for a day that was named, halved for every HALVING_DAYS that it is off the nearest; 0 when that is next to nothing."""
+    """1 for a day that was named, halved for every HALVING_DAYS that it is off; 0 from FAR_DAYS on."""
     off = min((days for named in dates if (days := named.days_off(day)) is not None), default=None)
     return 0.0 if off is None or off > FAR_DAYS else 0.5 ** (off / HALVING_DAYS)

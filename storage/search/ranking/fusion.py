@@ -24,7 +24,7 @@ def fuse(sides: Mapping[str, Sequence[int]], weights: Mapping[str, float] = WEIG
 
 
 def imputed_order(near: Sequence[int], said: Sequence[int], embedded: Container[int]) -> list[int]:
-    """The vector side, and among it what words find that is not embedded yet, behind as many embedded ones as by words.
+    """The vector side and, among it by the order of the words, what words find that is not embedded yet.
 
     `near` and `said` are the labels of the vector and the keyword side, best first. What words put behind more than the
     vector side has found is left out.

@@ -4,20 +4,22 @@
     then lifted to half of a related record's score
 
 late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1
-keyword  BM25 as a share of the most that the query can score, and 0.6 or 0.45 of the best neighbour's, one or two turns away
+keyword  BM25 as a share of the most that the query can score, and 0.6 or 0.45 of the best neighbour's, one or two
+         turns away
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
          long text is the mean of its whole vector's and its best passage's
 brevity  √min(1, content tokens / 45) for what has neighbours: the vector of a few words of a conversation is near to
          everything that names the same person; a note that stands alone says what it says
 words    whether the query's words are there at all: 0 where no record alone matches its tokens better than 0.35,
          1 from 0.5 on; where they are not, only the vector can tell
-trust    how often its share the vector counts: 1 where the words are there, 2 where they are nowhere; 2 and 5 where texts lie
-         apart. A query whose mean cosine to all texts is 0.2 is near to all of them, by the persons and the matter that they
-         share: what it is near to above that says little. At 0.1 the texts are of many matters, and the nearest is seldom so by chance
+trust    how many times its share the vector counts: 1 where the words are there, 2 where they are nowhere; 2 and 5
+         where texts lie apart. A query whose mean cosine to all texts is 0.2 is near to all of them, by the persons and
+         the matter that they share: what it is near to above that says little. At 0.1 the texts are of many matters,
+         and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`)
-imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind as many
-         embedded records as by these alone. Where no record is embedded, words and dates alone rank
+imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
+         as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
 
 Absolute numbers, not ranks: a side that has found nothing adds nothing. Only the vector's are relative to the corpus,
 since the cosines of one lie close together, and those of another far apart. docs/adr/0008 has what each part brings.
@@ -57,7 +59,7 @@ def _nothing() -> np.ndarray:
 
 @dataclass
 class Evidence:
-    """What is known of n candidates, by number. (n,) each where nothing else is said; whatever is left out is nowhere."""
+    """What is known of n candidates, by number: (n,) each where nothing else is said; what is left out is nowhere."""
 
     count: int
     rows: np.ndarray = field(default_factory=_nothing)

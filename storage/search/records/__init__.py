@@ -1,1 +1,1 @@
-"""Records: filters, selections, relations, neighbours in time, ids by label."""
+"""Records: filters, passages, relations, neighbours in time, ids by label."""

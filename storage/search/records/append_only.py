@@ -40,7 +40,7 @@ def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:
 
 
 class TableCounts:
-    """The number of rows of some tables, asked for once a generation: whatever follows them looks only where it changed."""
+    """The number of rows of some tables, read once a generation: followers read only the tables that changed."""
 
     def __init__(self, *tables: str) -> None:
         self._tables = tables
@@ -62,8 +62,10 @@ def follow_rows(
     count: int,
     take: Callable[[list[tuple[Any, ...]]], None],
 ) -> Mark | None:
-    """Give the columns of the rows after `known` to `take`, some at a time, in the order in which they came; the mark then. None
-    when the table, which had `count` rows, has not simply grown."""
+    """Give the columns of the rows after `known` to `take`, some at a time, oldest first; the mark then.
+
+    None when the table, which had `count` rows, has lost rows.
+    """
     reached, last = known
     found = cursor.execute(f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [known.last])
     while rows := found.fetchmany(AT_ONCE):

@@ -31,18 +31,20 @@ _TAGGED = (
 _VALID = (
     "(EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id AND m.valid_from <= ? "
     "AND (m.valid_until IS NULL OR m.valid_until > ? OR coalesce(m.valid_until > ?, false))) "
-    "OR (d.created_at <= ? AND NOT EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id)))"
+    "OR (d.created_at <= ? "
+    "AND NOT EXISTS (FROM memories m WHERE m.namespace = d.namespace AND m.memory_id = d.record_id)))"
 )
 _ABOUT = (
-    "(d.record_id = ? OR EXISTS (FROM relations r WHERE r.namespace = d.namespace AND (r.from_id = ? AND r.to_id = d.record_id "
-    "OR r.to_id = ? AND r.from_id = d.record_id)) OR EXISTS (FROM entities e WHERE e.namespace = d.namespace AND e.entity_id = ? "
+    "(d.record_id = ? OR EXISTS (FROM relations r WHERE r.namespace = d.namespace "
+    "AND (r.from_id = ? AND r.to_id = d.record_id OR r.to_id = ? AND r.from_id = d.record_id)) "
+    "OR EXISTS (FROM entities e WHERE e.namespace = d.namespace AND e.entity_id = ? "
     "AND e.source_event_id = d.event_id))"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TagFilter:
-    """Names of tags, compared without case; each of `categories` SELECTs (namespace, record_id, tag) from a table of its own.
+    """Names of tags, compared without case; each of `categories` SELECTs (namespace, record_id, tag).
 
     A record has a tag that is its domain, in `document_tags`, or in one of the categories.
     """
@@ -56,9 +58,9 @@ class Filter:
     """Conditions that a document must meet, all of them. An empty tuple or None restricts nothing.
 
     `domains` compare without case; `tags`: one of them is enough; times are aware, `created_from`
-    inclusive, `created_before` exclusive. `entities`: the record is one of them, a relation away from it, or was where it was
-    found. `valid_at` (valid time) asks for what held then, `known_at` (transaction time) for what had been recorded by then:
-    a merge, a prune, or an end of validity, that came later does not count.
+    inclusive, `created_before` exclusive. `entities`: the record is one of them, a relation away from it, or was where
+    it was found. `valid_at` (valid time) asks for what held then, `known_at` (transaction time) for what had been
+    recorded by then: a merge, a prune, or an end of validity, that came later does not count.
     """
 
     namespace: str
@@ -142,7 +144,7 @@ def is_plain(filter: Filter) -> bool:
 
 
 def leaves(filter: Filter, row: Sequence[Any]) -> bool:
-    """Whether a plain filter leaves a document with these ROW_COLUMNS, as `predicate` decides it, unless it has ended."""
+    """Whether a plain filter leaves a document with these ROW_COLUMNS, unless it has ended."""
     namespace, kind, toolset, session_id, domain, created_at = row
     listed = ((kind, filter.kinds), (toolset, filter.toolsets), (session_id, filter.session_ids))
     return (
@@ -160,8 +162,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def resolve(cursor: duckdb.DuckDBPyConnection, filter: Filter) -> np.ndarray:
-    """The labels that the filter leaves, sorted, int64, good until the next commit: what is found is read from `documents`
-    under the same predicate."""
+    """The labels that the filter leaves, sorted, int64, good until the next commit."""
     condition = predicate(filter)
     labels = cursor.execute(f"SELECT label FROM documents d WHERE {condition.sql}", condition.parameters).fetchnumpy()[
         "label"

@@ -31,7 +31,7 @@ class AllowList:
 
     @property
     def restriction(self) -> np.ndarray | None:
-        """The labels, None when they restrict nothing. None is a hint: what is found is read under the filter's own condition."""
+        """The labels, None when they restrict nothing. None is a hint: hits are read under the filter's namespace."""
         return None if self.is_everything else self.labels
 
     def with_passages(self, passages: PassageIndex) -> np.ndarray | None:
@@ -51,7 +51,7 @@ class AllowList:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A filter's labels as of a generation, how far the documents were read for it, and how many records had ended."""
+    """A filter's labels as of a generation, the documents read for it, and how many records had ended."""
 
     generation: int
     allowed: AllowList
@@ -130,7 +130,7 @@ class FilterCache:
         generation: int,
         rows: Mapping[str, int],
     ) -> _Entry | None:
-        """The entry with the rows that came since; None when the filter reads more than documents and what ends them."""
+        """The entry with the rows that came since; None when those alone do not decide."""
         if known is None or not is_plain(filter):
             return None
         ended = self._follow(cursor, rows)

@@ -22,8 +22,8 @@ TIE_DIGITS = 12
 class Hit:
     """A document that was found.
 
-    `sides`: side -> (rank from 1, raw score: cosine, BM25, weighted mean of token cosines, or place of its best parent).
-    `parts`: side -> what it adds to the score; their sum is the score. `passage`: of a long text the part that fits best.
+    `sides`: side -> (rank from 1, raw score: cosine, BM25, weighted mean of token cosines, place of its best parent).
+    `parts`: side -> what it adds to the score; their sum is the score. `passage`: of a long text the best one.
     """
 
     label: int
@@ -43,7 +43,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`total`: matches before the limit, of the pools of all sides. `degraded`: what was missing, a sentence, or None."""
+    """`total`: matches before the limit, of all sides' pools. `degraded`: what was missing, as a sentence, or None."""
 
     hits: list[Hit]
     total: int
@@ -53,7 +53,7 @@ class SearchResult:
 def read_best(
     cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
 ) -> dict[int, Hit]:
-    """Of (n,) labels the `limit` best by their (n,) scores, and what is tied with the last of them, by label.
+    """Of (n,) labels with (n,) scores the `limit` best, and what is tied with the last, by label.
 
     In place of those that are not there any more the next best are read.
     """

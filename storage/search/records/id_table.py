@@ -13,14 +13,14 @@ _LENGTH_BITS = 20
 _MAX_BYTES = (1 << _LENGTH_BITS) - 1
 
 
-class Names:
-    """label -> id of those that were noted. One thread notes; any number look."""
+class IdTable:
+    """label -> id. One thread adds; any number read."""
 
     def __init__(self) -> None:
         self._text = bytearray()
         self._places = LabelMap()
 
-    def note(self, records: Sequence[tuple[str, str]]) -> np.ndarray:
+    def add(self, records: Sequence[tuple[str, str]]) -> np.ndarray:
         """The labels of (namespace, id) pairs, (n,) int64; `get` gives the ids back from now on."""
         labels = np.array([document_label(*record) for record in records], np.int64)
         different, first = np.unique(labels, return_index=True)
@@ -33,7 +33,7 @@ class Names:
         return labels
 
     def get(self, label: int) -> str | None:
-        """The id of a label, None of one that was not noted."""
+        """The id of a label, None of an unknown one."""
         place = self._places.get(label)
         if place == ABSENT:
             return None

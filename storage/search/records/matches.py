@@ -14,7 +14,7 @@ Matches = list[tuple[int, float]]
 
 
 class DocumentMatches(NamedTuple):
-    """The documents that one side finds. `fits`: document -> the label of its passage, or of its whole text, that fits best."""
+    """The documents that one side finds. `fits`: document -> the label of its best passage, or its own."""
 
     matches: Matches
     fits: dict[int, int]

@@ -1,8 +1,8 @@
 """Long texts as overlapping passages: cut by a pure function of the text, the same on every side of the search.
 
 The size is an estimate of word pieces that keeps a passage inside a 256-token window for ordinary prose; where the
-estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out. A text has vectors up to a
-number of passages (docs/adr/0011); what lies behind is cut too, for its words.
+estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out. A text has vectors up
+to a number of passages (docs/adr/0011); what lies behind is cut too, for its words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STRIDE = 175
 MIN_LONG_CHARS = WINDOW
 """No shorter text has more pieces than fit: a piece has a character at least."""
 FIRST_PASSAGES = 16
-"""So many of a text's passages are embedded as it comes; the others follow in slices, so that nobody waits behind a book."""
+"""Passages that are embedded as a text comes; the others follow in slices, so that nobody waits behind a book."""
 EMBEDDED_PASSAGES = 1024
 """So many have a vector: some 180,000 words, or characters of Chinese."""
 TOKEN_PASSAGES = 128
@@ -49,10 +49,10 @@ class Passage:
 
 
 def split_passages(text: str) -> list[Passage]:
-    """The passages of a text that is longer than a window, in order; nothing for a text that is one window.
+    """The passages of a text that is longer than a window, in order; none of one that is one window.
 
-    They cover every word and neighbours overlap. The first EMBEDDED_PASSAGES have at most WINDOW estimated pieces each, the others
-    about REST_CHARS characters.
+    They cover every word and neighbours overlap. The first EMBEDDED_PASSAGES have at most WINDOW estimated pieces each,
+    the others about REST_CHARS characters.
     """
     if len(text) <= MIN_LONG_CHARS:
         return []
@@ -169,8 +169,10 @@ class PassageIndex:
         return self._parts.get(owner, ())
 
     def split(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(n,) documents -> what their texts are kept as, (m,) labels: of a long one the passages, of a short one its own; and for each
-        the number of its document, in rising order."""
+        """(n,) documents -> (m,) labels of their passages, of a short one its own; and (m,) whose they are.
+
+        The second are numbers of documents, in rising order.
+        """
         if not self._of:
             return labels, np.arange(len(labels))
         known = self._parts

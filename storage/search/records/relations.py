@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from storage.search.records.append_only import NOTHING, Mark, follow_rows
-from storage.search.records.id_table import Names
+from storage.search.records.id_table import IdTable
 from storage.search.records.label_map import ABSENT, LabelMap
 from streams.ids import document_label, record_label
 
@@ -24,8 +24,10 @@ FOLLOWED = tuple(_COLUMNS)
 
 
 class Relations:
-    """Every relation in both directions, which record stands for which, and what was found in which event. It follows the
-    tables when it is told that they may have changed; any number of threads ask."""
+    """Every relation in both directions, merges, and the entities that were found in each event.
+
+    `follow` brings it up to date with the tables; any number of threads read.
+    """
 
     def __init__(self) -> None:
         self._following = threading.Lock()
@@ -41,12 +43,14 @@ class Relations:
         self._members: dict[int, list[int]] = defaultdict(list)
         self._kinds: list[str] = []
         self._kind_of = LabelMap()
-        self._names = Names()
+        self._ids = IdTable()
         self._read: dict[str, Mark] = dict.fromkeys(FOLLOWED, NOTHING)
 
     def follow(self, cursor: duckdb.DuckDBPyConnection, generation: int, rows: Mapping[str, int]) -> None:
-        """Take in what has come since another generation, when the tables had so many `rows`: less than a millisecond for a write, a
-        second per 300,000 relations at first."""
+        """Read what has come since the last generation; `rows`: how many each table has now.
+
+        Takes less than a millisecond after a write, a second per 300,000 relations at first.
+        """
         if generation <= self._generation:
             return
         with self._following:
@@ -67,18 +71,18 @@ class Relations:
         return True
 
     def _relate(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        ends = self._names.note([(row[0], end) for row in rows for end in row[1:]])
+        ends = self._ids.add([(row[0], end) for row in rows for end in row[1:]])
         first, second = ends[::2], ends[1::2]
         self._edges = _inserted(*self._edges, np.concatenate([first, second]), np.concatenate([second, first]))
 
     def _merge(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        ends = self._names.note([(row[0], end) for row in rows for end in row[1:]]).tolist()
+        ends = self._ids.add([(row[0], end) for row in rows for end in row[1:]]).tolist()
         for member, head in zip(ends[::2], ends[1::2], strict=True):
             self._heads[member] = head
             self._members[head].append(member)
 
     def _find(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        entities = self._names.note([(namespace, entity_id) for namespace, entity_id, _, _ in rows])
+        entities = self._ids.add([(namespace, entity_id) for namespace, entity_id, _, _ in rows])
         events = np.array([_event_label(namespace, event_id) for namespace, _, _, event_id in rows], np.int64)
         self._found = _inserted(*self._found, events, entities)
         numbers = {kind: number for number, kind in enumerate(self._kinds)}
@@ -89,7 +93,7 @@ class Relations:
         self._kind_of.extend(entities, np.array([numbers[row[2]] for row in rows], np.int64))
 
     def neighbours(self, parents: Sequence[int]) -> dict[int, int]:
-        """label -> the place (0 = best) of its best parent among `parents`, best first, of one parent the newest relation first.
+        """label -> the place (0 = best) of its best parent, best first, of one parent the newest first.
 
         Relations count in both directions; a merged record stands for the one that it was merged into.
         """
@@ -107,13 +111,15 @@ class Relations:
         return [other for label in labels for other in _of(self._edges, label)[::-1].tolist()]
 
     def ends(self, namespace: str, record_id: str, event_id: str | None = None) -> dict[str, str | None]:
-        """id -> kind of what is one relation away from a record, and of what was found in its event; the kind of what is no entity
-        is None. A merged record stands for the one that it was merged into."""
+        """id -> kind of what is one relation away from a record, and of the entities found in its event.
+
+        The kind is None where it is not an entity. A merged record stands for the one that it was merged into.
+        """
         parent = document_label(namespace, record_id)
         found = [] if event_id is None else _of(self._found, _event_label(namespace, event_id)).tolist()
         heads = dict.fromkeys(self._heads.get(other, other) for other in (*self._ends(parent), *found))
         heads.pop(parent, None)
-        named = {name: label for label in heads if (name := self._names.get(label)) is not None}
+        named = {name: label for label in heads if (name := self._ids.get(label)) is not None}
         return {name: self._kind(label) for name, label in named.items()}
 
     def _kind(self, label: int) -> str | None:

@@ -15,15 +15,14 @@ from storage.search.entries import DocumentEntry
 
 REACH = 2
 MAX_OF_SESSION = 100
-MAX_AT_ONCE = 4
-"""So many records of one moment are looked at: an entry and what was found in it share theirs."""
+MAX_OF_MOMENT = 4
+"""Records of one moment that count: an entry and what was found in it share theirs."""
 _CAPACITY = 1024
 _NONE = -1
 
 
 class Neighbours(NamedTuple):
-    """(pairs,) each: the number of the record that was asked about, in rising order; the label of one next to it; how many moments
-    lie from the one to the other."""
+    """(pairs,) each: the number of a record, in rising order; the label of one next to it; moments between them."""
 
     rows: np.ndarray
     labels: np.ndarray
@@ -55,7 +54,7 @@ class Timelines:
         """By number the sorted labels of a moment that has several."""
         self._before = np.zeros(_CAPACITY, np.int64)
         self._after = np.zeros(_CAPACITY, np.int64)
-        self._first = np.full((_CAPACITY, MAX_AT_ONCE), _NONE, np.int64)
+        self._first = np.full((_CAPACITY, MAX_OF_MOMENT), _NONE, np.int64)
         """By number the lowest labels of a moment, which those before it see."""
         self._last = self._first.copy()
         """By number the highest, which those after it see."""
@@ -96,8 +95,8 @@ class Timelines:
 
     def _show(self, number: int, labels: Sequence[int]) -> None:
         self._first[number] = self._last[number] = _NONE
-        self._first[number, : len(labels)] = labels[:MAX_AT_ONCE]
-        self._last[number, : len(labels)] = labels[-MAX_AT_ONCE:]
+        self._first[number, : len(labels)] = labels[:MAX_OF_MOMENT]
+        self._last[number, : len(labels)] = labels[-MAX_OF_MOMENT:]
 
     def _link(self, before: int, after: int) -> None:
         if before:
@@ -139,7 +138,7 @@ class Timelines:
         return None if number is None else self._of[number][0].key.split("\0", 1)[1]
 
     def together(self, labels: Iterable[int], most: int) -> list[int]:
-        """The records of the first `most` sessions of these labels; of a long one every so many-th, at most MAX_OF_SESSION."""
+        """The records of the first `most` sessions of these labels; of a long one an even MAX_OF_SESSION."""
         known = (number for label in labels if (number := self._number_of.get(label)) is not None)
         sessions = {self._of[number][0].key: self._of[number][0] for number in known}
         found: list[int] = []
@@ -150,8 +149,10 @@ class Timelines:
         return found
 
     def around(self, labels: Iterable[int]) -> Neighbours:
-        """The records up to REACH moments away from each of these labels, before and after, of a moment the MAX_AT_ONCE nearest; those of
-        the same moment are none."""
+        """The records up to REACH moments before and after each of these labels.
+
+        Of a moment the MAX_OF_MOMENT nearest; records of the same moment are not neighbours.
+        """
         known = self._number_of
         with self._changing:
             before = after = np.array([known.get(label, 0) for label in labels], np.int64)
@@ -161,7 +162,7 @@ class Timelines:
                 seen += self._last[before], self._first[after]
         others = np.concatenate(seen, axis=1)
         rows, columns = np.nonzero(others != _NONE)
-        return Neighbours(rows, others[rows, columns], 1 + columns // (2 * MAX_AT_ONCE))
+        return Neighbours(rows, others[rows, columns], 1 + columns // (2 * MAX_OF_MOMENT))
 
 
 def _microseconds(entry: DocumentEntry) -> int:

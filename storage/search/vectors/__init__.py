@@ -1,1 +1,1 @@
-"""Nearest vectors: exact scan, HNSW, token vectors, passages."""
+"""Spaces of vectors: exact scan, HNSW, token vectors."""

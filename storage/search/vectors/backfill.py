@@ -12,7 +12,8 @@ import duckdb
 import numpy as np
 
 from storage.search.files.sealed import is_ahead
-from storage.search.vectors.vector_index import VectorIndex, VectorModel
+from storage.search.vectors.vector_index import VectorIndex
+from storage.search.vectors.vector_model import VectorModel
 from storage.statements import marks
 from storage.vector_codec import read_vectors
 
@@ -27,7 +28,7 @@ _OF_MODEL = "WHERE space = ? AND model_id = ? AND dim = ?"
 def load_vectors(
     cursor: duckdb.DuckDBPyConnection, directory: Path, model: VectorModel, positions: Mapping[str, int]
 ) -> VectorIndex:
-    """The tables' vectors of this space and model, with the saved graph when it is whole and not ahead of the table."""
+    """The tables' vectors of this model, with the saved graph when it is whole and not ahead of the table."""
     parameters = _parameters(model)
     cursor.execute("BEGIN")  # labels and rows of one snapshot
     try:
@@ -67,7 +68,7 @@ def token_labels(cursor: duckdb.DuckDBPyConnection, model: VectorModel) -> np.nd
 def read_tokens(
     cursor: duckdb.DuckDBPyConnection, model: VectorModel, labels: np.ndarray
 ) -> Iterator[list[tuple[int, str]]]:
-    """(label, packed token vectors) of (n,) sorted labels, by chunks from the first of their rows to the last."""
+    """(label, packed token vectors) of (n,) sorted labels, by chunks from the first of their rows on."""
     for table in _TABLES:
         first = cursor.execute(
             f"SELECT min(rowid) FROM {table} WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()]

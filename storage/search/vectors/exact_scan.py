@@ -1,7 +1,7 @@
-"""Comparing a query with every row: two threads share a large scan, and neither waits for one that is busy.
+"""Exact scan: a query is compared with every row. Two threads share a large scan; neither waits for a busy one.
 
-Rows are int8 with a scale each, a quarter of the bytes; a block of them is made float32 where the cache holds it, which is twice as quick
-as reading float32 from memory. What is near is compared exactly afterwards (`vector`).
+Rows are int8 with a scale each, a quarter of the bytes; a block of them is made float32 where the cache holds it, which
+is twice as quick as reading float32 from memory. What is near is compared exactly afterwards (`vector`).
 
 The program sets BLAS to one thread (`thalweg/__main__.py`). BLAS's own threads wait for each other by spinning, which
 takes 100 ms instead of 12 as soon as something else needs a core (docs/adr/0003).
@@ -17,15 +17,15 @@ import numpy as np
 
 from storage.search.records.label_map import REMOVED
 
-SHARED_ROWS = 20_000
-"""From so many rows on (a millisecond) a second thread is worth being asked."""
+SPLIT_ROWS = 20_000
+"""From this many rows (about 1 ms of work) splitting the scan over two threads pays off."""
 BLOCK_ROWS = 4096
-"""Larger blocks leave the cache; smaller ones give up the interpreter more often, for which somebody may be waiting."""
-SAMPLED = 16
-"""Every so many-th score tells how high the largest are, about."""
+"""Larger blocks leave the cache; smaller ones release the interpreter more often, which costs under load."""
+SAMPLE_STEP = 16
+"""Each sixteenth score tells how high the largest are, about."""
 MAX_CLOSE = 5_000
-"""No more rows than so many besides those asked for are compared exactly: where more are as near, they are alike."""
-KEPT_BUFFERS = 2
+"""Rows beyond k that are compared exactly at most: where more are as near, they are alike."""
+SPARE_BUFFERS = 2
 _buffers: list[np.ndarray] = []
 
 
@@ -36,14 +36,14 @@ def quantise_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def error_of(scale: float) -> float:
-    """How far the product of a unit query with a row of this scale may be off: six standard deviations of what rounding does."""
+    """How far a product with a row of this scale may be off: six standard deviations of the rounding."""
     return 6.0 * scale / 12**0.5
 
 
 def products(codes: np.ndarray, scales: np.ndarray, query: np.ndarray) -> np.ndarray:
     """(n,) products of (n, dim) int8 rows, times their (n,) scales, with a (dim,) float32 query."""
     found = np.empty(len(codes), np.float32)
-    if len(codes) < SHARED_ROWS:
+    if len(codes) < SPLIT_ROWS:
         _multiply(codes, query, found)
     else:
         half = len(codes) // 2
@@ -61,8 +61,8 @@ def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
     """Places of the `depth` largest of (n,) scores, all of them where there are no more."""
     if depth >= len(scores):
         return np.arange(len(scores))
-    sample = scores[::SAMPLED]
-    likely = 2 * depth // SAMPLED + SAMPLED
+    sample = scores[::SAMPLE_STEP]
+    likely = 2 * depth // SAMPLE_STEP + SAMPLE_STEP
     if likely < len(
         sample
     ):  # what lies below a bound that some few exceed need not be put in order: a tenth of the time
@@ -76,9 +76,9 @@ def largest_places(scores: np.ndarray, depth: int) -> np.ndarray:
 def largest_found(
     scores: np.ndarray, labels: np.ndarray, k: int, allowed: np.ndarray | None, margin: float
 ) -> np.ndarray:
-    """Places of the k largest of (n,) scores and of those at most `margin` below them, of labels that may be found; at most
-    MAX_CLOSE more than k.
+    """Places of the k largest of (n,) scores of allowed labels, and of those at most `margin` below them.
 
+    At most MAX_CLOSE more than k.
     Only as many of the largest are looked up in `allowed` as are needed: looking up all costs more than comparing them.
     """
     share = 1.0 if allowed is None else max(len(allowed), 1) / max(len(labels), 1)
@@ -109,10 +109,12 @@ def close_pairs(
     margin: float,
     pause: Callable[[], None],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which of (n, dim) int8 rows, times their (n,) scales, have a product of at least this with which of (m, dim) queries:
-    places of rows, numbers of queries, products, in the order of the rows. Of a query for which that would be very many some are left
-    out, each more than `margin` below k others. A block of rows is unpacked once for all queries; several queries are work that
-    nobody waits for: `pause` is called after each block."""
+    """Pairs of (n, dim) int8 rows, times their (n,) scales, and (m, dim) queries of at least this product.
+
+    Places of rows, numbers of queries and products, in the order of the rows. Of a query with very many pairs some are
+    left out, each more than `margin` below k others. A block of rows is unpacked once for all queries; several queries
+    are background work: `pause` is called after each block.
+    """
     if len(queries) == 1:
         scores = products(codes, scales, queries[0])
         near = np.flatnonzero(scores >= least)
@@ -156,7 +158,7 @@ def _blocks(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         block = buffer[: some.size].reshape(some.shape)
         np.copyto(block, some)
         yield start, block
-    if len(_buffers) < KEPT_BUFFERS:
+    if len(_buffers) < SPARE_BUFFERS:
         _buffers.append(buffer)
 
 

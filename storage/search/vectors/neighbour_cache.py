@@ -1,6 +1,7 @@
-"""What was looked for lately and what was found: rows never change, so that who looks again needs to compare the new ones only.
+"""Cache of recent nearest-neighbour answers.
 
-The tension detector looks for what the answer about a belief has looked for a moment before.
+Rows are append-only, so a repeated query compares only the rows added since. The detector of tensions repeats what the
+answer about a belief has asked a moment before.
 """
 
 from __future__ import annotations
@@ -13,61 +14,57 @@ import numpy as np
 
 from storage.search.records.label_map import REMOVED
 
-KEPT = 256
-Question = tuple[bytes, int, float]
-"""The bytes of the query, how many are asked for, the least cosine."""
+CACHED_QUERIES = 256
+Key = tuple[bytes, int, float]
+"""The bytes of the query, how many are wanted, the least cosine."""
 
 
-class Looked(NamedTuple):
+class Neighbourhood(NamedTuple):
     """What is near to a query among the rows below `stop`: (n,) rows and their cosines, best first."""
 
     stop: int
     places: np.ndarray
     cosines: np.ndarray
 
-    def joined(self, new: Looked, k: int) -> Looked:
-        """With what was found among the rows since; `new` may have been looked for among some of these rows too."""
+    def joined(self, new: Neighbourhood, k: int) -> Neighbourhood:
+        """The k nearest of these and of new rows; `new` may have some of these rows too."""
         since = new.places >= self.stop
-        places, cosines = (
-            np.concatenate((self.places, new.places[since])),
-            np.concatenate((self.cosines, new.cosines[since])),
-        )
+        places = np.concatenate((self.places, new.places[since]))
+        cosines = np.concatenate((self.cosines, new.cosines[since]))
         best = np.argsort(-cosines, kind="stable")[:k]
-        return Looked(new.stop, places[best], cosines[best])
+        return Neighbourhood(new.stop, places[best], cosines[best])
 
 
-class LookedFor:
-    """The last `KEPT` questions with what was found. Any number of threads."""
+class NeighbourCache:
+    """The answers to the last `CACHED_QUERIES` queries. Any number of threads."""
 
     def __init__(self) -> None:
-        self._found: dict[Question, Looked] = {}
+        self._answers: dict[Key, Neighbourhood] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._answers)
 
-    def get(self, question: Question, labels: np.ndarray) -> Looked | None:
-        """What was found, of what is there still; None when nobody asked, or when more would have been found in place of what is gone.
+    def get(self, key: Key, labels: np.ndarray) -> Neighbourhood | None:
+        """The cached answer without rows that are gone; None where these would make room for others.
 
         `labels`: (rows,) int64, `REMOVED` for a row that is gone.
         """
-        looked = self._found.get(question)
-        if looked is None:
+        answer = self._answers.get(key)
+        if answer is None:
             return None
-        there = labels[looked.places] != REMOVED
+        there = labels[answer.places] != REMOVED
         if there.all():
-            return looked
-        return (
-            None
-            if len(looked.places) == question[1]
-            else Looked(looked.stop, looked.places[there], looked.cosines[there])
-        )
+            return answer
+        if len(answer.places) == key[1]:
+            return None
+        return Neighbourhood(answer.stop, answer.places[there], answer.cosines[there])
 
-    def keep(self, found: Iterable[tuple[Question, Looked]]) -> None:
-        """Remember these as the last."""
+    def put(self, answers: Iterable[tuple[Key, Neighbourhood]]) -> None:
+        """Keep these as the last ones."""
         with self._lock:
-            for question, looked in found:
-                self._found.pop(question, None)
-                self._found[question] = looked
-            for oldest in list(self._found)[:-KEPT]:
-                del self._found[oldest]
+            for key, answer in answers:
+                self._answers.pop(key, None)
+                self._answers[key] = answer
+            for oldest in list(self._answers)[:-CACHED_QUERIES]:
+                del self._answers[oldest]

@@ -16,8 +16,8 @@ from storage.search.vectors.token_vectors import Tokens
 class TokenMatches(NamedTuple):
     """How (n,) documents match the (k,) tokens of a query.
 
-    `weights`: (k,) what each token counts. `is_read`: (n,) whether a document has token vectors. `rows`: (n, k) the best
-    cosine to each token, 0 without token vectors. `fits`: (n,) the label of the text or of its passage that fits best.
+    `weights`: (k,) what each token counts. `is_read`: (n,) whether a document has token vectors. `rows`: (n, k) the
+    best cosine to each token, 0 without token vectors. `fits`: (n,) the label of its best passage, or its own.
     `lengths`: (n,) content tokens, of a long text those of all passages.
     """
 
@@ -31,9 +31,9 @@ class TokenMatches(NamedTuple):
 class Space(Protocol):
     """The vectors of one model by label, and how near they are to a query's. Any number of threads search.
 
-    A vector is an array in the form that the model gives it: (dim,) float32 of length 1 where it is dense, pairs of index
-    and weight where it is sparse, packed bits where it is binary. Higher similarities are nearer; of dense vectors they
-    are cosines.
+    A vector is an array in the form that the model gives it: (dim,) float32 of length 1 where it is dense, pairs of
+    index and weight where it is sparse, packed bits where it is binary. Higher similarities are nearer; of dense
+    vectors they are cosines.
     """
 
     @property
@@ -42,7 +42,7 @@ class Space(Protocol):
         ...
 
     def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
-        """The k nearest documents, each by its best passage; of all namespaces where nothing is said of what is allowed."""
+        """The k nearest documents, each by its best passage; of all namespaces without an allow list."""
         ...
 
     def nearest_of_each(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
@@ -64,7 +64,7 @@ class Space(Protocol):
         ...
 
     def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n,) documents -> (n,) similarities; of a long one the mean of its whole vector's and its best passage's."""
+        """(n,) documents -> (n,) similarities; of a long one the mean of whole text and best passage."""
         ...
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:

@@ -15,7 +15,8 @@ from storage.search.records.passages import FIRST_PASSAGES, PassageIndex
 from storage.search.vectors.backfill import catch_up_vectors, load_vectors
 from storage.search.vectors.dense_space import DenseSpace, delete_other_tokens
 from storage.search.vectors.space import EmptySpace, Space
-from storage.search.vectors.vector_index import VectorIndex, VectorModel
+from storage.search.vectors.vector_index import VectorIndex
+from storage.search.vectors.vector_model import VectorModel
 
 _EMPTY = EmptySpace()
 
@@ -95,7 +96,7 @@ class VectorSpaces:
         release_free_memory()
 
     def apply(self, entries: Sequence[VectorEntry]) -> None:
-        """Make committed vectors findable, each in the space and model that it is of, when there is one and it fits."""
+        """Make committed vectors findable, each in the space that it is of, when there is one and it fits."""
         for space in self._spaces.values():
             if own := [entry for entry in entries if self._is_of(entry, space.model)]:
                 space.apply(own)

@@ -40,7 +40,7 @@ class TokenStore:
     """One model's token vectors. Any number of threads add, remove and score."""
 
     def __init__(self, path: Path, space: str, model_id: str) -> None:
-        """What is whole of the file at `path`; a file of another model, or none, is begun anew. 0.5 s per 100,000 texts."""
+        """Open what is whole of the file at `path`; another model's is begun anew. 0.5 s per 100,000 texts."""
         self.path = path
         self._start = _MAGIC + hashlib.blake2b(f"{space}\0{model_id}".encode(), digest_size=_DIGEST_BYTES).digest()
         self._holding = np.zeros(65_536, np.int32)
@@ -122,7 +122,7 @@ class TokenStore:
         return np.where(places == ABSENT, 0, places & _MAX_COUNT)
 
     def add(self, packed: Iterable[tuple[int, str]]) -> None:
-        """Make (label, packed tokens) available. A label that is there already keeps its own. An OSError passes through."""
+        """Make (label, packed tokens) available. A known label keeps its own. An OSError passes through."""
         with self._adding:
             places: dict[int, int] = {}
             records: list[bytes] = []
@@ -167,7 +167,7 @@ class TokenStore:
             self._begin()
 
     def sync(self) -> None:
-        """Have the system write it to the disk, so that little is read from the table again after a loss of power."""
+        """Write it to the disk, so that little is read from the table again after a loss of power."""
         os.fdatasync(self._file.fileno())
 
     def packed_body(self, label: int) -> bytes:
@@ -189,7 +189,7 @@ class TokenStore:
         return weights / total if total > 0 else np.full(len(weights), 1 / max(1, len(weights)))
 
     def similarities(self, query: Tokens, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which of (n,) labels are held, (n,) bool; and for each of these (rows) the best cosine to each token of the query (columns)."""
+        """(n,) whether each label is there; and (rows of those, tokens of the query) best cosines."""
         places = self._places.find(labels)
         known = places != ABSENT
         if not known.any() or not len(query.ids):
@@ -200,8 +200,11 @@ class TokenStore:
         return known, np.maximum.reduceat(cosines, np.cumsum(counts) - counts, axis=0)
 
     def _read(self, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(sum of counts, WIDTH) int8 rows. The file is mapped for this query alone: what was mapped counts as ours for its time only,
-        and unlike one read a text nobody waits for the interpreter in between."""
+        """(sum of counts, WIDTH) int8 rows.
+
+        The file is mapped for this query alone: its pages count as ours for that time only, and unlike with one read a
+        text the interpreter is not released in between.
+        """
         with mmap.mmap(self._file.fileno(), self._end, access=mmap.ACCESS_READ) as view:
             whole = np.frombuffer(view, np.int8)
             begins = starts + _ID_BYTES * counts
@@ -225,7 +228,7 @@ def _checksum(label: int, count: int, body: bytes | memoryview) -> int:
 
 
 def _products(codes: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """(n, WIDTH) int8 times (WIDTH, k), in blocks that BLAS does not share out to threads: they would wait for busy cores."""
+    """(n, WIDTH) int8 times (WIDTH, k), in blocks too small for BLAS threads: these would wait for busy cores."""
     size = max(1, _SINGLE_THREADED // (WIDTH * query.shape[1]))
     count = len(codes)
     blocks = np.zeros((-(-count // size) * size, WIDTH), np.float32)

@@ -1,4 +1,4 @@
-"""Token vectors for late interaction (ColBERT, Khattab & Zaharia 2020): reduced, quantised and packed. `token_store` keeps them.
+"""Token vectors for late interaction (ColBERT, Khattab & Zaharia 2020): reduced, quantised and packed.
 
 A model's token vectors are projected to 128 numbers by a fixed matrix that depends on nothing learned (Hadamard blocks
 with pseudo-random signs, orthogonal rows: Johnson-Lindenstrauss) and kept as int8. Only tokens that carry content are

@@ -8,51 +8,43 @@ linked yet. One thread adds, one thread links and saves, any number search.
 
 from __future__ import annotations
 
-import tempfile
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from storage.search.files.row_file import RowFile
-from storage.search.files.sealed import open_sealed, seal
+from storage.search.files.sealed import seal
 from storage.search.records.label_map import ABSENT, REMOVED, LabelMap
 from storage.search.records.matches import Matches
 from storage.search.vectors.exact_scan import close_pairs, error_of, largest_found, products, quantise_rows
-from storage.search.vectors.neighbour_cache import Looked, LookedFor
+from storage.search.vectors.hnsw_graph import (
+    EF_SEARCH,
+    MIN_CAPACITY,
+    enlarged,
+    graph_facts,
+    load_graph,
+    new_graph,
+    query_graph,
+)
+from storage.search.vectors.neighbour_cache import NeighbourCache, Neighbourhood
+from storage.search.vectors.vector_model import VectorModel
 
 if TYPE_CHECKING:
     import hnswlib
 
-M = 16
-EF_CONSTRUCTION = 200
-EF_SEARCH = 2000
-"""Recall@10 of at least .98 on vectors that hardly cluster (docs/adr/0003). Asking for more than that is answered exactly."""
 EXACT_LABELS = 20_000
 """Up to this many allowed rows are gathered and compared: quicker than the graph under such a filter."""
 EXACT_ROWS = 150_000
 """Up to this many rows in all are compared one by one, which finds everything; a graph is made only for more."""
 GATHERED_SHARE = 8
-"""Batcher a row costs as much as scanning some eight: where more than that share is allowed, all are scanned."""
+"""Gathering a row costs as much as scanning eight: where more than one in eight is allowed, all are scanned."""
 LINK_CHUNK = 256
-MIN_CAPACITY = 16_384
 _SAMPLE = 64
-_SOME = 8
-"""Queries of many whose few nearest are put in order in about a millisecond."""
-
-
-class VectorModel(Protocol):
-    """What an index must know of the model whose vectors it holds; two models never meet in one index."""
-
-    @property
-    def space(self) -> str: ...
-    @property
-    def model_id(self) -> str: ...
-    @property
-    def dim(self) -> int: ...
+_PAUSE_QUERIES = 8
+"""This many queries' nearest are put in order in about a millisecond."""
 
 
 class VectorIndex:
@@ -70,7 +62,7 @@ class VectorIndex:
         self._at = LabelMap()
         self._graph: hnswlib.Index | None = None
         self._linked = 0
-        self._looked = LookedFor()
+        self._cache = NeighbourCache()
         self._adding = threading.Lock()
         self._linking = threading.Lock()
 
@@ -153,7 +145,7 @@ class VectorIndex:
             return self._nearest(query, k, found[(found != ABSENT) & (found < count)])
         if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
             return self._nearest(query, k, slice(0, count), allowed)
-        near = _ask(graph, query, min(k, linked), allowed)
+        near = query_graph(graph, query, min(k, linked), allowed)
         if near is None:
             return self._nearest(query, k, slice(0, count), allowed)
         fresh = self._nearest(query, k, slice(linked, count), allowed)
@@ -161,7 +153,7 @@ class VectorIndex:
         return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
     def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
-        """`search` under each of these restrictions; a good part of all rows is compared once, not once a group."""
+        """`search` under each of these restrictions; where they are large, all rows are compared once."""
         count, allowed = self._count, sum(map(len, groups))
         if count > EXACT_ROWS or GATHERED_SHARE * allowed < count or k < 1:
             return [self.search(vector, k, group) for group in groups]
@@ -188,21 +180,25 @@ class VectorIndex:
     def search_many(
         self, vectors: np.ndarray, k: int, least: float, pause: Callable[[], None] = lambda: None
     ) -> list[Matches]:
-        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first. The rows are read once for all of
-        several, with a `pause` after each millisecond or two; for what was looked for before, only those that came since."""
+        """For each of (n, dim) unit vectors the k nearest with at least this cosine, best first.
+
+        The rows are read once for all of several, with a `pause` after each millisecond or two. A query that is in the
+        cache is compared with the rows that came since only.
+        """
         count, queries = self._count, np.asarray(vectors, np.float32)
         if count > EXACT_ROWS:
             return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
-        asked = [(query.tobytes(), k, least) for query in queries]
-        before = [self._looked.get(question, self._labels) for question in asked]
-        found: dict[int, Looked] = {}
-        for again in (False, True):
-            some = [number for number, looked in enumerate(before) if (looked is not None) is again]
-            start = min((looked.stop for looked in before if looked is not None), default=0) if again else 0
-            for number, new in zip(some, self._close(queries[some], start, count, k, least, pause), strict=True):
-                looked = before[number]
-                found[number] = new if looked is None else looked.joined(new, k)
-        self._looked.keep((question, found[number]) for number, question in enumerate(asked))
+        keys = [(query.tobytes(), k, least) for query in queries]
+        before = [self._cache.get(key, self._labels) for key in keys]
+        found: dict[int, Neighbourhood] = {}
+        for is_cached in (False, True):
+            chosen = [number for number, cached in enumerate(before) if (cached is not None) is is_cached]
+            start = min((cached.stop for cached in before if cached is not None), default=0) if is_cached else 0
+            fresh = self._close(queries[chosen], start, count, k, least, pause)
+            for number, new in zip(chosen, fresh, strict=True):
+                cached = before[number]
+                found[number] = new if cached is None else cached.joined(new, k)
+        self._cache.put((key, found[number]) for number, key in enumerate(keys))
         return [
             list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True))
             for n in range(len(queries))
@@ -210,8 +206,8 @@ class VectorIndex:
 
     def _close(
         self, queries: np.ndarray, start: int, stop: int, k: int, least: float, pause: Callable[[], None]
-    ) -> Iterator[Looked]:
-        """For each of (n, dim) queries the k nearest of the rows from `start` to `stop` with at least this cosine."""
+    ) -> Iterator[Neighbourhood]:
+        """For each of (n, dim) queries its k nearest of the rows `start` to `stop`, with at least this cosine."""
         if not len(queries):
             return
         error = error_of(self._widest)
@@ -226,8 +222,8 @@ class VectorIndex:
             exact = self._rows.read(near[close]) @ query
             best = np.argsort(-exact, kind="stable")[:k]
             best = best[exact[best] >= least]
-            yield Looked(stop, near[close][best], exact[best])
-            if number % _SOME == _SOME - 1:
+            yield Neighbourhood(stop, near[close][best], exact[best])
+            if number % _PAUSE_QUERIES == _PAUSE_QUERIES - 1:
                 pause()
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
@@ -249,9 +245,10 @@ class VectorIndex:
         return self._at.find(labels)
 
     def within(self, vector: np.ndarray, least: float, rows: np.ndarray, k: int) -> tuple[np.ndarray, Matches]:
-        """(n,) whether each of these rows (from `places`) has at least this cosine, and the k nearest of those that have, best first.
+        """(n,) whether each of these rows has at least this cosine, and the k nearest that have.
 
-        Only where the codes leave it open, or for the order of the nearest, the rows themselves are compared.
+        `rows` are from `places`. The rows themselves are compared only where the codes leave it open, and for the order
+        of the nearest.
         """
         count, error = self._count, error_of(self._widest)
         query = np.asarray(vector, np.float32).reshape(-1)
@@ -279,9 +276,9 @@ class VectorIndex:
         return marked, self._exact(query, k, rows[is_near], rough[is_near], None)
 
     def link(self, limit: int = LINK_CHUNK) -> int:
-        """Put up to `limit` more rows into the graph, if there are enough for one; the number that still waits.
+        """Put up to `limit` more rows into the graph, if there are enough for one; the number still unlinked.
 
-        One thread only calls it.
+        Call it from one thread only.
         """
         with self._linking:
             stop = min(self._count, self._linked + limit) if self._count > EXACT_ROWS else self._linked
@@ -301,23 +298,12 @@ class VectorIndex:
             return self.unlinked
 
     def _grow(self, count: int) -> None:
-        """hnswlib must not be resized while somebody searches: a larger copy takes the graph's place."""
-        import hnswlib
-
+        """Have a graph with room for this many rows; a larger copy takes the place of a full one."""
         graph = self._graph
         if graph is None:
-            graph = hnswlib.Index("ip", self.model.dim)
-            graph.init_index(max(MIN_CAPACITY, 2 * count, len(self._codes)), M, EF_CONSTRUCTION)
+            self._graph = new_graph(self.model.dim, max(2 * count, len(self._codes)))
         elif graph.get_max_elements() < count:
-            with tempfile.TemporaryDirectory() as folder:
-                path = str(Path(folder) / "graph")
-                graph.save_index(path)
-                graph = hnswlib.Index("ip", self.model.dim)
-                graph.load_index(path, 2 * count)
-        else:
-            return
-        graph.set_ef(EF_SEARCH)
-        self._graph = graph
+            self._graph = enlarged(graph, self.model.dim, 2 * count)
 
     def save(self, directory: Path, covered: Mapping[str, int]) -> None:
         """Seal the graph (the rows are the table's). `covered`: next offset by "topic/partition"."""
@@ -326,10 +312,7 @@ class VectorIndex:
             if graph is None:
                 return
             linked = self._labels[: self._linked]
-            facts = {
-                "space": self.model.space,
-                "model_id": self.model.model_id,
-                "dim": self.model.dim,
+            facts = graph_facts(self.model) | {
                 "count": int((linked != REMOVED).sum()),
                 "elements": graph.get_current_count(),
                 "covered": dict(covered),
@@ -345,14 +328,14 @@ class VectorIndex:
         chunks: Iterable[tuple[np.ndarray, np.ndarray]],
         rows_in: Path | None = None,
     ) -> VectorIndex:
-        """An index of the table's (n,) labels, whose rows come as chunks (labels, vectors), linked as far as a whole
-        and matching graph is in `directory`. `rows_in`: see `__init__`.
+        """An index of the table's (n,) labels, whose rows come as chunks (labels, vectors).
 
-        Rows that the graph lacks wait for `link`. A graph that is damaged, of another model, or that holds what the
-        table does not, is left aside: everything waits. hnswlib never sees a file that is not exactly what was saved.
+        Rows are linked as far as a whole and matching graph is in `directory`; the others wait for `link`. A graph that
+        is damaged, of another model, or that holds what the table does not, is left aside: everything waits. hnswlib
+        never sees a file that is not exactly what was saved. `rows_in`: see `__init__`.
         """
         index = cls(model, capacity=max(MIN_CAPACITY, len(labels) + len(labels) // 4), directory=rows_in)
-        graph, inside = (None, None) if directory is None else _load_graph(directory, model, labels)
+        graph, inside = (None, None) if directory is None else load_graph(directory, model, labels)
         order = np.arange(len(labels)) if inside is None else np.argsort(~inside, kind="stable")
         index._labels[: len(labels)] = labels[order]
         index._at = LabelMap(labels[order], np.arange(len(labels)))
@@ -369,52 +352,3 @@ class VectorIndex:
         return linked == 0 or np.allclose(
             graph.get_items(self._labels[sample].astype(np.uint64)), self._rows.read(sample), atol=1e-6
         )
-
-
-def _load_graph(
-    directory: Path, model: VectorModel, labels: np.ndarray
-) -> tuple[hnswlib.Index | None, np.ndarray | None]:
-    """The sealed graph, and which of the table's labels are in it; (None, None) unless it can be used."""
-    import hnswlib
-
-    sealed = open_sealed(directory)
-    if sealed is None or not _fits(sealed.facts, model):
-        return None, None
-    graph = hnswlib.Index("ip", model.dim)
-    elements = int(sealed.facts["elements"])
-    graph.load_index(str(sealed.files["graph"]), max(MIN_CAPACITY, 2 * max(elements, len(labels))))
-    known = np.array(graph.get_ids_list(), np.uint64).astype(np.int64)
-    inside = np.isin(labels, known)
-    # fewer in the table than in the graph: removed since, or another table. Both are rare enough to link anew
-    if len(known) != elements or int(inside.sum()) != elements:
-        return None, None
-    graph.set_ef(EF_SEARCH)
-    return graph, inside
-
-
-def _fits(facts: Mapping[str, Any], model: VectorModel) -> bool:
-    return (facts.get("space"), facts.get("model_id"), facts.get("dim")) == (model.space, model.model_id, model.dim)
-
-
-def _ask(graph: hnswlib.Index, query: np.ndarray, k: int, allowed: np.ndarray | None) -> Matches | None:
-    """The graph's answer, or None when it cannot find k (rows are being linked, or the filter leaves too few in reach)."""
-    inside = None if allowed is None else _membership(allowed)
-    for _ in range(2):
-        try:
-            labels, distances = graph.knn_query(query, k, num_threads=1, filter=inside)
-            return list(zip(labels[0].astype(np.int64).tolist(), (1.0 - distances[0]).tolist(), strict=True))
-        except RuntimeError:
-            continue  # "Cannot return the results in a contiguous 2D array"
-    return None
-
-
-def _membership(allowed: np.ndarray) -> Any:
-    """label -> whether it is among the sorted labels; bisecting needs no set of them all."""
-    sorted_labels = np.ascontiguousarray(allowed).data
-    size = len(sorted_labels)
-
-    def inside(label: int) -> bool:
-        at = bisect_left(sorted_labels, label)
-        return at < size and sorted_labels[at] == label
-
-    return inside

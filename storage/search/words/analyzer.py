@@ -1,9 +1,9 @@
-"""The analysis of text into search terms, the same for what is stored, what is asked and what is still in memory.
+"""The analysis of text into search terms, the same for stored texts, queries and the overlay.
 
 Case, accents and compatibility forms are folded, words are stemmed as English (which changes no other script), and
 runs of scripts that put no spaces between words (Han, kana, Thai, Lao, Khmer, Myanmar) become characters and pairs
 of characters. A text without any word is indexed by its symbols, so that whatever is stored can be found.
-Beside its terms a text has its words as they are spelled, case alone folded: for searches that want no language's rules.
+Beside its terms a text has its words as they are spelled, only their case folded: without a language's rules.
 """
 
 from __future__ import annotations
@@ -21,71 +21,76 @@ if TYPE_CHECKING:
 
 MAX_TERM_CHARS = 200
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]+"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]+"
 )
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _WORDS = r"[\w--_]+"
 """tantivy's (Rust's) word characters, which unlike Python's include combining marks; `snake_case` is two words."""
 _STOP_WORDS = (
-    "a an the and or of to in on at for with is are was were be been do does did has have had i you he she it they we my your "
-    "his her its their our me him them what which who when where why how that this these those as by from about not no so if "
+    "a an the and or of to in on at for with is are was were be been do does did has have had "
+    "i you he she it they we my your his her its their our me him them "
+    "what which who when where why how that this these those as by from about not no so if "
     "then than too very can could would should will just also there here any some s t d m re ve ll"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing by themselves: a query that has others is asked without them."""
+"""English words that say nothing by themselves: a query that has others is is_query without them."""
 _local = threading.local()
 
 
 def document_terms(text: str) -> list[str]:
     """Every term under which the text is found, in order, with repetitions."""
-    return _terms(text, asked=False)
+    return _terms(text, is_query=False)
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms that are looked for, without stop words unless there is nothing else. Nothing in the text is syntax."""
-    terms = list(dict.fromkeys(_terms(text, asked=True)))
+    """The distinct terms of a query, without stop words unless there is nothing else. Nothing in the text is syntax."""
+    terms = list(dict.fromkeys(_terms(text, is_query=True)))
     return [term for term in terms if term not in _stop_terms()] or terms
 
 
 def document_words(text: str) -> list[str]:
     """Every word of the text as it is spelled, casefolded, in order, with repetitions: no stemmer, no stop list."""
-    return _split(_case_folded(text), text, asked=False)
+    return _split(_case_folded(text), text, is_query=False)
 
 
 def query_words(text: str) -> list[str]:
-    """The distinct words that are looked for as they are spelled."""
-    return list(dict.fromkeys(_split(_case_folded(text), text, asked=True)))
+    """The distinct words of a query as they are spelled."""
+    return list(dict.fromkeys(_split(_case_folded(text), text, is_query=True)))
 
 
 @cache
 def _stop_terms() -> frozenset[str]:
-    return frozenset(term for word in STOP_WORDS for term in _terms(word, asked=True))
+    return frozenset(term for word in STOP_WORDS for term in _terms(word, is_query=True))
 
 
-def _terms(text: str, *, asked: bool) -> list[str]:
-    found: list[str] = _analyzers()[1].analyze("\n".join(_split(fold(text), text, asked=asked)))
+def _terms(text: str, *, is_query: bool) -> list[str]:
+    found: list[str] = _analyzers()[1].analyze("\n".join(_split(fold(text), text, is_query=is_query)))
     return found
 
 
-def _split(folded: str, text: str, *, asked: bool) -> list[str]:
+def _split(folded: str, text: str, *, is_query: bool) -> list[str]:
     words: list[str] = []
     for word in _analyzers()[0].analyze(folded):
         if _UNSPACED.search(word):
-            words.extend(_unspaced(word, asked=asked))
+            words.extend(_unspaced(word, is_query=is_query))
         else:
             words.append(word[:MAX_TERM_CHARS])
     # without a word its symbols stand for it; text of accents alone folds to nothing
     return words or [character for character in folded.strip() or text if not character.isspace()]
 
 
-def _unspaced(word: str, *, asked: bool) -> Iterator[str]:
-    """A word, cut where it changes between scripts with and without spaces; what is asked for by pairs need not match singly."""
+def _unspaced(word: str, *, is_query: bool) -> Iterator[str]:
+    """A word, cut where it changes between scripts with and without spaces.
+
+    Of a query pairs of characters are enough; they need not match singly.
+    """
     start = 0
     for run in _UNSPACED.finditer(word):
         if run.start() > start:
             yield word[start : run.start()][:MAX_TERM_CHARS]
         characters = run.group()
-        if not asked or len(characters) == 1:
+        if not is_query or len(characters) == 1:
             yield from characters
         for first, second in pairwise(characters):
             yield first + second

@@ -1,16 +1,16 @@
 """Full-text search: BM25 over tantivy, and over a small overlay of what tantivy has not committed yet.
 
 A tantivy commit takes milliseconds, so it happens off any path that somebody waits for; until then a document is
-found in the overlay, which analyses and scores it alike: BM25 (k1 1.2, b .75), document counts of index and overlay
-together, the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds
-lengths to a byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
+found in the overlay, which analyses and scores it alike: BM25 with the document counts of index and overlay together
+and the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds lengths to
+a byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
 Scores compare all namespaces' documents; matches never leave the namespace.
-A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search asks for one of the two.
+A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search
+uses one of the two.
 """
 
 from __future__ import annotations
 
-import math
 import shutil
 import threading
 from collections import Counter
@@ -24,10 +24,12 @@ import orjson
 
 from storage.search.files.hard_links import copier, link, linker
 from storage.search.files.sealed import open_sealed, seal
+from storage.search.records.label_map import ABSENT, places_in
 from storage.search.records.matches import Matches
 from storage.search.records.selection import Selection
 from storage.search.words.analyzer import document_terms, document_words, query_terms, query_words
-from storage.search.words.posting_lists import MAX_NUMBERS, Holders
+from storage.search.words.bm25 import K1, bm25, rarity
+from storage.search.words.posting_lists import MAX_NUMBERS, PostingLists
 from storage.search.words.tantivy_schema import (
     TERMS,
     WORDS,
@@ -41,18 +43,19 @@ from storage.search.words.tantivy_schema import (
 if TYPE_CHECKING:
     import tantivy
 
-K1, B = 1.2, 0.75
 MAX_QUERY_TERMS = 64
 TERM_SET_LABELS = 1_000
 """Up to this many allowed labels are part of the query; more are looked up in what the query finds."""
-_ASKED = {TERMS: query_terms, WORDS: query_words}
-_HELD = {TERMS: document_terms, WORDS: document_words}
+_OF_QUERY = {TERMS: query_terms, WORDS: query_words}
+_OF_DOCUMENT = {TERMS: document_terms, WORDS: document_words}
 _HEAP_BYTES = 20_000_000
 _LIVE = "live"
 _SNAPSHOT_TRIES = 5
-FREQUENT, FREQUENT_WORDS, GROWN = 2_000, 500, 1.25
-"""Words that so many documents hold are remembered beforehand, so many of them; again when there are so many times as many documents."""
-_RESTING = ("meta.json", ".managed.json")
+FREQUENT, FREQUENT_WORDS = 2_000, 500
+"""The posting lists of words in at least this many documents are cached beforehand, of at most this many words."""
+RECACHE_GROWTH = 1.25
+"""They are cached again when there are this many times as many documents."""
+_COPIED = ("meta.json", ".managed.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +91,8 @@ class KeywordIndex:
         self._overlay = threading.Lock()
         self._committing = threading.Lock()
         self._seen_documents, self._seen_terms = 0, 0
-        self._holders = Holders()
-        self._remembered_at = 0
+        self._lists = PostingLists()
+        self._cached_at = 0
         self._alone: dict[str, bool] = {}
 
     def __len__(self) -> int:
@@ -105,7 +108,7 @@ class KeywordIndex:
         for label, namespace, text in documents:
             if label in self._waiting or self._is_committed(label):  # in this order: see commit
                 continue
-            fields = {field: held(text) for field, held in _HELD.items()}
+            fields = {field: analyze(text) for field, analyze in _OF_DOCUMENT.items()}
             counts = {field: Counter(terms) for field, terms in fields.items()}
             texts = {field: " ".join(terms) for field, terms in fields.items()}
             waiting = _Waiting(namespace, counts, len(fields[TERMS]), texts)
@@ -115,13 +118,13 @@ class KeywordIndex:
                     self._postings.setdefault(posting, set()).add(label)
                 self._seen_documents += 1
                 self._seen_terms += waiting.length
-            self._holders.added(label, counts[TERMS])
+            self._lists.added(label, counts[TERMS])
 
     def build(self, documents: Iterable[tuple[int, str, str]]) -> None:
-        """Add many (label, namespace, text) that are not there; found when this returns, and not before. Holds up `commit` only."""
+        """Add many (label, namespace, text) that are not there; found when this returns. Only `commit` waits for it."""
         with self._committing:
             for label, namespace, text in documents:
-                fields = {field: held(text) for field, held in _HELD.items()}
+                fields = {field: analyze(text) for field, analyze in _OF_DOCUMENT.items()}
                 self._writer.add_document(
                     document_of(label, namespace, {field: " ".join(terms) for field, terms in fields.items()})
                 )
@@ -129,7 +132,7 @@ class KeywordIndex:
                 self._seen_terms += len(fields[TERMS])
             self._writer.commit()
             self._reload()
-            self._holders.clear()
+            self._lists.clear()
 
     def _is_committed(self, label: int) -> bool:
         from tantivy import Query
@@ -173,7 +176,7 @@ class KeywordIndex:
                 self._writer.delete_documents_by_term("label", label)
             self._writer.commit()
             self._reload()
-            self._holders.clear()
+            self._lists.clear()
 
     def _reload(self) -> None:
         self._index.reload()
@@ -204,7 +207,7 @@ class KeywordIndex:
 
         Every word counts as an alternative; nothing in `text` is syntax.
         """
-        terms = _ASKED[field](text)[:MAX_QUERY_TERMS]
+        terms = _OF_QUERY[field](text)[:MAX_QUERY_TERMS]
         if not terms or k < 1 or (allowed is not None and len(allowed) == 0):
             return []
         found = self._search_overlay(terms, namespace, allowed, field)  # before tantivy: see commit
@@ -214,27 +217,27 @@ class KeywordIndex:
 
     def contained_in(self, text: str, selection: Selection) -> np.ndarray:
         """(n,) whether each of a selection has a word of the text."""
-        places = selection.numbers_in(self._holders)  # before the words: every number is among those that are marked
-        marked: np.ndarray = self._holders.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
+        places = selection.numbers_in(self._lists)  # before the words: every number is among those that are marked
+        marked: np.ndarray = self._lists.any_of(query_terms(text)[:MAX_QUERY_TERMS], self._find)[places]
         return marked
 
     def cache_frequent(
         self, is_wanted: Callable[[], bool], stopped: Callable[[], bool], pause: Callable[[], None]
     ) -> None:
-        """Look for the documents of the words that many hold, before somebody counts them: 4 ms for 25,000 documents.
+        """Cache the posting lists of frequent words before a search counts them: 4 ms for 25,000 documents.
 
-        Looks once, and again when there are a good deal more documents; is asked then whether that `is_wanted`. `pause` is called
+        Does so once, and again when there are a good deal more documents, if it `is_wanted` then. `pause` is called
         after each word.
         """
         searcher, left = self._index.searcher(), MAX_NUMBERS
-        if searcher.num_docs < max(FREQUENT, self._remembered_at * GROWN) or not is_wanted():
+        if searcher.num_docs < max(FREQUENT, self._cached_at * RECACHE_GROWTH) or not is_wanted():
             return
-        self._remembered_at = searcher.num_docs
+        self._cached_at = searcher.num_docs
         for term, count in searcher.terms_with_prefix(TERMS, "", limit=FREQUENT_WORDS):
             left -= count
             if count < FREQUENT or left < 0 or stopped():
                 break
-            self._holders.of(term, self._find)
+            self._lists.of(term, self._find)
             pause()
 
     def _find(self, term: str) -> np.ndarray:
@@ -248,14 +251,14 @@ class KeywordIndex:
         return np.array([*waiting, *searcher.fast_field_values("label", [address for _, address in hits])], np.int64)
 
     def postings(self, text: str, namespace: str, k: int, allowed: np.ndarray | None = None) -> dict[str, list[int]]:
-        """For each word of the text at most k documents that hold it."""
-        held: dict[str, list[int]] = {}
+        """For each word of the text at most k documents that have it."""
+        lists: dict[str, list[int]] = {}
         for term in query_terms(text)[:MAX_QUERY_TERMS]:
             found = self._search_overlay([term], namespace, allowed)
             if allowed is None or len(allowed):
                 found |= dict(self._search_tantivy([term], namespace, k, allowed))
-            held[term] = list(found)
-        return held
+            lists[term] = list(found)
+        return lists
 
     def ceiling(self, text: str) -> float:
         """What a document would score that consists of nothing but the query's words: its scores are shares of this."""
@@ -264,13 +267,13 @@ class KeywordIndex:
         with self._overlay:
             waiting = {term: len(self._postings.get((TERMS, term), ())) for term in query_terms(text)[:MAX_QUERY_TERMS]}
         return sum(
-            _rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items()
+            rarity(documents, searcher.doc_freq("text", term) + count) * (K1 + 1) for term, count in waiting.items()
         )
 
     def score(self, text: str, documents: Iterable[tuple[int, str]], *, field: str = TERMS) -> Matches:
-        """(label, BM25) of texts that are not in the index, as if they were; those that hold none of the words are left out."""
-        terms = _ASKED[field](text)[:MAX_QUERY_TERMS]
-        counted = [(label, Counter(_HELD[field](said))) for label, said in documents]
+        """(label, BM25) of texts that are not in the index, as if they were; those without a word left out."""
+        terms = _OF_QUERY[field](text)[:MAX_QUERY_TERMS]
+        counted = [(label, Counter(_OF_DOCUMENT[field](said))) for label, said in documents]
         searcher = self._index.searcher()
         total = int(searcher.num_docs) + len(self._waiting) + len(counted)
         mean = self._seen_terms / self._seen_documents if self._seen_documents else 1.0
@@ -280,7 +283,7 @@ class KeywordIndex:
         scores = []
         for label, counts in counted:
             length = sum(counts.values())
-            found = [_bm25(counts[term], length, mean, total, holding[term]) for term in terms if counts[term]]
+            found = [bm25(counts[term], length, mean, total, holding[term]) for term in terms if counts[term]]
             if found:
                 scores.append((label, sum(found)))
         return scores
@@ -296,7 +299,7 @@ class KeywordIndex:
         usable = {label for holding in holders.values() for label, waiting in holding if waiting.namespace == namespace}
         if allowed is not None and usable:
             labels = np.array(list(usable), np.int64)
-            usable = set(labels[_contains(allowed, labels)].tolist())
+            usable = set(labels[places_in(allowed, labels) != ABSENT].tolist())
         if not usable:
             return {}
         searcher = self._index.searcher()
@@ -307,7 +310,7 @@ class KeywordIndex:
             frequency = searcher.doc_freq(field, term) + len(holding)
             for label, waiting in holding:
                 if label in usable:
-                    score = _bm25(waiting.counts[field][term], waiting.length, mean, documents, frequency)
+                    score = bm25(waiting.counts[field][term], waiting.length, mean, documents, frequency)
                     scores[label] = scores.get(label, 0.0) + score
         return scores
 
@@ -326,7 +329,7 @@ class KeywordIndex:
         limit = min(searcher.num_docs, 64 + 2 * k * max(1, searcher.num_docs // len(allowed)))
         while True:
             hits = hits_of(searcher, query, limit)
-            kept = _contains(allowed, np.array([label for label, _ in hits], np.int64))
+            kept = places_in(allowed, np.array([label for label, _ in hits], np.int64)) != ABSENT
             if len(hits) < limit or int(kept.sum()) >= k or limit >= searcher.num_docs:
                 return [hit for hit, keep in zip(hits, kept.tolist(), strict=True) if keep][:k]
             limit = min(limit * 8, searcher.num_docs)
@@ -352,7 +355,7 @@ class KeywordIndex:
 
     def _snapshot(self) -> tuple[dict[str, Callable[[Path], None]], dict[str, str]]:
         """What to write for the segments that the list in meta.json names now; segment files never change."""
-        bodies = {name: (self._live / name).read_bytes() for name in _RESTING}
+        bodies = {name: (self._live / name).read_bytes() for name in _COPIED}
         segments = {segment["segment_id"].replace("-", "") for segment in orjson.loads(bodies["meta.json"])["segments"]}
         writers: dict[str, Callable[[Path], None]] = {}
         for source in sorted(self._live.iterdir()):
@@ -360,7 +363,7 @@ class KeywordIndex:
                 writers[source.name] = linker(source)
         for name, body in bodies.items():
             writers[name.lstrip(".")] = copier(self._live / name, body)
-        return writers, {name.lstrip("."): name for name in _RESTING}
+        return writers, {name.lstrip("."): name for name in _COPIED}
 
     @classmethod
     def load(cls, directory: Path) -> KeywordIndex | None:
@@ -394,18 +397,3 @@ class KeywordIndex:
 
 def _postings_of(waiting: _Waiting) -> Iterator[tuple[str, str]]:
     return ((field, term) for field, counts in waiting.counts.items() for term in counts)
-
-
-def _contains(allowed: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Which of the labels are among the sorted, non-empty `allowed`."""
-    found: np.ndarray = allowed[np.minimum(np.searchsorted(allowed, labels), len(allowed) - 1)] == labels
-    return found
-
-
-def _bm25(frequency: int, length: int, mean: float, documents: int, holding: int) -> float:
-    """One term's share of a document's score (Robertson & Zaragoza 2009, as Lucene and tantivy compute it)."""
-    return _rarity(documents, holding) * frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
-
-
-def _rarity(documents: int, holding: int) -> float:
-    return math.log(1 + (documents - min(holding, documents) + 0.5) / (holding + 0.5))

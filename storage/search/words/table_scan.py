@@ -1,4 +1,4 @@
-"""Texts that hold words of a query, from the table: for the seconds in which the keyword index is being rebuilt."""
+"""Texts with words of a query, from the table: for the seconds in which the keyword index is being rebuilt."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from storage.search.words.tantivy_schema import TERMS
 
 MAX_CANDIDATES = 400
 FEW_CANDIDATES = 200
-"""So many texts are analysed for one search beside other sides: some 9 ms."""
+"""Texts that one search beside other sides analyses: some 9 ms."""
 SCANNED_ROWS = 5_000
-"""So many rows are looked through for one search beside other sides: some 6 ms."""
+"""Rows that one search beside other sides scans: some 6 ms."""
 
 
 def scan_documents(
@@ -25,9 +25,9 @@ def scan_documents(
     *,
     field: str = TERMS,
 ) -> list[tuple[int, str]]:
-    """(label, text) of documents that hold a word's beginning of the text, those with most of the words, the newest first.
+    """(label, text) of documents with the beginning of a word; most words first, then the newest.
 
-    Only the `rows` before the rowid `below` are looked through, for FEW_CANDIDATES (None: all before it, for MAX_CANDIDATES).
+    Only the `rows` before the rowid `below` are scanned, for FEW_CANDIDATES (None: all before it, for MAX_CANDIDATES).
     """
     terms = (query_terms if field == TERMS else query_words)(text)[:MAX_QUERY_TERMS]
     if not terms:
@@ -36,10 +36,12 @@ def scan_documents(
     # the stem's last letter may differ from the text's (happi, happy); scoring analyses properly
     likely = " + ".join(["contains(folded, ?)::INTEGER"] * len(terms))
     found = cursor.execute(
-        f"SELECT label, text FROM (SELECT label, text, created_at, {likely} AS held FROM (SELECT label, text, created_at, "
-        "CASE WHEN strlen(text) = length(text) THEN lower(text) ELSE strip_accents(lower(nfc_normalize(text))) END AS folded "
-        f"FROM documents d WHERE d.rowid < ? AND d.rowid >= ? AND {condition.sql})) WHERE held > 0 "
-        f"ORDER BY held DESC, created_at DESC LIMIT {MAX_CANDIDATES if rows is None else FEW_CANDIDATES}",
+        f"SELECT label, text FROM (SELECT label, text, created_at, {likely} AS matched "
+        "FROM (SELECT label, text, created_at, "
+        "CASE WHEN strlen(text) = length(text) THEN lower(text) "
+        "ELSE strip_accents(lower(nfc_normalize(text))) END AS folded "
+        f"FROM documents d WHERE d.rowid < ? AND d.rowid >= ? AND {condition.sql})) WHERE matched > 0 "
+        f"ORDER BY matched DESC, created_at DESC LIMIT {MAX_CANDIDATES if rows is None else FEW_CANDIDATES}",
         [
             *(term[:-1] if len(term) > 3 else term for term in map(fold, terms)),
             below,

@@ -1,4 +1,4 @@
-"""What the keyword index says to tantivy: its schema, documents and queries."""
+"""The schema, documents and queries that the keyword index gives to tantivy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERMS, WORDS = "text", "words"
 
 
 def schema_of_documents() -> tantivy.Schema:
-    """Terms are made by `terms.py`; tantivy only cuts them at spaces, so that overlay and index agree exactly."""
+    """The schema of documents. tantivy only cuts terms at spaces, so that overlay and index agree exactly."""
     import tantivy
 
     builder = tantivy.SchemaBuilder()

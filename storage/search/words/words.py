@@ -170,7 +170,7 @@ class Words:
         return {term: {self._passages.owner(label) for label in some} for term, some in found.items()}
 
     def ceiling(self, text: str) -> float:
-        """The BM25 of a document that has nothing but the words of a text; 0 where no document has any of them."""
+        """The BM25 of a document with nothing but the words of a text; 0 where no document has any of them."""
         return self.index.ceiling(text)
 
     def commit(self) -> None:
