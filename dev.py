@@ -65,7 +65,8 @@ def call(*command: str, **environment: str) -> int:
 
 
 def set_up(directory: Path, base: Path, *added: Path) -> int:
-    """Make the environment of the lock `base` unless it is current, and add the others. 0, or the failing step's exit code."""
+    """Make the environment of the lock `base` unless it is current, and add the others. 0, or the failing step's exit
+    code."""
     # the pip that is there installs into the environment, which so needs none of its own
     python = str(directory / BIN / "python")
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--disable-pip-version-check")

@@ -88,7 +88,10 @@ class Writer:
         return self._known.may_contain(table, key)
 
     def recent(self, table: str, key: Key) -> Row | None:
-        """The committed row with this primary key, if it is cached; None says nothing. For any thread, without DuckDB."""
+        """The committed row with this primary key, if it is cached; None says nothing.
+
+        For any thread, without DuckDB.
+        """
         return self._recent.get((table, key))
 
     def _query(self, spec: Table, keys: Sequence[Key]) -> duckdb.DuckDBPyConnection:

@@ -82,7 +82,8 @@ class Materialiser:
         namespace: str = "default",
         mirror: Mirror | None = None,
     ) -> None:
-        """`namespace` is that of records which carry none; `mirror` gets the agents' own telemetry once it is applied."""
+        """`namespace` is that of records which carry none; `mirror` gets the agents' own telemetry once it is
+        applied."""
         self._log, self._topics, self._writer = log, list(topics), writer
         self._indexes, self._applied, self._clock = indexes, applied, clock
         self._namespace = namespace
@@ -93,7 +94,8 @@ class Materialiser:
         """By partition when the record was written that was applied last."""
         self._stages: dict[tuple[str, Partition], int] = {}
         self._given_up = writer.database.is_given_up
-        """Whether the last start ended because too many failed, with nothing applied since: then nothing is diverted."""
+        """Whether the last start ended because too many failed, with nothing applied since: then nothing is
+        diverted."""
         self._failures = CONSECUTIVE_FAILURES if self._given_up else 0
         self.misplaced_at: dict[str, float] = {}
         """When a record of a source last lay on another partition than its key's, of the last NAMED_SOURCES of them."""

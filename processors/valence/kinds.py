@@ -38,7 +38,8 @@ def _object(field: str, role: str) -> TextsOf:
 
 
 def _insight(event: Event) -> Sequence[tuple[str, str]]:
-    """An insight is a belief, possibly an existing one, and a record of its session that keeps the insight's own words."""
+    """An insight is a belief, possibly an existing one, and a record of its session that keeps the insight's own
+    words."""
     return [*_belief("content")(event), *_object("content", INSIGHT)(event)]
 
 

@@ -30,7 +30,8 @@ MANY = 2000
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Every belief of a namespace as it was at one moment; arrays of equal length, in the order of the members' labels (sorted).
+    """Every belief of a namespace as it was at one moment; arrays of equal length, in the order of the members' labels
+    (sorted).
 
     Times are microseconds since 1970; a belief without a `valid_from` or `valid_until` holds for ever on that side.
     `overall` does not count tensions in, which only concern those that are `is_computed`.
@@ -46,7 +47,8 @@ class Beliefs:
     until_us: np.ndarray
 
     def valid_at(self, moment: datetime, *, include_superseded: bool) -> np.ndarray:
-        """(n,) whether each may be found at this moment: active and inside its validity; or superseded or expired too."""
+        """(n,) whether each may be found at this moment: active and inside its validity; or superseded or expired
+        too."""
         now = int(moment.timestamp() * 1_000_000)
         begun: np.ndarray = self.from_us <= now
         if include_superseded:

@@ -22,7 +22,8 @@ _TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": TEXT}
 CONFIDENCE: dict[str, Any] = {"type": ["number", "object", "null"]}
 ENTITIES: dict[str, Any] = {"type": ["array", "null"]}
 SIMILAR: dict[str, Any] = {"type": ["array", "null"], "items": obj({"belief_id": FILLED, "cosine": NUMBER})}
-"""Beliefs near to this one when it was stated, as the door found them: what is near enough is the reducer's decision."""
+"""Beliefs near to this one when it was stated, as the door found them: what is near enough is the reducer's
+decision."""
 
 EVENT_TYPES = (
     EventType(

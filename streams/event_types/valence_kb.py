@@ -1,4 +1,5 @@
-"""Requests of the Valence toolset about conversations: sessions, exchanges, patterns, insights; and how patterns age."""
+"""Requests of the Valence toolset about conversations: sessions, exchanges, patterns, insights; and how patterns
+age."""
 
 from typing import Any
 

@@ -1,4 +1,5 @@
-"""The recall bench: its bundled sets hold together, foreign formats are read, and a run reports every way of searching."""
+"""The recall bench: its bundled sets hold together, foreign formats are read, and a run reports every way of
+searching."""
 
 from pathlib import Path
 
@@ -93,7 +94,8 @@ def test_recall_can_be_measured_while_texts_have_no_vectors_yet(tmp_path: Path, 
     (tmp_path / "locomo.json").write_bytes(orjson.dumps([LOCOMO]))
     embedder = HashingEmbedder()
     asked: list[str] = []
-    embedder.encode = lambda texts: (asked.extend(texts), HashingEmbedder().encode(texts))[1]  # type: ignore[method-assign]
+    # type: ignore[method-assign]
+    embedder.encode = lambda texts: (asked.extend(texts), HashingEmbedder().encode(texts))[1]
     report = measure_recall(str(tmp_path), embedder, "hashing", embedded=embedded)
     assert len([text for text in asked if text != "What bends?"]) == vectors
     assert report.figures["thalweg_turn_all_r10"].value >= report.figures["bm25_turn_all_r10"].value == 50.0

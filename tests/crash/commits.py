@@ -41,7 +41,8 @@ async def _read(broker: str) -> Commits:
     await log.start()
     try:
         committed: dict[type[Stage], Mapping[Partition, int]] = {}
-        for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in stage_types()]).items():  # type: ignore[misc]
+        # type: ignore[misc]
+        for group, members in by_group(broker, [SimpleNamespace(stage=stage) for stage in stage_types()]).items():
             offsets = await log.committed(group, {member.stage.source.name for member in members})
             for member in members:
                 committed[member.stage] = {

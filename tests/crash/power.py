@@ -179,7 +179,8 @@ def _contents(names: Names, at: Path) -> Iterator[tuple[str, bytes]]:
 
 
 class Power:
-    """The journal of what the processes that are started with `env` do below `root`, an empty directory that it makes."""
+    """The journal of what the processes that are started with `env` do below `root`, an empty directory that it
+    makes."""
 
     def __init__(self, at: Path) -> None:
         self.root, self._journal = Path(os.path.realpath(at)) / "powered", Path(os.path.realpath(at)) / "journal"

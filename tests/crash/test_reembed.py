@@ -99,7 +99,8 @@ def wait_until_whole(node: NodeProcess, timeout_s: float = 2 * PATIENCE_S) -> No
     deadline = time.monotonic() + timeout_s
     while True:
         missing = node.sql(
-            f"SELECT count(DISTINCT label) FROM embeddings e SEMI JOIN documents d USING (label) "  # a refused request has a vector and no record
+            # a refused request has a vector and no record
+            f"SELECT count(DISTINCT label) FROM embeddings e SEMI JOIN documents d USING (label) "
             f"WHERE NOT EXISTS (FROM embeddings n WHERE n.label = e.label AND n.space = '{TWO}')"
         )
         if missing == [(0,)]:

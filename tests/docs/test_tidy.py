@@ -20,7 +20,7 @@ MOST_COLUMNS = 120
 MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 4, "storage": 5, "processors": 61, "mcp_ingress": 0, "thalweg": 0, "tests": 76}
+WIDE_LINES = {"streams": 2, "storage": 1, "processors": 20, "mcp_ingress": 0, "thalweg": 0, "tests": 63}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
 LONG_SUMMARIES = {"streams": 3, "storage": 109, "processors": 156, "mcp_ingress": 71, "thalweg": 103}

@@ -98,7 +98,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def run_tests(tree: Path, tests: Sequence[str], options: Sequence[str], most_s: float = MOST_S) -> tuple[int, str]:
-    """The exit code of pytest in this tree (a failure when it takes too long), and what it printed on standard output."""
+    """The exit code of pytest in this tree (a failure when it takes too long), and what it printed on standard
+    output."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", QUICK, *options, *tests]
     environment = os.environ | {"PYTHONPATH": str(tree)}
     try:

@@ -220,7 +220,8 @@ async def test_many_letters_are_replayed_in_the_order_of_the_log_by_few_readers(
         Outgoing(MEMORY.name, b"default", b"{", encode(MEMORY.name, written(number)).headers) for number in range(2)
     ]
     with pytest.MonkeyPatch.context() as broken:
-        broken.setattr("processors.frame.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})  # type: ignore[arg-type,return-value]
+        # type: ignore[arg-type,return-value]
+        broken.setattr("processors.frame.batch.reducers", lambda: {WRITTEN: frame.Reducer(lambda logged, rows: 1 / 0)})
         await publish(node, *(encode(MEMORY.name, written(number)) for number in range(10)), *poison)
         await letters(node, 12)
     opened_readers = []

@@ -40,7 +40,8 @@ STORIES: dict[str, tuple[str, ...]] = {
         *("session.event",),
         *("tool.invoked",),
     ),
-    # memories and what judges say of them, while their vectors come, the space changes and an operator gives up dead letters
+    # memories and what judges say of them, while their vectors come, the space changes and an operator gives up dead
+    # letters
     "cognitive": (
         *("cm.l0.stored", "cm.wm.updated", "cm.judge.scored"),
         *("space.registered", "memory.embedded", "space.switched", "dead_letter.dropped"),

@@ -1,4 +1,5 @@
-"""Hostile SQL: whatever an analyst's endpoint is sent is refused or killed within its limits, and no file is touched."""
+"""Hostile SQL: whatever an analyst's endpoint is sent is refused or killed within its limits, and no file is
+touched."""
 
 from __future__ import annotations
 

@@ -291,7 +291,8 @@ async def _conversation(side: Side) -> None:
 
 
 async def _beliefs(side: Side) -> None:
-    """Beliefs of two entities that turn out to be one, one superseded, a tension that is open and one that is resolved."""
+    """Beliefs of two entities that turn out to be one, one superseded, a tension that is open and one that is
+    resolved."""
     source = {"source_type": "document", "source_ref": side.say("manual"), "domain_path": ["trucks", side.mark]}
     for number, name in enumerate(("gearbox", "gear box")):
         entities = [

@@ -1,4 +1,5 @@
-"""The stream timer: each step of a pattern's ageing is on the log once, and says the same whoever noticed it and when."""
+"""The stream timer: each step of a pattern's ageing is on the log once, and says the same whoever noticed it and
+when."""
 
 from __future__ import annotations
 

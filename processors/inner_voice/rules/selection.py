@@ -67,7 +67,8 @@ def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
 
 
 def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Hit]:
-    """Each row once and each text once: of equal texts the better score stays, of equal scores the knowledge graph's."""
+    """Each row once and each text once: of equal texts the better score stays, of equal scores the knowledge
+    graph's."""
     seen: set[str | tuple[str, str]] = set()
     kept: list[Hit] = []
     for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):

@@ -28,7 +28,10 @@ def cap(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """The text as it is compared: NFKC, lower case, white space collapsed and trimmed, then invisible characters removed."""
+    """The text as it is compared:
+
+    NFKC, lower case, white space collapsed and trimmed, then invisible characters removed.
+    """
     folded = unicodedata.normalize("NFKC", text).lower()
     spaced = _WHITESPACE.sub(" ", folded).strip()
     if spaced.isprintable():  # nothing to remove, which takes longer to find out one by one

@@ -45,7 +45,10 @@ class Embed(Stage):
         self.embedder = embedder
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed")
         self._failed: dict[str, int] = {}
-        """Event -> how often the model did not answer. An event diverted meanwhile stays until it is among the oldest."""
+        """Event -> how often the model did not answer.
+
+        An event diverted meanwhile stays until it is among the oldest.
+        """
 
     @classmethod
     def made(cls, parts: StageParts) -> Embed:

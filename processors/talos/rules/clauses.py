@@ -1,4 +1,7 @@
-"""How a text is read: sentences, the clauses that a connective joins, and the cue words in a clause. English, by rule."""
+"""How a text is read: sentences, the clauses that a connective joins, and the cue words in a clause.
+
+English, by rule.
+"""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ class Extraction:
 
 _KEPT, _KEPT_BYTES = 64, 16 * 1024
 _lately: dict[tuple[object, ...], Extraction] = {}
-"""What was found in the last events, under everything that it follows from: the door, two stages and a reducer ask for the same."""
+"""What was found in the last events, under everything that it follows from: the door, two stages and a reducer ask for
+the same."""
 
 
 def extract(event: Event) -> Extraction:
@@ -158,7 +159,8 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
 
 
 def texts_to_embed(event: Event) -> list[tuple[str, str]]:
-    """(record id, text) of all that should be found by meaning: the journal entry and its entities, names of domains aside."""
+    """(record id, text) of all that should be found by meaning: the journal entry and its entities, names of domains
+    aside."""
     found = (entity for entity in extract(event).entities if entity.label not in _NOT_EMBEDDED)
     entities = [(entity.id, searchable_text(entity.label, entity.text, entity.properties)) for entity in found]
     if event.type == JOURNAL_WRITTEN and entities:

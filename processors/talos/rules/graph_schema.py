@@ -1,4 +1,5 @@
-"""How the ontology lies in the graph projection: the properties of each label and relation with their types, and a row as a node."""
+"""How the ontology lies in the graph projection: the properties of each label and relation with their types, and a row
+as a node."""
 
 from __future__ import annotations
 
@@ -78,7 +79,10 @@ _TEXTS = ("goal", "content", "description", "name")
 
 
 def schema() -> dict[str, Any]:
-    """The projection's tables: `nodes` label -> property -> type, `edges` relation -> its pairs of labels and properties."""
+    """The projection's tables:
+
+    `nodes` label -> property -> type, `edges` relation -> its pairs of labels and properties.
+    """
     edges = {
         relation: {"pairs": sorted(pairs), "properties": dict(EDGES.get(relation, {}))}
         for relation, pairs in RELATIONS.items()
@@ -89,7 +93,8 @@ def schema() -> dict[str, Any]:
 def node_of(
     label: str, node_id: str, text: str | None, created_at: str | None, stated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of `graph_nodes` as a node: its text and time under the names that its label has for them, else what was stated."""
+    """A row of `graph_nodes` as a node: its text and time under the names that its label has for them, else what was
+    stated."""
     named = NODES[label]
     node: dict[str, Any] = {name: stated.get(name) for name in named}
     for name in _TEXTS:

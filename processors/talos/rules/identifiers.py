@@ -36,7 +36,8 @@ def is_session_id(text: str) -> bool:
 
 
 def dated_id(kind: str, event: Event, position: int) -> str:
-    """`<kind>-<UTC date of the event>-<12 decimal digits>`: the digits hash the event's identity and the item's position in it."""
+    """`<kind>-<UTC date of the event>-<12 decimal digits>`: the digits hash the event's identity and the item's
+    position in it."""
     digest = hashlib.blake2b(f"{event.key}/{position}".encode(), digest_size=8).digest()
     return f"{kind}-{event.time:%Y-%m-%d}-{int.from_bytes(digest, 'big') % 10**12:012d}"
 

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """High: friction clusters of five and more; recurring: of three or four; the others as their names say, live ones only."""
+    """High: friction clusters of five and more; recurring: of three or four; the others as their names say, live ones
+    only."""
 
     high: int = 0
     recurring: int = 0

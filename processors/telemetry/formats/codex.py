@@ -1,4 +1,5 @@
-"""Reads the OpenAI Codex CLI's rollout files: `{"timestamp", "type", "payload"}` lines, and the bare items of early versions.
+"""Reads the OpenAI Codex CLI's rollout files: `{"timestamp", "type", "payload"}` lines, and the bare items of early
+versions.
 
 Identity: no line has an id, so each is named by its session and content; where a line has no time either (the early
 form), equal lines of a file are numbered. The session is the one of the file's first `session_meta`: a forked session

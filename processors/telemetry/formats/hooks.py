@@ -1,7 +1,7 @@
 """Reads what Claude Code tells its hooks: one JSON object an event, about a session whose transcript is imported later.
 
-A hook's event says that and when something happened, with its payload; texts and usage come from the transcript, so that
-nothing counts twice. A tool call is named by its tool-use id in both, and so is one row of `tool_calls`.
+A hook's event says that and when something happened, with its payload; texts and usage come from the transcript, so
+that nothing counts twice. A tool call is named by its tool-use id in both, and so is one row of `tool_calls`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Reads OpenTelemetry export requests, OTLP/JSON and protobuf: one event for each span, log record and metric data point.
+"""Reads OpenTelemetry export requests, OTLP/JSON and protobuf: one event for each span, log record and metric data
+point.
 
 Identity: a span's trace and span id; a log record or data point is named by its content with its resource and scope,
 equal ones within one request numbered, so that a request that was sent twice adds nothing.

@@ -1,4 +1,5 @@
-"""What becomes of a stated belief: it is kept, it confirms one that is held, or nothing is new. In the order of the log.
+"""What becomes of a stated belief: it is kept, it confirms one that is held, or nothing is new. In the order of the
+log.
 
 Pure: the rows it reads and changes are passed in (`processors/frame/reducer.py`), ids are made from the event. The
 reducers of `belief_create`, `belief_supersede` and `insight_extract` share it.
@@ -49,7 +50,8 @@ MANUAL = "manual"
 
 
 class DraftError(ValueError):
-    """A belief that cannot be stated so; the message is a sentence, `parameter` names the argument, `allowed` what it may be."""
+    """A belief that cannot be stated so; the message is a sentence, `parameter` names the argument, `allowed` what it
+    may be."""
 
     def __init__(self, message: str, parameter: str, allowed: Any = None) -> None:
         super().__init__(message)
@@ -309,7 +311,8 @@ def _duplicate_of(
 
 
 def _things(rows: Rows, links: Sequence[Mapping[str, str]]) -> tuple[frozenset[str], frozenset[str]]:
-    """What is linked, and what of it is a subject, by type and form: names that are merged, or will be, are one thing."""
+    """What is linked, and what of it is a subject, by type and form: names that are merged, or will be, are one
+    thing."""
     named: dict[str, str] = {}
     for link in links:
         entity = rows.get(ENTITIES, link["entity_id"])
@@ -334,7 +337,8 @@ def _held_of(rows: Rows, row: Mapping[str, Any]) -> Held:
 
 
 def _resolve(event: Event, rows: Rows, named: Named) -> dict[str, str]:
-    """The entity of that name, made when there is none: of the type that is said, else the most linked one, else a concept."""
+    """The entity of that name, made when there is none: of the type that is said, else the most linked one, else a
+    concept."""
     known = rows.get(NAMES, named.key)
     by_type: dict[str, str] = dict(known["entity_ids"]) if known else {}
     if named.type is None and by_type:

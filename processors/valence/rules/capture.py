@@ -1,7 +1,7 @@
 """Automatic capture: what a user's turn says that is worth keeping, by the words that announce it. Pure.
 
-It reads English phrases, not sense; the first signal in the order of their scores is the one that counts. Off unless the
-node is told otherwise.
+It reads English phrases, not sense; the first signal in the order of their scores is the one that counts. Off unless
+the node is told otherwise.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class Captured(NamedTuple):
 
 
 def capture(role: str, text: str) -> Captured | None:
-    """The sentence of a user's turn with the best signal, None when none reaches .50. A question is kept only when that is asked for."""
+    """The sentence of a user's turn with the best signal, None when none reaches .50.
+
+    A question is kept only when that is asked for.
+    """
     if role != "user":
         return None
     best = max(map(signal_of, _sentences(text)), key=lambda captured: captured.score, default=None)

@@ -119,8 +119,8 @@ def ladder(count: int) -> float:
 
 
 def under_tension(confidence: Confidence, consistency: float | None, count: int = 1) -> Confidence:
-    """The confidence with internal_consistency as tensions leave it (None: there were none). Only a computed overall follows,
-    and never below what its sources confirm."""
+    """The confidence with internal_consistency as tensions leave it (None: there were none). Only a computed overall
+    follows, and never below what its sources confirm."""
     if consistency is None:
         return confidence
     dimensions = {**confidence.dimensions, "internal_consistency": consistency}

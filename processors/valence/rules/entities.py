@@ -1,4 +1,5 @@
-"""Entities by name: types, roles, keys under which a name is looked up, and the form in which two names are the same."""
+"""Entities by name: types, roles, keys under which a name is looked up, and the form in which two names are the
+same."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ class EntityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An entity as a caller names it. `type` is None when it is not said: then the most linked of that name is meant."""
+    """An entity as a caller names it.
+
+    `type` is None when it is not said: then the most linked of that name is meant.
+    """
 
     name: str
     type: str | None = None
@@ -58,6 +62,7 @@ def name_key(name: str) -> str:
 
 
 def same_form(name: str) -> str:
-    """The form that two names of one thing have in common: letters, digits, + and # only (`Node.js`, `node js`, `NodeJS`)."""
+    """The form that two names of one thing have in common: letters, digits, + and # only (`Node.js`, `node js`,
+    `NodeJS`)."""
     key = name_key(name)
     return "".join(character for character in key if character.isalnum() or character in _KEPT) or key

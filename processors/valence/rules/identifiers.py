@@ -1,4 +1,7 @@
-"""Ids of sessions, exchanges, patterns and insights: UUIDs made from the event that asked for them, never from stored state."""
+"""Ids of sessions, exchanges, patterns and insights:
+
+UUIDs made from the event that asked for them, never from stored state.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Where a belief comes from: a document, a conversation, an inference, an observation. One row for each (type, reference)."""
+"""Where a belief comes from: a document, a conversation, an inference, an observation.
+
+One row for each (type, reference).
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,10 @@ CONSISTENT = 0.7
 
 @dataclass(frozen=True)
 class Held:
-    """A belief as it is compared. Times are UTC; `subjects` and `entities` are canonical ids or forms, both sides alike."""
+    """A belief as it is compared.
+
+    Times are UTC; `subjects` and `entities` are canonical ids or forms, both sides alike.
+    """
 
     belief_id: str
     content: str
@@ -47,7 +50,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A conflict between two beliefs; `a` is the older one. `consistency_*`: what it leaves of their internal_consistency."""
+    """A conflict between two beliefs; `a` is the older one.
+
+    `consistency_*`: what it leaves of their internal_consistency.
+    """
 
     belief_a_id: str
     belief_b_id: str
@@ -103,7 +109,8 @@ def consistency(severity: str, other_overall: float) -> float:
 
 
 def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
-    """Whether the texts say the same in other words: very near, no conflict, the same entities, nothing that only one of them names."""
+    """Whether the texts say the same in other words: very near, no conflict, the same entities, nothing that only one
+    of them names."""
     return (
         cosine > DUPLICATE_COSINE
         and a.entities == b.entities

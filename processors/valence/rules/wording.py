@@ -1,4 +1,7 @@
-"""What the words of a belief give away: content words, negations, values, names. Unicode words; `n't` is a word of its own."""
+"""What the words of a belief give away: content words, negations, values, names.
+
+Unicode words; `n't` is a word of its own.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +131,8 @@ class Wording:
         return frozenset(_plain(token) for token in self.tokens)
 
     def has(self, phrase: str) -> bool:
-        """Whether the words of the phrase follow each other; n't is not, and `should` before a negation is not `should`."""
+        """Whether the words of the phrase follow each other; n't is not, and `should` before a negation is not
+        `should`."""
         wanted = phrase.split()
         if wanted[0] not in self._plain_words:
             return False
@@ -143,7 +147,8 @@ class Wording:
 
 @lru_cache(maxsize=1024)
 def wording_of(text: str) -> Wording:
-    """A text, taken apart once for all that it is compared with: what one who states a belief is told, the detector finds again."""
+    """A text, taken apart once for all that it is compared with: what one who states a belief is told, the detector
+    finds again."""
     return Wording(text)
 
 
@@ -207,11 +212,15 @@ def values_differ(a: Wording, b: Wording, shares_subject: bool) -> bool:
 
 
 def says_the_same(a: Wording, b: Wording) -> bool:
-    """Whether nothing that matters stands in just one text: no value, name or negation. Similarity is for the caller to know."""
+    """Whether nothing that matters stands in just one text: no value, name or negation.
+
+    Similarity is for the caller to know.
+    """
     is_named = a.names <= set(b.tokens) and b.names <= set(a.tokens)
     return is_named and a.values == b.values and sorted(a.negations) == sorted(b.negations)
 
 
 def without_grammar(text: str) -> str:
-    """The words of a question that say what it is about: without articles, pronouns, auxiliaries; all when nothing else is left."""
+    """The words of a question that say what it is about: without articles, pronouns, auxiliaries; all when nothing else
+    is left."""
     return " ".join(token for token in Wording(text).tokens if token not in _STOP) or text

@@ -1,12 +1,11 @@
 """Full-text search: BM25 over tantivy, and over a small overlay of what tantivy has not committed yet.
 
-A tantivy commit takes milliseconds, so it happens off any path that somebody waits for; until then a document is
-found in the overlay, which analyses and scores it alike: BM25 with the document counts of index and overlay together
-and the mean length of what this index has seen. tantivy itself counts its committed documents only and rounds lengths to
-a byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses.
-Scores compare all namespaces' documents; matches never leave the namespace.
-A document is indexed twice: by its terms (`TERMS`, stemmed) and by its words as they are spelled (`WORDS`). A search
-uses one of the two.
+A tantivy commit takes milliseconds, so it happens off any path that somebody waits for; until then a document is found
+in the overlay, which analyses and scores it alike: BM25 with the document counts of index and overlay together and the
+mean length of what this index has seen. tantivy itself counts its committed documents only and rounds lengths to a
+byte, so that scores of the two agree to a few per cent; ranks are all that fusion uses. Scores compare all namespaces'
+documents; matches never leave the namespace. A document is indexed twice: by its terms (`TERMS`, stemmed) and by its
+words as they are spelled (`WORDS`). A search uses one of the two.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ def _down(directory: Path) -> int:
 
 
 def _running(directory: Path) -> int | None:
-    """The pid in the pid file, when that process is a broker of this directory (a pid may have been given to another)."""
+    """The pid in the pid file, when that process is a broker of this directory (a pid may have been given to
+    another)."""
     with contextlib.suppress(OSError, ValueError):
         pid = int((directory / "pid").read_text())
         if str(directory) in Path(f"/proc/{pid}/cmdline").read_text():

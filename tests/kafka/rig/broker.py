@@ -26,8 +26,8 @@ JVM = (
     "-XX:TieredStopAtLevel=1",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-# The short session timeouts and the absent rebalance delay are for tests: a restart takes seconds fewer. A session outlives a stall:
-# while its only broker is fenced, the controller makes no topic and nothing has a leader.
+# The short session timeouts and the absent rebalance delay are for tests: a restart takes seconds fewer. A session
+# outlives a stall: while its only broker is fenced, the controller makes no topic and nothing has a leader.
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
