@@ -1,4 +1,4 @@
-"""Arguments of a call against the tool's exact schema; a refusal is a sentence from which a model can mend its call.
+"""Arguments of a call against the tool's exact schema. A refusal is a sentence from which a model can mend its call.
 
 Nothing is coerced: the text "5" is not the integer 5. A property of the schema may say `x-error-code`, the toolset's
 own code for values that it does not accept (missing ones and ones of a wrong type are `invalid_argument` everywhere),

@@ -200,7 +200,7 @@ class Call:
         return Published(Freshness.after(positions))
 
     async def outcome(self, published: Published) -> StoredOutcome | None:
-        """What was decided about this request; None when that was not known in `write_wait_s` (answer `pending`)."""
+        """What was decided about this request. None when that was not known in `write_wait_s` (answer `pending`)."""
         limit = min(
             self.gateway.limits.write_wait_s, max(0.0, self.deadline - self.clock.monotonic() - ANSWER_MARGIN_S)
         )

@@ -61,7 +61,7 @@ class BackgroundPublisher:
             self._task = asyncio.create_task(self._run(), name="invocations")
 
     async def stop(self, timeout_s: float = 1.0) -> None:
-        """Publish the waiting records for at most `timeout_s`; those that are left then are dropped and counted."""
+        """Publish the waiting records for at most `timeout_s`. Those that are left then are dropped and counted."""
         if self._task is None:
             return
         if not await self._moved_until(lambda: not self._queue, timeout_s):
@@ -79,12 +79,12 @@ class BackgroundPublisher:
         return await self._moved_until(lambda: self._taken >= last, timeout_s)
 
     async def flush(self, timeout_s: float = FLUSH_S) -> Freshness:
-        """Put the waiting records on the log at once; how far the log's records reach then, or when time is up."""
+        """Put the waiting records on the log at once. How far the log's records reach then, or when time is up."""
         await self.flushed(timeout_s)
         return self._reached
 
     async def _moved_until(self, is_done: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait while batches leave the queue; whether `is_done` came true in time (the log may not answer at all)."""
+        """Wait while batches leave the queue. Whether `is_done` came true in time (the log may not answer at all)."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not is_done():

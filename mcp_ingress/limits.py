@@ -69,7 +69,7 @@ class _Credential:
 
 
 class RateLimits:
-    """`rate` calls a second for each connection; CREDENTIAL times that for a credential, NODE times that in total.
+    """`rate` calls a second for each connection. CREDENTIAL times that for a credential, NODE times that in total.
 
     A burst is BURST_S seconds' worth.
     """

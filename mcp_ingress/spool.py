@@ -148,7 +148,7 @@ def _write_all(handle: int, frame: bytes, offset: int) -> None:
 
 
 def _next_frame(file: BinaryIO) -> bytes | None:
-    """The next frame's body; None at the end, and where the rest is cut short or zeros that a power cut left."""
+    """The next frame's body. None at the end, and where the rest is cut short or zeros that a power cut left."""
     head = file.read(_FRAME.size)
     if len(head) < _FRAME.size:
         return None

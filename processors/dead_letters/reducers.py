@@ -1,4 +1,4 @@
-"""What an operator did about dead letters, as rows; a letter's state follows (view `dead_letter_states`)."""
+"""What an operator did about dead letters, as rows. A letter's state follows (view `dead_letter_states`)."""
 
 from __future__ import annotations
 

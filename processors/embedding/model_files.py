@@ -115,7 +115,7 @@ def _read_json(path: Path) -> dict[str, object]:
 
 
 def write_atomically(path: Path, body: bytes) -> None:
-    """All of the file or nothing, whatever happens meanwhile; two processes at once do not disturb each other."""
+    """All of the file or nothing, whatever happens meanwhile. Two processes at once do not disturb each other."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as file:
         file.write(body)

@@ -49,7 +49,7 @@ class OnnxEncoder:
         self._without_content = _without_content(self._tokenizer)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """(len(texts), dim) float32 unit rows in the order given; a text past `max_tokens` is read whole, in
+        """(len(texts), dim) float32 unit rows in the order given. A text past `max_tokens` is read whole, in
         windows."""
         return self._encode(texts, with_tokens=False).vectors
 

@@ -101,7 +101,7 @@ class ProviderClient:
         )
 
     def ask(self, path: str, question: Mapping[str, Any]) -> ProviderAnswer:
-        """Four tries, 1, 2, 4 s ± 20 % apart, after 429, 503 and a time-out; any other status but 200 is not an
+        """Four tries, 1, 2, 4 s ± 20 % apart, after 429, 503 and a time-out. Any other status but 200 is not an
         answer."""
         body = orjson.dumps(question)
         for attempt in range(TRIES):

@@ -1,4 +1,4 @@
-"""Encodes a query, or a text that is to be stored, off the event loop; without a model that answers it gives None."""
+"""Encodes a query, or a text that is to be stored, off the event loop. Without a model that answers it gives None."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.errors import EmbedderUnavailable
 
 
 class EncodedQuery(NamedTuple):
-    """A query's unit vector, its tokens when the model gives them, and their space; None when no model answers."""
+    """A query's unit vector, its tokens when the model gives them, and their space. None when no model answers."""
 
     vector: np.ndarray | None = None
     tokens: Tokens | None = None

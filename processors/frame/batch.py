@@ -177,7 +177,7 @@ def _decode(record: Record, reduced: Reduced, now: datetime, namespace: str) -> 
 
 
 def _bury(reduced: Reduced, record: Record, error: Exception, now: datetime, index: int | None = None) -> None:
-    """A dead letter of the record; of an array only the observation at `index`, for the others are applied."""
+    """A dead letter of the record. Of an array only the observation at `index`, for the others are applied."""
     alone = None if index is None or record.topic in record_formats() else observation_alone(record, index)
     letter = letter_for(record, error, now, index=None if alone is None else index)
     reduced.buried.append((_to_bury(alone or record), letter))

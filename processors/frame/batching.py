@@ -121,7 +121,7 @@ class Batcher:
         return left
 
     async def _next(self, timeout_s: float | None) -> Sequence[Record] | None:
-        """The records that were read; None when a caller began to wait first, or time is up: the reading goes on."""
+        """The records that were read. None when a caller began to wait first, or time is up: the reading goes on."""
         reading = self._read()
         waited: set[asyncio.Future[Any]] = {reading, self._applied.urgent_wait(), self._ended}
         await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

@@ -82,7 +82,7 @@ class Materialiser:
         namespace: str = "default",
         mirror: Mirror | None = None,
     ) -> None:
-        """`namespace` is that of records which carry none; `mirror` gets the agents' own telemetry once it is
+        """`namespace` is that of records which carry none. `mirror` gets the agents' own telemetry once it is
         applied."""
         self._log, self._topics, self._writer = log, list(topics), writer
         self._indexes, self._applied, self._clock = indexes, applied, clock

@@ -190,7 +190,7 @@ def dependents(name: str) -> frozenset[str]:
 
 @dataclass
 class Derived:
-    """What follows from a batch: `outputs` is to be published; `facts` says what of it each event is the cause of."""
+    """What follows from a batch: `outputs` is to be published. `facts` says what of it each event is the cause of."""
 
     outputs: list[Outgoing] = field(default_factory=list)
     facts: list[tuple[LoggedEvent, Sequence[Event]]] = field(default_factory=list)

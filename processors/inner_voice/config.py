@@ -35,7 +35,7 @@ def at_least(max_candidates: int, top_k: int) -> int:
 
 
 def read_config(environ: Mapping[str, str], warn: Warn) -> InnerVoiceConfig:
-    """What the variables say; an invalid value is replaced by the nearest one or the default, with a warning."""
+    """What the variables say. An invalid value is replaced by the nearest one or the default, with a warning."""
 
     def number(name: str, default: float, low: float, high: float) -> float:
         text = environ.get(name, "").strip()

@@ -86,7 +86,7 @@ def missing_passages(
 
 
 def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.ndarray]:
-    """The labels in slices of at most SLICE_TEXTS texts and SLICE_CHARS characters; a longer text stands alone."""
+    """The labels in slices of at most SLICE_TEXTS texts and SLICE_CHARS characters. A longer text stands alone."""
     rows = cursor.execute(
         "SELECT label, length(text) FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels.tolist()]
     )

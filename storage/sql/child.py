@@ -21,7 +21,7 @@ BATCH = 500
 
 
 def connect(snapshot: str, memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
-    """Open the snapshot read-only; nothing outside it can be reached, and no setting can be changed any more."""
+    """Open the snapshot read-only. Nothing outside it can be reached, and no setting can be changed any more."""
     connection = duckdb.connect(
         snapshot,
         read_only=True,

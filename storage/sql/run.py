@@ -49,7 +49,7 @@ def run_sql(
     max_bytes: int = 8_000_000,
     memory_mb: int = 1024,
 ) -> SqlAnswer:
-    """Run one SELECT over the snapshot and return its rows; blocks up to `timeout_s`, so call it off the event loop.
+    """Run one SELECT over the snapshot and return its rows. Blocks up to `timeout_s`, so call it off the event loop.
 
     Raises Refused with code 'sql_refused' (not allowed), 'sql_syntax' (DuckDB cannot run it), 'sql_timeout' or
     'sql_memory'; Unavailable when the snapshot is missing or cannot be read.

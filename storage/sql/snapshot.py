@@ -95,7 +95,7 @@ def snapshot_path(home: Path) -> Path:
 
 
 def find_snapshot(home: Path) -> Snapshot | None:
-    """The published snapshot of any age; None when there is none, or the clock has been set back before it."""
+    """The published snapshot of any age. None when there is none, or the clock has been set back before it."""
     path = snapshot_path(home)
     try:
         age = file_age_s(path)

@@ -30,7 +30,7 @@ MANY = 2000
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Every belief of a namespace as it was at one moment; arrays of equal length, in the order of the members' labels
+    """Every belief of a namespace as it was at one moment. Arrays of equal length, in the order of the members' labels
     (sorted).
 
     Times are microseconds since 1970; a belief without a `valid_from` or `valid_until` holds for ever on that side.

@@ -89,7 +89,7 @@ async def write_in_turn(home: Path, callers: int, entries: Sequence[str], tool: 
 
 
 async def write_at_rate(home: Path, rate: float, entries: Sequence[str], callers: int) -> list[Written]:
-    """One entry every 1/rate seconds, whether the last is done or not; what is late is counted from when it was due."""
+    """One entry every 1/rate seconds, whether the last is done or not. What is late is counted from when it was due."""
     connected = [await Caller.connect(home, write_tool(WRITE)) for _ in range(callers)]
     start = time.perf_counter() + 0.1
     waiting = iter(enumerate(entries))

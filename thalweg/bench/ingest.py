@@ -72,7 +72,7 @@ def _observations(count: int) -> list[Outgoing]:
 
 
 def _bulk(report: Report, directory: Path, lines: int, broker: str) -> None:
-    """An import until all of it can be asked for; then the same log replayed, beside a bare consumer of it."""
+    """An import until all of it can be asked for. Then the same log replayed, beside a bare consumer of it."""
     transcript, home = directory / "transcript.jsonl", directory / "bulk"
     write_transcript(transcript, lines)
     settings = load({}, environment(home, embedder="none", broker=broker))

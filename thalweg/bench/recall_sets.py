@@ -146,7 +146,7 @@ def _moment(text: str, number: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """Two paragraphs and a fact of one matter; questions about the whole, about the fact, and in its own words."""
+    """Two paragraphs and a fact of one matter. Questions about the whole, about the fact, and in its own words."""
 
     name: str
     paragraphs: tuple[str, str]

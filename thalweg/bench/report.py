@@ -78,7 +78,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the figures were taken on; `load_1m` is the load average before the run: above 0 others used the machine."""
+    """What the figures were taken on. `load_1m` is the load average before the run: above 0 others used the machine."""
 
     system: str
     python: str

@@ -36,7 +36,7 @@ before after because while although whenever under beside without again slowly t
 
 
 def texts(count: int, *, seed: int = 7, words: int = 24) -> list[str]:
-    """Sentences of `words` words from a fixed vocabulary, all different; the same seed gives the same ones."""
+    """Sentences of `words` words from a fixed vocabulary, all different. The same seed gives the same ones."""
     chance = random.Random(seed)
     vocabulary = VOCABULARY.split()
     return [f"{' '.join(chance.choices(vocabulary, k=words - 1))} {seed}x{number}" for number in range(count)]
@@ -115,7 +115,7 @@ def resident_mb(pid: int) -> float:
 
 
 def anonymous_mb(pid: int) -> float | None:
-    """Of that what is the process's own and no file's that is mapped, in MB; None where the system does not tell."""
+    """Of that what is the process's own and no file's that is mapped, in MB. None where the system does not tell."""
     status = Path(f"/proc/{pid}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:")), None)

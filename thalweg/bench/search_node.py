@@ -19,7 +19,7 @@ READY_S = 3600.0
 def measure_node(
     report: Report, home: Path, size: int, questions: Sequence[str], target: Target, embedder: str
 ) -> None:
-    """Start without indexes; measure how long until all are whole, searches meanwhile and afterwards, and memory."""
+    """Start without indexes. Measure how long until all are whole, searches meanwhile and afterwards, and memory."""
     started = time.perf_counter()
     with running_node(home, embedder=embedder) as process:
         report.add(f"answers_again_{size}_s", time.perf_counter() - started, "s")

@@ -32,7 +32,7 @@ NAMESPACE = "default"
 
 
 def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bool = True) -> Report:
-    """For each size: rows made as in use, by events through the processors; then `count` calls of one caller."""
+    """For each size: rows made as in use, by events through the processors. Then `count` calls of one caller."""
     report = Report("search", {"tool": name, "sizes": list(sizes), "n": count, "embedder": "hashing"})
     search_tool(name)
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]

@@ -74,7 +74,7 @@ def _tell(home: Path, event: str, given: bytes, namespace: str) -> None:
 
 
 def _import(home: Path, given: bytes, namespace: str) -> None:
-    """Leave the import of the session's transcript behind; what it says goes to hook.log in the data directory."""
+    """Leave the import of the session's transcript behind. What it says goes to hook.log in the data directory."""
     path = json.loads(given).get("transcript_path")
     if not isinstance(path, str) or not Path(path).expanduser().is_file():
         return

@@ -1,4 +1,4 @@
-"""Finding the node: connect to its socket, or start it when nobody answers; two callers at once start one node."""
+"""Finding the node: connect to its socket, or start it when nobody answers. Two callers at once start one node."""
 
 from __future__ import annotations
 

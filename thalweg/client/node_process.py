@@ -14,7 +14,7 @@ IDLE_EXIT_S = "900"
 
 
 def node_command(home: Path) -> list[str]:
-    """The command that starts a node on this data directory; the environment and thalweg.toml say the rest."""
+    """The command that starts a node on this data directory. The environment and thalweg.toml say the rest."""
     idle = process_environment().get("THALWEG_IDLE_EXIT_S", IDLE_EXIT_S)
     return [sys.executable, "-m", "thalweg", "up", "--home", str(home), "--idle-exit-s", idle]
 

@@ -229,7 +229,7 @@ def _original(letter: Record) -> list[Outgoing]:
 
 
 async def _dlq_drop(running: Running, request: dict[str, Any]) -> dict[str, Any]:
-    """Give letters up, with a reason; by default the new ones that fit and those that were replayed in vain."""
+    """Give letters up, with a reason. By default the new ones that fit and those that were replayed in vain."""
     reason = str(request.get("because") or "").strip()
     if not reason:
         raise Refused("Say why with --because: the reason stays with the letters.")

@@ -16,7 +16,7 @@ ANSWER_SHARE = 0.9
 
 
 def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:
-    """Ask the node of this data directory; what it waits for itself (`wait`) it gives up in time to say so.
+    """Ask the node of this data directory. What it waits for itself (`wait`) it gives up in time to say so.
 
     Raises NotRunning, Refused with the node's own sentence, or Unavailable when it does not answer or ends meanwhile.
     """

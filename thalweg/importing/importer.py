@@ -91,7 +91,7 @@ async def import_files(
     on_progress: Callable[[ImportProgress], None] = lambda progress: None,
     find_stored: FindStored = nothing_stored,
 ) -> ImportReport:
-    """Publish the events of these files, and of all fitting files under these folders; what is unreadable is buried.
+    """Publish the events of these files, and of all fitting files under these folders. What is unreadable is buried.
 
     What `find_stored` finds is left out, unless it is stored with another body: the store then records the incident.
 
@@ -149,7 +149,7 @@ class _Import:
         self._files_done = self._lines = self._events = self._unreadable = self._records = self._bytes_read = 0
 
     async def read_file(self, path: Path) -> None:
-        """Read one file to its end; one that cannot be opened, or was exchanged for something else, is skipped."""
+        """Read one file to its end. One that cannot be opened, or was exchanged for something else, is skipped."""
         try:
             file = open_regular(path)
         except OSError as error:

@@ -33,7 +33,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A line without its end (`size` counts that too), or a document of `lines` lines; of one too long, the start."""
+    """A line without its end (`size` counts that too), or a document of `lines` lines. Of one too long, the start."""
 
     number: int
     raw: bytes

@@ -27,7 +27,7 @@ logger = logging.getLogger("thalweg")
 
 
 def narrow(home: Path, broker_url: str) -> None:
-    """Take other users' rights to what an earlier version, a copy or a wider umask left open; the log says so."""
+    """Take other users' rights to what an earlier version, a copy or a wider umask left open. The log says so."""
     log = Path(broker_url.removeprefix("sqlite://")) if broker_url.startswith("sqlite://") else home / "log.db"
     opened = [path for path in {*_made(home), *log.parent.glob(f"{log.name}*")} if _is_open(path)]
     for path in opened:

@@ -133,7 +133,7 @@ class Node(Parts):
         self._guard("spaces", spaces.run())
 
     async def _open_store(self) -> tuple[Store, Embedder | None, Freshness]:
-        """The store, with the materialiser at work; the model; and how far the memory topic reached at this start."""
+        """The store and its materialiser at work, the model, and the memory topic's end at this start."""
         settings = self.settings
         loading = asyncio.ensure_future(asyncio.to_thread(self._load_embedder))  # half a second, beside the rest
         applied = AppliedPositions()
@@ -172,7 +172,7 @@ class Node(Parts):
         return with_cache(load_model(self.settings, name))
 
     async def _live_embedder(self, database: Database, embedder: Embedder | None) -> Embedder | None:
-        """The model of the store's live space; the setting's for a store that has no space yet, or when it says `none`.
+        """The model of the store's live space. The setting's for a store that has no space yet, or when it says `none`.
 
         When that model does not load, the setting's embeds what is new, `spaces` says what is wrong, and re-embedding
         mends it.

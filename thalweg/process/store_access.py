@@ -70,7 +70,7 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
 
 
 def _is_behind(positions: Mapping[tuple[str, int], int], freshness: Any, waiting: int | None) -> bool:
-    """Whether a store that nobody writes to lacks what was to be applied; what cannot be known counts as lacking."""
+    """Whether a store that nobody writes to lacks what was to be applied. What cannot be known counts as lacking."""
     if freshness == NOW:
         return waiting != 0
     return any(positions.get(at, 0) < offset for at, offset in Freshness.from_json(freshness))

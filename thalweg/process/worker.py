@@ -71,7 +71,7 @@ class Worker(Parts):
             await asyncio.sleep(LOOK_S)
 
     async def _look(self) -> str | None:
-        """Compare what the group has acknowledged with the end of its source; what is wrong with the log, or None."""
+        """Compare what the group has acknowledged with the end of its source. What is wrong with the log, or None."""
         try:
             ends = await self.log.end_offsets([MEMORY.name])
             committed: dict[Partition, int] = await self.log.committed(GROUP, [MEMORY.name])

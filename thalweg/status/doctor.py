@@ -60,7 +60,7 @@ class Unsound(Exception):
 
 
 def examine(settings: Settings) -> list[Check]:
-    """All checks, in the order in which they depend on each other; takes about two seconds with the default model."""
+    """All checks, in the order in which they depend on each other. Takes about two seconds with the default model."""
     looks: list[tuple[str, Callable[[], str], str]] = [
         ("python", _python, "Use Python 3.11 or newer."),
         ("packages", _packages, "Install thalweg into an environment of its own: `python3 dev.py setup` makes one."),

@@ -121,7 +121,7 @@ def read_positions(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, int], i
 
 
 def waiting_on(broker_url: str, positions: Mapping[tuple[str, int], int]) -> dict[str, int] | None:
-    """By topic what lies on the embedded log beyond these positions (from `read_positions`); None of another log."""
+    """By topic what lies on the embedded log beyond these positions (from `read_positions`). None of another log."""
     ends = _ends(broker_url)
     return None if ends is None else _by_topic({at: max(0, end - positions.get(at, 0)) for at, end in ends.items()})
 

@@ -75,7 +75,7 @@ def stages_status(
 
 
 def _is_dead(runner: StageRunner, up_s: float) -> bool:
-    """Nothing runs the stage, or it takes longer to start than any start takes; without a lag nobody would notice."""
+    """Nothing runs the stage, or it takes longer to start than any start takes. Without a lag nobody would notice."""
     if runner.life == "starting":
         return up_s > START_S
     return runner.life == "dead" or runner.failure is not None

@@ -111,7 +111,7 @@ def ranks_of(sides: dict[str, dict[str, float]]) -> str:
 
 
 def summed(parts: dict[str, float]) -> str:
-    """`late +0.31, vector +0.12, asking −0.02`: what the score is the sum of; what adds nothing is left out."""
+    """`late +0.31, vector +0.12, asking −0.02`: what the score is the sum of. What adds nothing is left out."""
     return ", ".join(f"{part} {added:+.3f}".replace("-", "−") for part, added in parts.items() if round(added, 3))
 
 

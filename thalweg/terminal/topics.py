@@ -11,7 +11,7 @@ from thalweg.settings import Settings
 
 
 def create_topics(settings: Settings, *, otlp: bool = False) -> list[str]:
-    """Create the missing topics, with `otlp` those that the OpenTelemetry Collector writes too; returns their names."""
+    """Create the missing topics, with `otlp` those that the OpenTelemetry Collector writes too. Returns their names."""
     return asyncio.run(_create(settings, otlp))
 
 

@@ -47,7 +47,7 @@ async def write(call: Call, event: Event) -> tuple[Published, Mapping[str, Any] 
 
 
 async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Published, Mapping[str, Any] | None, str]:
-    """Publish, wait for the decision and for the record's vector; the third says what became of the vector.
+    """Publish, wait for the decision and for the record's vector. The third says what became of the vector.
 
     Raises KeyMissing, before anything is published, when a provider is to embed and its key is not there.
     """

@@ -37,7 +37,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict[str, Any]:
-    """How much of its sources the insight means, by the node's model; nothing without sources or without a model."""
+    """How much of its sources the insight means, by the node's model. Nothing without sources or without a model."""
     embedder = call.gateway.embedder
     if not source_ids or embedder is None or not await call.fresh():
         return {}

@@ -18,7 +18,7 @@ MAX_COUNTED = 20_000
 
 
 async def judged_by(call: Call, query: str, documents: Sequence[Document]) -> tuple[str, Judged, Judged]:
-    """The mode, and what each judge says; the second says nothing of any document when the first is asked alone."""
+    """The mode, and what each judge says. The second says nothing of any document when the first is asked alone."""
     one, other = judges_of(call)
     mode = (
         next_mode(await call.read(functools.partial(_runs, namespace=call.namespace)), call.request_id)

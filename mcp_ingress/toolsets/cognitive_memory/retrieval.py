@@ -44,7 +44,7 @@ class Retrieved:
 
 
 def insights(namespace: str, *, created_from: datetime | None = None, created_before: datetime | None = None) -> Filter:
-    """The filter of a namespace's insights; times are UTC without a zone, as in the tables, the second exclusive."""
+    """The filter of a namespace's insights. Times are UTC without a zone, as in the tables, the second exclusive."""
     first, last = (None if moment is None else moment.replace(tzinfo=UTC) for moment in (created_from, created_before))
     return Filter(
         namespace, kinds=(L2,), toolsets=(TOOLSET,), created_from=first, created_before=last, exclude_merged=False

@@ -1,4 +1,4 @@
-"""store_dual_judge_scores: two judges score documents for a query of the ground truth; their agreement is kept."""
+"""store_dual_judge_scores: two judges score documents for a query of the ground truth. Their agreement is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""update_working_memory: add one of the ten items at hand; which one it evicts is decided in log order."""
+"""update_working_memory: add one of the ten items at hand. Which one it evicts is decided in log order."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Eligible:
-    """What is known: `labels` are those `embedded` which are not `hidden`; of `pending` no vector is known yet."""
+    """What is known: `labels` are those `embedded` which are not `hidden`. Of `pending` no vector is known yet."""
 
     documents: Mark
     embedded: Mapping[TableName, np.ndarray]
@@ -87,7 +87,7 @@ def _grown(
     known: _Eligible,
     rows: Mapping[str, int],
 ) -> _Rows | None:
-    """What was known with what has come since; None when the documents have not simply grown, or much has no vector."""
+    """What was known with what has come since. None when the documents have not simply grown, or much has no vector."""
     fresh = new_rows(cursor, "documents", "label, namespace, toolset, kind", known.documents, rows["documents"])
     if fresh is None or len(known.pending) + len(fresh[0]) > MAX_PENDING:
         return None

@@ -255,7 +255,7 @@ def without_action(tension: Mapping[str, Any]) -> Row:
 
 
 def find_canonical(cursor: Cursor, namespace: str, entity_id: str) -> str | None:
-    """The entity that stands for the one with this id, itself when it was not merged; None when there is none."""
+    """The entity that stands for the one with this id, itself when it was not merged. None when there is none."""
     rows = cursor.execute(
         "SELECT coalesce(canonical_id, entity_id) FROM knowledge_entities WHERE namespace = ? AND entity_id = ?",
         [namespace, entity_id],

@@ -13,7 +13,7 @@ from processors.valence.rules.beliefs import belief_id_of
 
 
 async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish and await the decision: of two that replace one belief the log's first wins; the other gets the head."""
+    """Publish and await the decision: of two that replace one belief the log's first wins. The other gets the head."""
     old_id = common.checked_id(arguments, "old_belief_id")
     content, reason = writes.checked_text(arguments, "new_content"), writes.checked_text(arguments, "reason").strip()
     draft = answers.checked_draft(arguments, content=content)

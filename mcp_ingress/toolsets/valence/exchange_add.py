@@ -39,7 +39,7 @@ async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _captured(call: Call, session_id: str, role: str, content: str) -> list[Event]:
-    """The request for an insight of this turn, under a request id of its own; none when it says nothing of the kind."""
+    """The request for an insight of this turn, under a request id of its own. None when it says nothing of the kind."""
     found = capture(role, content)
     if found is None:
         return []

@@ -107,7 +107,7 @@ def _judged_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _judged(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """A judgement that is missing leaves its document out of the means and of κ; it is never a made-up number."""
+    """A judgement that is missing leaves its document out of the means and of κ. It is never a made-up number."""
     data, moment = logged.event.data, at(logged.event.time)
     truth = rows.get(GROUND_TRUTH, data["query_id"])
     if truth is None:

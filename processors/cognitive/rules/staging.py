@@ -42,7 +42,7 @@ def next_mode(runs: Sequence[Run], request_id: str) -> str:
 
 
 def _is_single(runs: Sequence[Run]) -> bool:
-    """κ of .85 over at least ten of the last hundred queries makes one judge enough; a spot check below .70 ends it."""
+    """κ of .85 over at least ten of the last hundred queries makes one judge enough. A spot check below .70 ends it."""
     if runs and runs[0].mode != DUAL:
         checked = next((run.kappa for run in runs if run.mode == SPOT and run.kappa is not None), None)
         return checked is None or checked >= DISAGREED

@@ -14,7 +14,7 @@ _SHORT = 3
 
 
 def fidelity(text: str) -> float:
-    """0 to 1: tokens of more than three characters that are not stop words, by all tokens; 0 for an empty text."""
+    """0 to 1: tokens of more than three characters that are not stop words, by all tokens. 0 for an empty text."""
     tokens = text.split()
     counted = sum(1 for token in tokens if _counts(token.lower().strip(_STRIPPED)))
     return counted / len(tokens) if tokens else 0.0

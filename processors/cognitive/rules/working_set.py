@@ -13,7 +13,7 @@ CRITICAL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An item and its place; `logged` is where in the log it was last touched, which decides between equal times."""
+    """An item and its place. `logged` is where in the log it was last touched, which decides between equal times."""
 
     slot: int
     id: int

@@ -59,7 +59,7 @@ def adapted_floor(best_scores: Sequence[float], floor: float, min_floor: float) 
 
 
 def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
-    """How many of `top_k` slots are the knowledge graph's, halves up; each source gets one when both have hits."""
+    """How many of `top_k` slots are the knowledge graph's, halves up. Each source gets one when both have hits."""
     slots = math.floor(mix * top_k + 0.5)
     if both_hit and 0 < mix < 1 and top_k >= 2:
         return min(max(slots, 1), top_k - 1)

@@ -93,7 +93,7 @@ class Embed(Stage):
             del self._failed[key]
 
     async def facts_of_texts(self, fact: Event, texts: Sequence[tuple[str, str]]) -> list[Event]:
-        """`fact` with the vectors of these (record id, text) that another stage has made; none without an embedder.
+        """`fact` with the vectors of these (record id, text) that another stage has made. None without an embedder.
 
         Several events where the vectors are too large for one.
         """

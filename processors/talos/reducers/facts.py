@@ -90,7 +90,7 @@ def _similar_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _similar_found(logged: LoggedEvent, rows: Rows) -> Outcome | None:
-    """Merge the record into the oldest cluster among those it resembles; each merge counts one occurrence more.
+    """Merge the record into the oldest cluster among those it resembles. Each merge counts one occurrence more.
 
     A head is never merged itself (it was looked at before it had members), so following one link is enough.
     """

@@ -146,7 +146,7 @@ def _reflected(logged: LoggedEvent, rows: Rows) -> Outcome:
 
 
 def _imported(logged: LoggedEvent, rows: Rows) -> Outcome:
-    """An import becomes entities in the extract stage; what the ontology does not have is counted, not kept."""
+    """An import becomes entities in the extract stage. What the ontology does not have is counted, not kept."""
     extraction, data = extract(logged.event), logged.event.data
     if not extraction.entities:
         return Outcome("refused", "invalid_argument", "No entity of the import has a label of the ontology and a text.")

@@ -25,7 +25,7 @@ _CONNECTIVE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a connective says about the clauses left and right of it; `backwards`: the right one comes first."""
+    """What a connective says about the clauses left and right of it. `backwards`: the right one comes first."""
 
     relation: str
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -97,7 +97,7 @@ the same."""
 
 
 def extract(event: Event) -> Extraction:
-    """The entities and relations of an entry, a friction, a reflection or an import; nothing for any other event."""
+    """The entities and relations of an entry, a friction, a reflection or an import. Nothing for any other event."""
     if event.type not in EXTRACTED_FROM:
         return Extraction()
     body = orjson.dumps(event.data)

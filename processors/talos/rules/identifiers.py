@@ -80,7 +80,7 @@ def first_suggestions(session_id: str) -> tuple[str, ...]:
 
 
 def free_session_id(session_id: str, taken: Container[str], salt: str) -> str:
-    """The first suggestion that is not taken; when all are, the id with eight hex digits hashed from `salt`."""
+    """The first suggestion that is not taken. When all are, the id with eight hex digits hashed from `salt`."""
     return next(candidate for candidate in _candidates(session_id, salt) if candidate not in taken)
 
 

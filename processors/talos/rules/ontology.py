@@ -177,7 +177,7 @@ def is_legal(relation: str, from_label: str, to_label: str) -> bool:
 
 
 def domain_id(domain: str) -> str:
-    """The id of a domain, known or not; spelling differences that the canonical form removes do not matter."""
+    """The id of a domain, known or not. Spelling differences that the canonical form removes do not matter."""
     return named_id("domain", domain)
 
 

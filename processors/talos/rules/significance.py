@@ -41,7 +41,7 @@ _WEIGHTS = {
 
 
 def rate(counts: Counts) -> Significance:
-    """The sum of capped points; from 30 down a recurring trouble or a contradiction still warrants a review."""
+    """The sum of capped points. From 30 down a recurring trouble or a contradiction still warrants a review."""
     score = sum(min(points * getattr(counts, name), most) for name, (points, most) in _WEIGHTS.items())
     warranted = counts.high >= 1 or counts.contradictions >= 1
     if score >= 50:

@@ -96,7 +96,7 @@ class Consolidate(Stage):
 
 
 def consolidate(cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[tuple[str, str, dict[str, Any]]]:
-    """(event type, what makes its id, data) of all that the day brings; nothing when it was looked at before."""
+    """(event type, what makes its id, data) of all that the day brings. Nothing when it was looked at before."""
     namespace, time = logged.event.namespace, logged.event.time.replace(tzinfo=None)
     day = (time - timedelta(days=1)).date()
     done = cursor.execute("SELECT 1 FROM significance WHERE namespace = ? AND day >= ?", [namespace, day]).fetchone()

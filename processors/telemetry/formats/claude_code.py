@@ -231,7 +231,7 @@ def _output_text(content: Any) -> str:
 
 
 def _duration_ms(entry: dict[str, Any], blocks: int) -> Any:
-    """How long the tool itself says that it took; only where the line has one result, or it would be ambiguous."""
+    """How long the tool itself says that it took. Only where the line has one result, or it would be ambiguous."""
     told = entry.get("toolUseResult")
     if blocks != 1 or not isinstance(told, dict):
         return None

@@ -127,7 +127,7 @@ def fingerprint(raw: bytes) -> str:
 
 
 def moment(value: Any) -> datetime | None:
-    """An aware time from RFC 3339 text or from seconds or milliseconds since 1970; None when it is neither."""
+    """An aware time from RFC 3339 text or from seconds or milliseconds since 1970. None when it is neither."""
     try:
         if isinstance(value, str):
             return parse_time(value)
@@ -179,7 +179,7 @@ _NOT_A_GOAL = re.compile(
 
 
 def goal(text: str | None) -> str | None:
-    """The first 200 characters of what a person asked, as one line; None for what the program itself put there."""
+    """The first 200 characters of what a person asked, as one line. None for what the program itself put there."""
     if not text or _NOT_A_GOAL.match(text):
         return None
     line = " ".join(text[: 5 * MAX_GOAL].split())

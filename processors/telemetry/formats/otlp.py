@@ -58,7 +58,7 @@ class Mapper:
 
 
 def read_request(raw: bytes, *, namespace: str, fallback_time: datetime, number: int = 1) -> list[Mapped]:
-    """The events of one OTLP/JSON export request; a part that cannot be read is `Unreadable` with that part's JSON."""
+    """The events of one OTLP/JSON export request. A part that cannot be read is `Unreadable` with that part's JSON."""
     request = read_object(number, raw)
     if isinstance(request, Unreadable):
         return [request]

@@ -54,7 +54,7 @@ def read_consistency(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Seq
 
 
 def _findings(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-    """The findings about these beliefs; twice where about two of them: each side has an index, unused by an OR."""
+    """The findings about these beliefs. Twice where about two of them: each side has an index, unused by an OR."""
     if len(ids) > _MANY:
         either = "(belief_a_id IN (SELECT unnest(?::VARCHAR[])) OR belief_b_id IN (SELECT unnest(?::VARCHAR[])))"
         return execute(

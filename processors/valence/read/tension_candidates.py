@@ -64,7 +64,7 @@ class Conflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Beliefs that are linked to the same things: (n,) sorted labels and the offset of each link; all, or some."""
+    """Beliefs that are linked to the same things: (n,) sorted labels and the offset of each link. All, or some."""
 
     labels: np.ndarray
     offsets: np.ndarray
@@ -153,7 +153,7 @@ def find_tensions(
     stated: Mapping[str, Stated],
     placed: Mapping[str, Placed],
 ) -> dict[str, list[Conflict]]:
-    """The conflicts of each of these beliefs with others, best score first; none of one that is not held any more.
+    """The conflicts of each of these beliefs with others, best score first. None of one that is not held any more.
 
     `placed`: those that have a vector in the space. Whatever the store says of all the others is read at once.
     """

@@ -246,7 +246,7 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
 
 
 def _insight(event: Event, rows: Rows, session: Row, belief_id: str) -> str:
-    """Link the belief to the session, at the exchange that was the latest; the insight's own words can be found."""
+    """Link the belief to the session, at the exchange that was the latest. The insight's own words can be found."""
     insight_id, moment, session_id = object_id(event, INSIGHT), at(event.time), session["session_id"]
     signal = event.data.get("signal")
     row = {

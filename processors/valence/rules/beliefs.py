@@ -50,7 +50,7 @@ MANUAL = "manual"
 
 
 class DraftError(ValueError):
-    """A belief that cannot be stated so; the message is a sentence, `parameter` names the argument, `allowed` what it
+    """A belief that cannot be stated so. The message is a sentence, `parameter` names the argument, `allowed` what it
     may be."""
 
     def __init__(self, message: str, parameter: str, allowed: Any = None) -> None:
@@ -148,7 +148,7 @@ def hash_of(content: str) -> str:
 
 
 def draft_reads(event: Event, content: Any, entities: Any = (), similar: Any = ()) -> Iterable[tuple[str, Key]]:
-    """The rows that `state` will ask for, as far as the request tells; whatever it holds, this does not raise."""
+    """The rows that `state` will ask for, as far as the request tells. Whatever it holds, this does not raise."""
     identity = belief_id_of(event)
     yield BELIEFS, (identity,)
     yield DOCUMENTS, (document_label(event.namespace, identity),)
@@ -298,7 +298,7 @@ def _corroborate(
 def _duplicate_of(
     rows: Rows, draft: Draft, source_id: str, links: Sequence[Mapping[str, str]]
 ) -> tuple[Row, float] | None:
-    """The nearest belief that says the same from another source; a contradiction never does, however near it is."""
+    """The nearest belief that says the same from another source. A contradiction never does, however near it is."""
     entities, subjects = _things(rows, links)
     for belief_id, cosine in sorted(draft.similar, key=lambda near: (-near[1], near[0])):
         row = rows.get(BELIEFS, belief_id) if cosine > DUPLICATE_COSINE else None

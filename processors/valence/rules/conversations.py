@@ -18,7 +18,7 @@ INSIGHT_LINK = "manual"
 
 
 def new_session(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a session that has just started, from its event's data; ids and times are the caller's."""
+    """The fields of a session that has just started, from its event's data. Ids and times are the caller's."""
     metadata = data.get("metadata") or {}
     claude_session_id = metadata.get("claude_session_id")
     return {

@@ -18,7 +18,7 @@ DEFAULT_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What of a pattern changes; `evidence` are ids of sessions, in the order in which they were first named."""
+    """What of a pattern changes. `evidence` are ids of sessions, in the order in which they were first named."""
 
     evidence: tuple[str, ...]
     occurrence_count: int
@@ -34,7 +34,7 @@ def recorded(evidence: Sequence[str], confidence: float | None, moment: datetime
 
 
 def reinforced(pattern: Pattern, session_id: str | None, moment: datetime) -> Pattern | None:
-    """The pattern after one occurrence more; None when this session is counted already, and nothing changes.
+    """The pattern after one occurrence more. None when this session is counted already, and nothing changes.
 
     `c <- min(.99, c + .1 (1 - c))`, but never down; established from the fifth occurrence on, also when it had faded.
     """

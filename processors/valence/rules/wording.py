@@ -221,6 +221,6 @@ def says_the_same(a: Wording, b: Wording) -> bool:
 
 
 def without_grammar(text: str) -> str:
-    """The words of a question that say what it is about: without articles, pronouns, auxiliaries; all when nothing else
+    """The words of a question that say what it is about: without articles, pronouns, auxiliaries. All when nothing else
     is left."""
     return " ".join(token for token in Wording(text).tokens if token not in _STOP) or text

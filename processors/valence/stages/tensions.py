@@ -162,7 +162,7 @@ class Tensions(Stage):
         return conflicts
 
     def _placed(self, namespace: str, ids: Sequence[str], space: Space) -> dict[str, Placed]:
-        """Those of these beliefs that have a vector, with what is near to each; the index is read once for all."""
+        """Those of these beliefs that have a vector, with what is near to each. The index is read once for all."""
         if not ids:
             return {}
         labels = {document_label(namespace, belief_id): belief_id for belief_id in ids}

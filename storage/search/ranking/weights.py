@@ -59,7 +59,7 @@ def _nothing() -> np.ndarray:
 
 @dataclass
 class Evidence:
-    """What is known of n candidates, by number: (n,) each where nothing else is said; what is left out is nowhere."""
+    """What is known of n candidates, by number: (n,) each where nothing else is said. What is left out is nowhere."""
 
     count: int
     rows: np.ndarray = field(default_factory=_nothing)

@@ -22,7 +22,7 @@ _NONE = -1
 
 
 class Neighbours(NamedTuple):
-    """(pairs,) each: the number of a record, in rising order; the label of one next to it; moments between them."""
+    """(pairs,) each: the number of a record, in rising order. The label of one next to it; moments between them."""
 
     rows: np.ndarray
     labels: np.ndarray

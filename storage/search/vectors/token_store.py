@@ -75,7 +75,7 @@ class TokenStore:
         )
 
     def _scan_some(self, view: mmap.mmap, start: int, found: dict[int, int]) -> int:
-        """Read records from `start` on, some megabytes of them; where the next one begins (`start`: there is none)."""
+        """Read records from `start` on, some megabytes of them. Where the next one begins (`start`: there is none)."""
         at, ids = start, []
         with memoryview(view) as body:
             while at + _HEAD.size <= len(body) and at - start < _SCAN_BYTES:

@@ -20,7 +20,7 @@ MAX_NUMBERS = 4_000_000
 
 @dataclass(slots=True)
 class _PostingList:
-    """The numbers of a word's documents, int32, unordered, None until they are read; `fresh`: labels added since."""
+    """The numbers of a word's documents, int32, unordered, None until they are read. `fresh`: labels added since."""
 
     numbers: np.ndarray | None = None
     fresh: list[int] = field(default_factory=list)
