@@ -61,10 +61,25 @@ def checked_text(
     return text
 
 
-def request(call: Call, short_type: str, fields: Mapping[str, Any], *, subject: str | None = None) -> Event:
-    """The memory event of this call: the fields that are given, and the request id under which it is decided."""
-    given = {name: value for name, value in fields.items() if value is not None}
-    return call.event(short_type, {**given, "request_id": call.request_id}, subject=subject)
+def request(
+    call: Call,
+    short_type: str,
+    fields: Mapping[str, Any],
+    *,
+    subject: str | None = None,
+    found: Mapping[str, Any] | None = None,
+) -> Event:
+    """The memory event of this call: the fields that are given, and the request id under which it is decided.
+
+    `found`: what the node adds from its models and its store. It is not part of the event's id, because the same call
+    repeated may find something else.
+    """
+    event = call.event(short_type, {**_given(fields), "request_id": call.request_id}, subject=subject)
+    return event.changed(data={**event.data, **_given(found)}) if found else event
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 async def publish(call: Call, *events: Event) -> Published:

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_ingress.calls import Answer, Door, Request, Visitor
+from mcp_ingress.calls import REQUEST_ID_META, Answer, Door, Request, Visitor
 from mcp_ingress.gateway import Call, Connection
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
@@ -145,6 +145,24 @@ async def test_the_subject_of_a_request_is_the_session_that_it_belongs_to(agent:
     named = {event.type: (event.subject, event.data.get("session_id")) for event in requests}
     assert named.pop("thalweg.cm.l0.stored.v1") == (None, "s"), "a dialogue's session is the caller's own word"
     assert len(named) == 9 and all(subject == session_id for subject, session_id in named.values()), named
+
+
+async def test_a_call_that_is_repeated_has_the_id_of_the_first_whatever_the_node_finds_for_it_meanwhile(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The share of its sources that an insight means is the node's finding, and no part of the request's identity."""
+    for coverage in ({}, {"source_coverage": 0.5, "coverage_model": "m"}):
+
+        async def found(*_: Any, coverage: dict[str, Any] = coverage) -> dict[str, Any]:
+            return coverage
+
+        monkeypatch.setattr("mcp_ingress.toolsets.cognitive_memory.compress_to_l2_insight._coverage", found)
+        arguments = WRITES["compress_to_l2_insight"]
+        await agent.door.call(
+            Visitor(agent.door.local), Request("compress_to_l2_insight", arguments, {REQUEST_ID_META: "r"})
+        )
+    first, second = (event for event in agent.node.published if event.type == "thalweg.cm.l2.stored.v1")
+    assert first.id == second.id and second.data["source_coverage"] == 0.5 and "source_coverage" not in first.data
 
 
 async def test_after_a_spooled_write_every_read_says_stale_until_the_write_is_applied(agent: Agent) -> None:

@@ -22,10 +22,9 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish; whether the sources exist is decided in log order. The answer waits for the row and its vector."""
     answers.checked_texts(arguments, "content")
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
-    fields = {"content": arguments["content"], "source_ids": arguments["source_ids"], **coverage}
-    event = writes.request(
-        call, "cm.l2.stored", fields | {"fidelity_threshold": call.part(CognitiveConfig).fidelity_threshold}
-    )
+    fields = {"content": arguments["content"], "source_ids": arguments["source_ids"]}
+    found = coverage | {"fidelity_threshold": call.part(CognitiveConfig).fidelity_threshold}
+    event = writes.request(call, "cm.l2.stored", fields, found=found)
     published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))
     fallback = {
         "id": event_number(event),

@@ -31,12 +31,11 @@ async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         {"id": document.id, "judge1": a, "judge2": b}
         for document, a, b in zip(documents, first.scores, second.scores, strict=True)
     ]
-    fields = {"query_id": query_id, "query": query, "documents": scored, "mode": mode}
     models = {"judge1_model": one.model, "judge2_model": other.model}
     costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
-    published, result = await answers.write(
-        call, writes.request(call, "cm.judge.scored", {**fields, **models, **costs})
-    )
+    found = {"documents": scored, "mode": mode, **models, **costs}
+    asked = writes.request(call, "cm.judge.scored", {"query_id": query_id, "query": query}, found=found)
+    published, result = await answers.write(call, asked)
     return answers.written(published, result or {"query_id": query_id}, pending=result is None)
 
 
