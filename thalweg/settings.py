@@ -135,7 +135,7 @@ class Settings:
 
     @property
     def broker_url(self) -> str:
-        return self.broker or f"sqlite://{self.home / 'log.db'}"
+        return self.broker or last_node.own_log(self.home)
 
     @property
     def http_address(self) -> tuple[str, int]:

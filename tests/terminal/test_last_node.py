@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -33,6 +34,17 @@ def test_a_command_means_the_log_of_the_directorys_last_node_and_what_is_said_ex
     assert load({"home": home, "broker": OTHER}, {}).broker_url == OTHER
     (home / "thalweg.toml").write_text(f'broker = "{OTHER}"\n')
     assert load({"home": home}, {}).broker_url == OTHER
+
+
+def test_a_copied_or_moved_directory_means_its_own_log_and_never_that_of_the_place_it_came_from(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    last_node.write(first, {"broker": load({"home": first}, {}).broker_url})
+    shutil.copytree(first, second)
+    assert load({"home": first}, {}).broker_url == f"sqlite://{first / 'log.db'}"
+    assert load({"home": second}, {}).broker_url == f"sqlite://{second / 'log.db'}"
+    assert last_node.disagreement(second, f"sqlite://{second / 'log.db'}") is None
+    assert f"used sqlite://{second / 'log.db'}" in (last_node.disagreement(second, KAFKA) or "")
 
 
 def test_a_log_that_is_not_the_last_nodes_is_said_with_both_names(home: Path) -> None:

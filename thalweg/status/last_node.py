@@ -8,6 +8,13 @@ import os
 from pathlib import Path
 
 NAME = "node.json"
+OWN = "log.db"
+"""What `broker` says on disk of the directory's own log, so that a copied or moved directory means its own too."""
+
+
+def own_log(home: Path) -> str:
+    """The URL of the embedded log in a data directory."""
+    return f"sqlite://{home / 'log.db'}"
 
 
 def read(home: Path) -> dict[str, str]:
@@ -16,13 +23,16 @@ def read(home: Path) -> dict[str, str]:
         known = json.loads((home / NAME).read_bytes())
     except (OSError, ValueError):
         return {}
-    return (
-        {str(name): value for name, value in known.items() if isinstance(value, str)} if isinstance(known, dict) else {}
-    )
+    if not isinstance(known, dict):
+        return {}
+    found = {str(name): value for name, value in known.items() if isinstance(value, str)}
+    return found | {"broker": own_log(home)} if found.get("broker") == OWN else found
 
 
 def write(home: Path, known: dict[str, str]) -> None:
     """Replace what is known, for the owner alone. Where it cannot be written, the node goes on without it."""
+    if known.get("broker") == own_log(home):
+        known = {**known, "broker": OWN}
     making = home / f"{NAME}.{os.getpid()}"
     with contextlib.suppress(OSError):
         with open(making, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
