@@ -101,6 +101,7 @@ def wait_until_late(node: GatedNode) -> None:
     node.clock.ahead_s += BEHIND_S + 1
 
 
+@pytest.mark.process
 async def test_a_stage_that_hangs_is_stuck_and_red_while_writes_are_applied_and_green_when_it_goes_on(
     node: GatedNode,
 ) -> None:

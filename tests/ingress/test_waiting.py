@@ -80,6 +80,7 @@ async def test_what_is_not_found_while_the_callers_writes_are_under_way_is_refus
     assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", None)
 
 
+@pytest.mark.process
 async def test_a_wait_ends_in_the_time_of_who_asked(node: Node) -> None:
     never = {MEMORY.name: {"0": 1_000_000}}
     assert await asyncio.to_thread(ask, node.settings.home, "wait", freshness=never, timeout_s=5.0) == {

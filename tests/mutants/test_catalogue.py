@@ -33,6 +33,7 @@ def test_at_least_150_mutants_are_kept_and_each_fits_the_line_that_it_changes() 
         assert each.tests and all((ROOT / test.partition("::")[0]).exists() for test in each.tests), each
 
 
+@pytest.mark.process
 def test_a_mutant_that_its_tests_see_is_told_from_one_that_survives_and_the_line_is_put_back(tree: Path) -> None:
     assert verdict(tree, mutant()) is None
     assert verdict(tree, mutant(becomes="return number + number")) == "survived"
