@@ -61,21 +61,17 @@ def checked_text(
     return text
 
 
-def request(
-    call: Call,
-    short_type: str,
-    fields: Mapping[str, Any],
-    *,
-    subject: str | None = None,
-    found: Mapping[str, Any] | None = None,
-) -> Event:
-    """The memory event of this call: the fields that are given, and the request id under which it is decided.
+def request(call: Call, short_type: str, fields: Mapping[str, Any], *, subject: str | None = None) -> Event:
+    """The memory event of this call: the fields that are given, and the request id under which it is decided."""
+    return call.event(short_type, {**_given(fields), "request_id": call.request_id}, subject=subject)
 
-    `found`: what the node adds from its models and its store. It is not part of the event's id, because the same call
-    repeated may find something else.
+
+def with_findings(asked: Event, found: Mapping[str, Any]) -> Event:
+    """The request with what the node adds from its models and its store.
+
+    The id stays that of the request, because the same call repeated may find something else.
     """
-    event = call.event(short_type, {**_given(fields), "request_id": call.request_id}, subject=subject)
-    return event.changed(data={**event.data, **_given(found)}) if found else event
+    return asked.changed(data={**asked.data, **_given(found)})
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ OWN = "log.db"
 
 def own_log(home: Path) -> str:
     """The URL of the embedded log in a data directory."""
-    return f"sqlite://{home / 'log.db'}"
+    return f"sqlite://{home / OWN}"
 
 
 def read(home: Path) -> dict[str, str]:

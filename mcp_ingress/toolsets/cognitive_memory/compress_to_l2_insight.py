@@ -24,7 +24,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     coverage = await _coverage(call, arguments["content"], arguments["source_ids"])
     fields = {"content": arguments["content"], "source_ids": arguments["source_ids"]}
     found = coverage | {"fidelity_threshold": call.part(CognitiveConfig).fidelity_threshold}
-    event = writes.request(call, "cm.l2.stored", fields, found=found)
+    event = writes.with_findings(writes.request(call, "cm.l2.stored", fields), found)
     published, result, status = await answers.write_embedded(call, event, record_id(L2, event_number(event)))
     fallback = {
         "id": event_number(event),

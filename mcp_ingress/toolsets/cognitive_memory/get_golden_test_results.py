@@ -36,7 +36,8 @@ async def run(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "embedding_model": embedder.info.model_id if embedder else None,
         "avg_retrieval_time_ms": round(1000 * seconds / len(precisions), 3),
     }
-    published, result = await answers.write(call, writes.request(call, "cm.golden.completed", {}, found=measured))
+    asked = writes.request(call, "cm.golden.completed", {})
+    published, result = await answers.write(call, writes.with_findings(asked, measured))
     undecided = dict.fromkeys(("baseline_precision", "drift_detected", "details", "drop_absolute", "drop_relative"))
     answer = answers.written(published, result or {**measured, **undecided}, pending=result is None)
     return answer if is_fresh else answer | {"stale": True}

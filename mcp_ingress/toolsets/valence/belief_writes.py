@@ -104,7 +104,7 @@ async def create(call: Call, asked: Event, draft: Draft) -> Creation:
 
 def with_similar(asked: Event, near: Near) -> Event:
     """The request with the beliefs that may say the same; its id stays that of the request."""
-    return asked.changed(data={**asked.data, "similar": near.similar}) if near.similar else asked
+    return writes.with_findings(asked, {"similar": near.similar or None})
 
 
 async def belief_after(call: Call, belief_id: str) -> Row:
