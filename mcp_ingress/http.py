@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_ingress.analysts import DISABLED, SqlEndpoint
-from mcp_ingress.calls import Principal
+from mcp_ingress.door import Principal
 from mcp_ingress.limits import PAUSE_S, RateLimits
 from streams.errors import SettingsError
 

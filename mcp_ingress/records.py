@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from mcp_ingress.gateway import SOURCE, Connection
+from mcp_ingress.call import SOURCE, Connection
 from mcp_ingress.tool import Tool
 from streams.clock import Clock
 from streams.event_types.invocations import TOOL_INVOKED

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from streams.errors import Refused
 

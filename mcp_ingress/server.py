@@ -28,8 +28,8 @@ from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 from pydantic import ValidationError
 
-from mcp_ingress.calls import Answer, Door, Failure, Principal, Request, Visitor
-from mcp_ingress.gateway import Connection
+from mcp_ingress.call import Connection
+from mcp_ingress.door import Answer, Door, Failure, Principal, Request, Visitor
 from mcp_ingress.inventory import hints
 from mcp_ingress.records import MAX_NAME
 from mcp_ingress.resource import MIME_TYPE, Resource, base_of

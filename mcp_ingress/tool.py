@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_ingress.gateway import Call, Gateway
+from mcp_ingress.call import Call, Gateway
 
 Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
 Kind = Literal["read", "write"]

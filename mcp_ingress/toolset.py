@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mcp_ingress.gateway import Call, Gateway
+from mcp_ingress.call import Call, Gateway
 from mcp_ingress.records import Invocation
 from processors.embedding.model import Embedder
 from streams.events import Event

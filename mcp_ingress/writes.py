@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_ingress.gateway import ANSWER_MARGIN_S, Call, Published
+from mcp_ingress.call import ANSWER_MARGIN_S, Call, Published
 from mcp_ingress.spool import SPOOLED
 from streams.errors import Refused, Unavailable
 from streams.events import Event

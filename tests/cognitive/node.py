@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.calls import Answer, Door, Request, Visitor
-from mcp_ingress.gateway import Gateway, Limits
+from mcp_ingress.call import Gateway, Limits
+from mcp_ingress.door import Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.spool import Spool

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import Request
+from mcp_ingress.door import Request
 from mcp_ingress.toolsets.cognitive_memory.judges import configured
 from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules import agreement

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mcp_ingress.gateway import Call, Connection
+from mcp_ingress.call import Call, Connection
 from streams.errors import LogUnavailable
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mcp_ingress.calls import Request, Visitor
+from mcp_ingress.door import Request, Visitor
 from processors.embedding import time_limit
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder

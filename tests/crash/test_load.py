@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
+from mcp_ingress.door import REQUEST_ID_META, Request, Visitor
 from mcp_ingress.limits import RateLimits
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S, Tries

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.types import CallToolResult
 
-from mcp_ingress.calls import REQUEST_ID_META
+from mcp_ingress.door import REQUEST_ID_META
 from streams.clock import SystemClock
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import free_port

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from mcp_ingress.calls import REQUEST_ID_META
+from mcp_ingress.door import REQUEST_ID_META
 from tests.e2e.program import Program
 from tests.e2e.test_agent import answered, call, over_stdio, refused
 from thalweg.example import session_path

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.calls import Door
-from mcp_ingress.gateway import Gateway
+from mcp_ingress.call import Gateway
+from mcp_ingress.door import Door
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.spool import Spool
 from storage.applied import AppliedPositions

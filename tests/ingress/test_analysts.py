@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from mcp_ingress.analysts import AT_ONCE, MAX_BODY, SqlEndpoint
-from mcp_ingress.calls import Principal
+from mcp_ingress.door import Principal
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.limits import RateLimits
 from mcp_ingress.server import build_server

@@ -15,7 +15,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from mcp_ingress.calls import Principal
+from mcp_ingress.door import Principal
 from mcp_ingress.http import MAX_BODY, Endpoint, HttpServer, _hosts
 from mcp_ingress.server import build_server
 from streams.errors import SettingsError

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mcp_ingress.calls import Principal, Request, Visitor
-from mcp_ingress.gateway import Limits
+from mcp_ingress.call import Limits
+from mcp_ingress.door import Principal, Request, Visitor
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
 from processors.inner_voice.config import InnerVoiceConfig

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from mcp_ingress.calls import Principal
+from mcp_ingress.door import Principal
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.limits import BURST_S, BYTES_A_CALL, CREDENTIAL, NODE, RateLimits
 from mcp_ingress.server import build_server

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
-from mcp_ingress.gateway import Limits
+from mcp_ingress.call import Limits
+from mcp_ingress.door import REQUEST_ID_META, Request, Visitor
 from streams.positions import Freshness
 from tests.patience import SOON_S
 from thalweg.process.node import Node

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import Request, Visitor
+from mcp_ingress.door import Request, Visitor
 from mcp_ingress.spool import Spool
 from streams.errors import LogUnavailable
 from streams.log.base import Outgoing

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_ingress.calls import REQUEST_ID_META, Answer, Door, Request, Visitor
-from mcp_ingress.gateway import Call, Connection
+from mcp_ingress.call import Call, Connection
+from mcp_ingress.door import REQUEST_ID_META, Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.spool import SPOOLED

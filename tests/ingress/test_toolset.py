@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 
-from mcp_ingress.calls import Request, Visitor
-from mcp_ingress.gateway import Call, Gateway
+from mcp_ingress.call import Call, Gateway
+from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import Inventory, ToolDefect, find_tools
 from mcp_ingress.server import build_server
 from mcp_ingress.toolset import ErrorStyle, Setup, Toolset

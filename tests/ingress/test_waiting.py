@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 import thalweg.process.running
-from mcp_ingress.calls import Request, Visitor
-from mcp_ingress.gateway import Limits
+from mcp_ingress.call import Limits
+from mcp_ingress.door import Request, Visitor
 from streams.log import Outgoing
 from streams.positions import NOW, Freshness, Partition, Position
 from streams.topics import MEMORY

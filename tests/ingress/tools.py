@@ -7,7 +7,7 @@ import os
 import signal
 from typing import Any
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import ErrorStyle, Pulse, Sessions, Toolset

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from mcp_ingress.calls import Answer, Door, Request, Visitor
-from mcp_ingress.gateway import Gateway, Limits
+from mcp_ingress.call import Gateway, Limits
+from mcp_ingress.door import Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
 from processors.embedding.hashing import HashingEmbedder

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from mcp import Client
 
-from mcp_ingress.calls import Request, Visitor
-from mcp_ingress.gateway import Limits
+from mcp_ingress.call import Limits
+from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.server import build_server
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import Principal, Request, Visitor
+from mcp_ingress.door import Principal, Request, Visitor
 from streams.backlog import LATE_S
 from streams.log.base import Record
 from streams.positions import Freshness

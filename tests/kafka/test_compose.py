@@ -21,7 +21,7 @@ import yaml
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from mcp_ingress.calls import REQUEST_ID_META
+from mcp_ingress.door import REQUEST_ID_META
 from streams.log.kafka import KafkaLog
 from streams.topics import with_partitions
 from tests.ingress.lines import calling

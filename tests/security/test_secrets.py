@@ -15,8 +15,8 @@ import orjson
 import pytest
 from mcp import MCPError
 
-from mcp_ingress.calls import REQUEST_ID_META, Request, Visitor
-from mcp_ingress.gateway import Connection
+from mcp_ingress.call import Connection
+from mcp_ingress.door import REQUEST_ID_META, Request, Visitor
 from streams.clock import SystemClock
 from streams.codec import encode
 from streams.dlq import DeadLetter, bury, exhume

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import Request, Visitor
+from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import find_tools
 from streams.codec import decode
 from streams.event_types.talos import CATEGORIES

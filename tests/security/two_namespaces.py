@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from mcp_ingress.calls import REQUEST_ID_META, Principal, Request, Visitor
+from mcp_ingress.door import REQUEST_ID_META, Principal, Request, Visitor
 from processors.frame.stage import Stage, StageParts, stage_types
 from processors.valence.timers.age_patterns import AGE_PATTERNS
 from streams.clock import SystemClock

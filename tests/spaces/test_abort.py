@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from mcp_ingress.calls import Request, Visitor
+from mcp_ingress.door import Request, Visitor
 from streams.positions import Freshness
 from tests.patience import PATIENCE_S
 from tests.schema import migrated_home

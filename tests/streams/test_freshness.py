@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import FRESHNESS_META, Request, Visitor
+from mcp_ingress.door import FRESHNESS_META, Request, Visitor
 from storage.applied import AppliedPositions
 from streams.errors import Refused
 from streams.positions import Freshness, Partition

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.gateway import Call, Connection, Gateway, Limits
+from mcp_ingress.call import Call, Connection, Gateway, Limits
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder

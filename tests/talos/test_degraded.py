@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.calls import Door, Request, Visitor
+from mcp_ingress.door import Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from tests.talos.node import SmallNode
 

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_ingress.calls import REQUEST_ID_META, Door, Request, Visitor
+from mcp_ingress.door import REQUEST_ID_META, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from tests.talos.node import SmallNode
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcp_ingress.gateway import EMBED
+from mcp_ingress.call import EMBED
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
 from storage.search.index_set import IndexSet

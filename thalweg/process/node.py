@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_ingress.analysts import SqlEndpoint
-from mcp_ingress.calls import Door
-from mcp_ingress.gateway import Gateway, Limits
+from mcp_ingress.call import Gateway, Limits
+from mcp_ingress.door import Door
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mcp_ingress.calls import Door
-from mcp_ingress.gateway import Gateway
+from mcp_ingress.call import Gateway
+from mcp_ingress.door import Door
 from mcp_ingress.socket import SocketServer
 from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder

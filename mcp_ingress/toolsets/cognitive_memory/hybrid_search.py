@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import FoundInsight, insights, retrieve

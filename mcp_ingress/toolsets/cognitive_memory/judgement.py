@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import Corpus, Document, Judge, Judged, words
 from processors.cognitive.rules.staging import DUAL, SINGLE, WINDOW, Run, next_mode

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
 from storage.search.query import Query

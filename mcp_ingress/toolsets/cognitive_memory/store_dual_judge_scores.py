@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from mcp_ingress import writes
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.judgement import judged_by, judges_of

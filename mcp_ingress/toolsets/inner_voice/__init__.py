@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.toolset import ErrorStyle, Setup, Toolset
 from processors.inner_voice.config import InnerVoiceConfig, read_config
 from streams.errors import Refused

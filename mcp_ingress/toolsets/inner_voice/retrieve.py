@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from mcp_ingress.gateway import Call, Gateway
+from mcp_ingress.call import Call, Gateway
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates

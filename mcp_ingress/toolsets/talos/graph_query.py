@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from storage.graph.edge_pruning import INHERITED, may_match
 from storage.graph.run import checked_parameters, run_cypher

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from processors.talos.rules.extraction import extract

@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import count_inherited

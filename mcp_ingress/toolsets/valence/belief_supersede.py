@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from mcp_ingress import writes
-from mcp_ingress.gateway import Call, Published
+from mcp_ingress.call import Call, Published
 from mcp_ingress.toolsets.valence.answers import STATED, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document

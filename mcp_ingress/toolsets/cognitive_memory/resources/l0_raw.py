@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, after, day, select, start
 from streams.errors import Refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_ingress.gateway import Call
+from mcp_ingress.call import Call
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
 

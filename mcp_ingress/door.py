@@ -18,7 +18,7 @@ import orjson
 
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
-from mcp_ingress.gateway import Call, Connection, Gateway
+from mcp_ingress.call import Call, Connection, Gateway
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits

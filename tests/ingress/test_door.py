@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mcp_ingress import gateway
-from mcp_ingress.calls import Answer, Door, Principal, Request, Visitor
+from mcp_ingress.door import Answer, Door, Principal, Request, Visitor
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.toolset import Pulse
 from streams.errors import LogUnavailable, UnknownTool
