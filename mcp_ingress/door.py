@@ -18,12 +18,13 @@ import orjson
 
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
-from mcp_ingress.call import Call, Connection, Gateway
+from mcp_ingress.call import Call, Connection
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import MAX_NAME, Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of, base_of
+from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
@@ -105,20 +106,20 @@ class Door:
 
     def __init__(
         self,
-        gateway: Gateway,
+        services: Services,
         inventory: Inventory,
         resources: Resources | None = None,
         *,
         namespace: str = "default",
         rate_limit: float = RATE,
     ) -> None:
-        self.gateway = gateway
+        self.services = services
         self.inventory = inventory
         self.resources = resources or Resources()
         self.local = Principal(LOCAL, namespace)
-        self.limits = RateLimits(gateway.clock, rate_limit)
-        self.publisher = BackgroundPublisher(gateway.log)
-        gateway.flush_records = self.publisher.flush
+        self.limits = RateLimits(services.clock, rate_limit)
+        self.publisher = BackgroundPublisher(services.log)
+        services.flush_records = self.publisher.flush
         self.calls = 0
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -138,7 +139,7 @@ class Door:
             "records_published": self.publisher.published,
             "records_waiting": self.publisher.waiting,
             "records_dropped": self.publisher.dropped,
-            "spool_bytes": self.gateway.spool.size_bytes,
+            "spool_bytes": self.services.spool.size_bytes,
         }
 
     async def call(self, visitor: Visitor, request: Request) -> Answer:
@@ -150,10 +151,10 @@ class Door:
         self.calls += 1
         request = Request(excerpt(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
         record = Invocation(
-            request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.gateway.clock
+            request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.services.clock
         )
         leaves_no_details = self.inventory.toolset(tool).leaves_no_details
-        record.is_minimal = leaves_no_details is not None and leaves_no_details(self.gateway)
+        record.is_minimal = leaves_no_details is not None and leaves_no_details(self.services)
         try:
             answer = await self._answer(visitor, request, tool, record)
             record.output_bytes = len(answer.text)
@@ -250,15 +251,15 @@ class Door:
         traceparent = meta.get("traceparent")
         named = _request_id(meta)
         call = Call(
-            gateway=self.gateway,
+            services=self.services,
             connection=visitor.connection,
             namespace=visitor.principal.namespace,
             request_id=named or str(uuid7()),
             is_named=named is not None,
-            asked=visitor.connection.last_writes if token is None else self.gateway.applied.token(token),
+            asked=visitor.connection.last_writes if token is None else self.services.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=self._session_of(request.arguments, visitor.connection),
-            deadline=self.gateway.clock.monotonic() + tool.timeout_s,
+            deadline=self.services.clock.monotonic() + tool.timeout_s,
         )
         record.request_id = call.request_id
         spans.describe_call(memory_operation=tool.memory_operation, toolset=tool.toolset, session_id=call.session_id)
@@ -270,7 +271,7 @@ class Door:
         turns = visitor.reads if tool.kind == "read" else visitor.writes
         await turns.take()
         before = visitor.connection.last_writes
-        started = self.gateway.clock.monotonic()
+        started = self.services.clock.monotonic()
         try:
             yield
         finally:
@@ -284,17 +285,17 @@ class Door:
 
     async def _end_when_processed(self, turns: Turns, started: float, written: Freshness) -> None:
         try:
-            await self.gateway.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
+            await self.services.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
         finally:
             self._end(turns, started)
 
     def _end(self, turns: Turns, started: float) -> None:
-        turns.give(self.gateway.clock.monotonic() - started, is_shared=self.limits.is_shared())
+        turns.give(self.services.clock.monotonic() - started, is_shared=self.limits.is_shared())
 
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):
             if call.is_named and tool.kind != "read":
-                call.asked_at = await self.gateway.first_asked(call.namespace, call.request_id)
+                call.asked_at = await self.services.first_asked(call.namespace, call.request_id)
             return await tool.handler(call, arguments)
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 

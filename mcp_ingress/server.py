@@ -111,9 +111,9 @@ class _Handlers:
     def __init__(self, door: Door) -> None:
         self.door = door
         self._written: dict[Principal, Freshness] = {}
-        embedder = door.gateway.embedder
+        embedder = door.services.embedder
         dim = None if embedder is None else embedder.info.dim
-        defaults = {tool.name: tool.defaults(door.gateway) for tool in door.inventory if tool.defaults is not None}
+        defaults = {tool.name: tool.defaults(door.services) for tool in door.inventory if tool.defaults is not None}
         self._tools = [wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
 
     @asynccontextmanager

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_ingress.call import Call, Gateway
+from mcp_ingress.call import Call
+from mcp_ingress.services import Services
 
 Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
 Kind = Literal["read", "write"]
@@ -50,7 +51,7 @@ class Tool:
     always_load: bool = False
     notes_under: str | None = None
     """The object of a read's answer that says what it lacks (`behind`, `embedding_behind`); None: the answer itself."""
-    defaults: Callable[[Gateway], Mapping[str, Any]] | None = None
+    defaults: Callable[[Services], Mapping[str, Any]] | None = None
     """Defaults of arguments that the node's settings decide, for the schema that it lists."""
     memory_operation: str | None = None
     """OpenTelemetry GenAI memory operation (`create_memory`, `search_memory` …), when it is one."""

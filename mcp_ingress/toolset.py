@@ -9,8 +9,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mcp_ingress.call import Call, Gateway
+from mcp_ingress.call import Call
 from mcp_ingress.records import Invocation
+from mcp_ingress.services import Services
 from processors.embedding.model import Embedder
 from streams.events import Event
 
@@ -103,10 +104,10 @@ class Toolset:
     retired: Mapping[str, str] = field(default_factory=dict)
     """Names of tools that are gone -> a sentence that says what to call in their place."""
     part: Callable[[Setup], object] | None = None
-    """Makes the toolset's own part of the node; tools get it by its type (`Gateway.part`). Raises SettingsError."""
+    """Makes the toolset's own part of the node; tools get it by its type (`Services.part`). Raises SettingsError."""
     gate: Callable[[Call], None] | None = None
     """Called before the arguments are looked at; raises Refused while the toolset is off."""
     pulse: Pulse | None = None
     sessions: Sessions | None = None
-    leaves_no_details: Callable[[Gateway], bool] | None = None
+    leaves_no_details: Callable[[Services], bool] | None = None
     """Whether the records of its calls are to hold nothing but the tool's name and what came of the call."""

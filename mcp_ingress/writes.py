@@ -115,7 +115,7 @@ async def caught_up(call: Call, published: Published, stage: str) -> bool:
     if published.spooled:
         return False
     token = on_topic(published.freshness, MEMORY.name)
-    return await call.applied(token, timeout_s=time_left(call, call.gateway.limits.write_wait_s), stages=[stage])
+    return await call.applied(token, timeout_s=time_left(call, call.services.limits.write_wait_s), stages=[stage])
 
 
 def time_left(call: Call, limit_s: float) -> float:

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.call import Gateway, Limits
 from mcp_ingress.door import Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
+from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
@@ -43,7 +43,7 @@ class CognitiveNode:
         self.indexes.open({})
         self.stage = Embed(self.embedder)
         judges = LexicalJudge(), SemanticJudge(self.embedder)
-        self.gateway = Gateway(
+        self.services = Services(
             cast(Log, self),
             self.applied,
             self.reader,
@@ -54,9 +54,9 @@ class CognitiveNode:
             Limits(0.05, 1.0, 0.05),
             parts={CognitiveConfig: CognitiveConfig(judges=judges)},
         )
-        self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
+        self.services.may_hold, self.services.recent = self.store.writer.may_hold, self.store.writer.recent
         inventory = find_tools().select(["cognitive_memory"])
-        self.door = Door(self.gateway, inventory, find_resources().select(inventory.served), rate_limit=1e6)
+        self.door = Door(self.services, inventory, find_resources().select(inventory.served), rate_limit=1e6)
         self.visitor = Visitor(self.door.local)
 
     largest, check = Log.largest, Log.check

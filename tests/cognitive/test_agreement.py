@@ -113,8 +113,8 @@ async def test_the_second_judge_is_spared_while_both_agree_and_its_scores_are_mi
 ) -> None:
     truth(node, 42)
     one, other = CountingJudge("one"), CountingJudge("other")
-    node.gateway.parts[CognitiveConfig] = replace(
-        node.gateway.part(CognitiveConfig), judges=(one, other), is_staged=True
+    node.services.parts[CognitiveConfig] = replace(
+        node.services.part(CognitiveConfig), judges=(one, other), is_staged=True
     )
     docs = [{"id": 1, "content": "a"}, {"id": 2, "content": "b"}]
     answers = [await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs) for _ in range(NEEDED + 12)]

@@ -184,7 +184,7 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
     async with opened(tmp_path) as node:
         truth(node, 42)
         keyless = configured(Settings(judge1="openai:gpt-4o"), None, {})
-        node.gateway.parts[CognitiveConfig] = replace(
+        node.services.parts[CognitiveConfig] = replace(
             keyless, missing_key="The embedder needs a key in OPENAI_API_KEY."
         )
         asked: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -195,7 +195,7 @@ async def test_what_has_no_key_says_so_and_judgements_that_fail_are_listed(serve
         for tool, arguments in asked:
             error = await node.error(tool, **arguments)
             assert error["error"] == "API key not configured" and "OPENAI_API_KEY" in error["details"]
-        node.gateway.parts[CognitiveConfig], _ = judges(server, judge2="openai:gpt-4o-mini")
+        node.services.parts[CognitiveConfig], _ = judges(server, judge2="openai:gpt-4o-mini")
         server.replies = [said("1.0"), said("1.0"), (400, b""), said("1.0")]
         answer = await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs)
         assert answer["evaluated_documents"] == 2 and len(answer["failed_documents"]) == 1 == answer["judge1_score"]

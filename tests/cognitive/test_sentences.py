@@ -72,7 +72,7 @@ async def test_a_query_of_over_thirty_seconds_is_an_operation_of_the_store_that_
     assert max(tool.timeout_s for tool in tools if tool.name not in asks_others) == 30.0
     slow = replace(node.door.inventory.tools["hybrid_search"], timeout_s=0.05)
     monkeypatch.setitem(node.door.inventory.tools, "hybrid_search", slow)
-    monkeypatch.setattr(node.gateway.reader, "run", lambda query: asyncio.sleep(60))
+    monkeypatch.setattr(node.services.reader, "run", lambda query: asyncio.sleep(60))
     answer = await node.error("hybrid_search", query_text="rivers")
     assert answer["error"] == "Database operation failed" and "0.05 s" in answer["details"]
 
@@ -82,7 +82,7 @@ async def test_without_a_model_a_search_needs_the_callers_vector_and_what_is_sto
 ) -> None:
     vector = HashingEmbedder().encode(["rivers carve valleys"])[0].astype(float).tolist()
     await node.ok("compress_to_l2_insight", content="rivers carve valleys", source_ids=[])
-    node.gateway.embedder = None
+    node.services.embedder = None
     assert (await node.error("hybrid_search", query_text="rivers"))["error"] == "Tool execution failed"
     given = await node.ok("hybrid_search", query_text="unsaid", query_embedding=[2 * number for number in vector])
     assert given["results"][0]["distance"] == pytest.approx(0, abs=1e-5)  # at whatever length
@@ -136,7 +136,7 @@ async def test_the_threshold_of_density_is_set_and_how_much_of_its_sources_an_in
     assert configured(Settings(), None, {"FIDELITY_THRESHOLD": "0.9"}).fidelity_threshold == 0.9
     with pytest.raises(SettingsError, match="FIDELITY_THRESHOLD"):
         configured(Settings(), None, {"FIDELITY_THRESHOLD": "dense"})
-    node.gateway.parts[CognitiveConfig] = replace(node.gateway.part(CognitiveConfig), fidelity_threshold=0.9)
+    node.services.parts[CognitiveConfig] = replace(node.services.part(CognitiveConfig), fidelity_threshold=0.9)
     said = [
         await node.ok("store_raw_dialogue", session_id="s", speaker="user", content=text)
         for text in ("rivers carve", "deep valleys")
@@ -189,7 +189,7 @@ def test_an_agreements_name_begins_at_its_bound(kappa: float, name: str) -> None
 
 async def test_a_text_is_read_as_what_it_is_a_query_or_a_document(node: CognitiveNode) -> None:
     line = await node.ok("store_raw_dialogue", session_id="s", speaker="user", content="a line")
-    node.gateway.embedder = model = Prefixed()
+    node.services.embedder = model = Prefixed()
     await node.ok("compress_to_l2_insight", content="an insight", source_ids=[line["id"]])
     await node.ok("hybrid_search", query_text="asked")
     await node.read("memory://l2-insights?query=read")

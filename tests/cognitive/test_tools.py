@@ -218,7 +218,7 @@ async def test_a_golden_test_that_could_not_see_the_latest_insights_says_stale(n
     identity = (await node.ok("compress_to_l2_insight", content="rivers carve valleys", source_ids=[]))["id"]
     node.store.publish(event("cm.golden_set.imported", {"queries": golden_set([identity])}, id="golden"))
     assert "stale" not in await node.ok("get_golden_test_results")
-    await node.gateway.spool.append([Outgoing(MEMORY.name, b"default", b"an insight")])
+    await node.services.spool.append([Outgoing(MEMORY.name, b"default", b"an insight")])
     answer = await node.ok("get_golden_test_results")
     assert answer["stale"] is True and answer["spooled"] is True
 

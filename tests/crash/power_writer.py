@@ -22,7 +22,7 @@ from streams.log.sqlite import SqliteLog
 from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TOPICS
 from tests.crash.power import mark
-from tests.ingress.parts import gateway
+from tests.ingress.parts import services
 
 NAMESPACE = "default"
 LONGEST = 60_000
@@ -54,7 +54,7 @@ async def write(home: Path, journal: Path, first: int, end: int) -> None:
     log = FallibleLog(home / "log.db")
     await log.start()
     await log.create_topics(TOPICS)
-    parts = gateway(log, home)
+    parts = services(log, home)
     for number in range(first, end):
         log.is_away = AWAY <= number % ROUND < BACK
         if number % ROUND == DRAINED:

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.call import Gateway
 from mcp_ingress.door import Door
 from mcp_ingress.inventory import Inventory
+from mcp_ingress.services import Services
 from mcp_ingress.spool import Spool
 from storage.applied import AppliedPositions
 from storage.reader import Reader
@@ -32,10 +32,10 @@ class NoStore:
         raise Unavailable("There is no store.")
 
 
-def gateway(log: Log, home: Path, clock: Clock | None = None) -> Gateway:
-    """A gateway whose store parts are absent: tools that need none of them run on it."""
+def services(log: Log, home: Path, clock: Clock | None = None) -> Services:
+    """Services whose store parts are absent: tools that need none of them run on it."""
     absent = cast(Any, None)
-    return Gateway(
+    return Services(
         log, AppliedPositions(), cast(Reader, NoStore()), absent, None, Spool(home / "spool"), clock or SystemClock()
     )
 
@@ -57,7 +57,7 @@ async def opened_door(
 ) -> AsyncIterator[Door]:
     """A door that serves the demonstration tools."""
     async with opened_log(home / "log.db") as log:
-        door = Door(gateway(log, home, clock), inventory or demo_tools(), **settings)
+        door = Door(services(log, home, clock), inventory or demo_tools(), **settings)
         door.start()
         try:
             yield door

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress import gateway
+from mcp_ingress import call as calls
 from mcp_ingress.door import Answer, Door, Principal, Request, Visitor
 from mcp_ingress.inventory import Inventory
+from mcp_ingress.services import Limits
 from mcp_ingress.toolset import Pulse
 from streams.errors import LogUnavailable, UnknownTool
 from streams.events import Event
@@ -58,7 +59,7 @@ class Desk:
     async def events(self, topic: str) -> list[Event]:
         await self.door.publisher.flush(WAIT_S)
         assert self.door.publisher.waiting == 0
-        log = self.door.gateway.log
+        log = self.door.services.log
         assert isinstance(log, SqliteLog)
         return await events_on(log, topic)
 
@@ -173,9 +174,9 @@ async def test_a_tool_that_takes_too_long_is_answered_timeout(desk: Desk) -> Non
 async def test_a_write_that_is_on_the_log_answers_pending_before_its_time_is_up(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gateway, "ANSWER_MARGIN_S", 20.0)
-    desk.door.gateway.limits = gateway.Limits(write_wait_s=WAIT_S)
-    assert desk.door.gateway.limits.write_wait_s > desk.door.inventory.tools["decide"].timeout_s
+    monkeypatch.setattr(calls, "ANSWER_MARGIN_S", 20.0)
+    desk.door.services.limits = Limits(write_wait_s=WAIT_S)
+    assert desk.door.services.limits.write_wait_s > desk.door.inventory.tools["decide"].timeout_s
     answer = await desk.call("decide")
     assert answer.body == {"success": True, "pending": True}
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mcp_ingress.call import Limits
 from mcp_ingress.door import Principal, Request, Visitor
+from mcp_ingress.services import Limits
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import Embedder
 from processors.inner_voice.config import InnerVoiceConfig
@@ -89,12 +89,12 @@ async def is_embedded(node: Node, token: Freshness) -> bool:
 async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are_not_found_by_meaning_yet(
     node: SlowNode,
 ) -> None:
-    visitor, limits = Visitor(node.running.door.local), node.running.gateway.limits
+    visitor, limits = Visitor(node.running.door.local), node.running.services.limits
     assert limits.vector_wait_s == Settings().vector_wait_s == 0.15
     assert await is_embedded(node, await write(node, 0, visitor))
     node.slow.goes_on.clear()
     # a search that waited this long for vectors would never answer
-    node.running.gateway.limits = replace(limits, read_wait_s=FOREVER_S)
+    node.running.services.limits = replace(limits, read_wait_s=FOREVER_S)
     for number in range(1, 4):
         token = await write(node, number, visitor)
     found = await call(node, "journal_query", visitor, query="gearbox whines", entity_types=["JournalEntry"])
@@ -126,7 +126,7 @@ async def test_a_search_waits_for_its_callers_words_and_says_how_many_writes_are
 
 async def test_vectors_that_come_within_the_moment_are_waited_for(node: SlowNode) -> None:
     visitor = Visitor(node.running.door.local)
-    node.running.gateway.limits = Limits(vector_wait_s=FOREVER_S)
+    node.running.services.limits = Limits(vector_wait_s=FOREVER_S)
     node.slow.goes_on.clear()
     await write(node, 1, visitor)
     asyncio.get_running_loop().call_later(0.3, node.slow.goes_on.set)
@@ -138,8 +138,8 @@ async def test_what_searches_by_vectors_alone_waits_as_long_as_for_any_write_and
     node: SlowNode,
 ) -> None:
     visitor = Visitor(node.running.door.local)
-    node.running.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
-    node.running.gateway.limits = Limits(read_wait_s=0.2)
+    node.running.services.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
+    node.running.services.limits = Limits(read_wait_s=0.2)
     node.slow.goes_on.clear()
     token = await write(node, 1, visitor)
     assert await node.running.store.applied.wait(token, timeout_s=PATIENCE_S, stages=("extract",))

@@ -20,7 +20,7 @@ from streams.clock import SystemClock
 from streams.errors import Refused
 from tests.ingress.lines import WAIT_S, Lines, calling
 from tests.ingress.parts import opened_door
-from tests.ingress.test_calls import SetClock
+from tests.ingress.test_door import SetClock
 from tests.ingress.test_http import BEARER, HEADERS, TOKEN
 
 RATE = 10.0

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.call import Limits
 from mcp_ingress.door import REQUEST_ID_META, Request, Visitor
+from mcp_ingress.services import Limits
 from streams.positions import Freshness
 from tests.patience import SOON_S
 from thalweg.process.node import Node
@@ -48,7 +48,7 @@ async def started(home: Path, clock: WallClock) -> Node:
     """A node that is never in a hurry: what it answers does not depend on how fast this machine is."""
     node = Node(Settings(home=home, embedder="none", partitions=2), clock)
     await node.start()
-    node.running.gateway.limits = Limits(SOON_S, SOON_S, SOON_S)
+    node.running.services.limits = Limits(SOON_S, SOON_S, SOON_S)
     tools = {name: replace(tool, timeout_s=2 * SOON_S) for name, tool in node.running.door.inventory.tools.items()}
     node.running.door.inventory = replace(node.running.door.inventory, tools=tools)
     return node

@@ -92,7 +92,7 @@ async def test_the_record_of_a_call_names_the_client(tmp_path: Path) -> None:
             await client.call_tool("echo", {})
         await door.publisher.flush(WAIT_S)
         assert door.publisher.waiting == 0
-        (event,) = await events_on(door.gateway.log, INVOCATIONS.name)  # type: ignore[arg-type]
+        (event,) = await events_on(door.services.log, INVOCATIONS.name)  # type: ignore[arg-type]
         assert event.data["client"] == "mcp"
 
 

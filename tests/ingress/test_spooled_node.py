@@ -98,7 +98,7 @@ async def test_sql_search_and_why_say_stale_until_the_log_takes_what_was_spooled
         assert await asked(node, command, "now")
         outage.is_on = False
         assert not await asked(node, command, "now")
-        assert node.running.gateway.spool.is_empty
+        assert node.running.services.spool.is_empty
         assert f"Caches lie to {command}." in await journal(node), "it was waited for"
 
 

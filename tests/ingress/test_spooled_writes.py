@@ -19,7 +19,7 @@ from processors.inner_voice.config import InnerVoiceConfig
 from streams.errors import LogUnavailable
 from streams.positions import Freshness
 from streams.topics import MEMORY
-from tests.ingress.parts import events_on, gateway
+from tests.ingress.parts import events_on, services
 from tests.ingress.test_spool import opened
 from tests.valence.conftest import BeliefNode
 
@@ -81,7 +81,7 @@ class Agent:
     def __init__(self, node: BeliefNode) -> None:
         self.node = node
         self.inventory = find_tools()
-        self.door = Door(node.gateway, self.inventory, find_resources(), rate_limit=1e6)
+        self.door = Door(node.services, self.inventory, find_resources(), rate_limit=1e6)
 
     async def call(self, tool: str, **arguments: Any) -> Answer:
         return await self.door.call(Visitor(self.door.local), Request(tool, arguments))
@@ -106,7 +106,7 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Agent]:
     node = BeliefNode(tmp_path)
-    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
+    node.services.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     yield Agent(node)
     node.close()
 
@@ -132,7 +132,7 @@ async def test_a_spooled_write_of_any_tool_says_that_it_is_accepted_and_not_to_b
         assert said.get("success", True) is not said.get("degraded", False), (tool, said)
     assert SPOOLED.startswith("Accepted") and "Do not send it again" in SPOOLED
     agent.node.is_down = False
-    assert await agent.node.spool.drain(agent.node.gateway.log) >= len(WRITES)
+    assert await agent.node.spool.drain(agent.node.services.log) >= len(WRITES)
 
 
 async def test_the_subject_of_a_request_is_the_session_that_it_belongs_to(agent: Agent) -> None:
@@ -171,7 +171,7 @@ async def test_after_a_spooled_write_every_read_says_stale_until_the_write_is_ap
     fresh = [name for name, is_stale in (await agent.every_read()).items() if not is_stale]
     assert fresh == [], "on a new connection too"
     agent.node.is_down, agent.node.is_behind = False, True
-    assert await agent.node.spool.drain(agent.node.gateway.log) > 0
+    assert await agent.node.spool.drain(agent.node.services.log) > 0
     fresh = [name for name, is_stale in (await agent.every_read()).items() if not is_stale]
     assert fresh == [], "it is on the log by now, and not in the store"
     agent.node.catch_up()
@@ -195,7 +195,7 @@ async def test_what_was_spooled_is_not_called_unknown(agent: Agent) -> None:
     said = (await agent.call("journal_write", content="Caches lie.", category="insight", session_id=SESSION)).body
     assert said["spooled"] and "warnings" not in said
     agent.node.is_down, agent.node.is_behind = False, True
-    await agent.node.spool.drain(agent.node.gateway.log)
+    await agent.node.spool.drain(agent.node.services.log)
     said = (await agent.call("journal_write", content="Caches lie still.", category="insight", session_id=SESSION)).body
     assert said["success"] and "warnings" not in said
     agent.node.catch_up()
@@ -208,7 +208,7 @@ async def test_what_was_spooled_is_not_called_unknown(agent: Agent) -> None:
 
 async def test_a_write_never_overtakes_one_that_was_spooled_before_it(tmp_path: Path) -> None:
     log = await opened(tmp_path / "log.db", lives=0)
-    parts = gateway(log, tmp_path)
+    parts = services(log, tmp_path)
     assert (await written(parts, 1)).spooled
     log.lives = 1000
     assert (await written(parts, 2)).spooled, "the log is back, and the first has not followed yet"
@@ -224,7 +224,7 @@ async def test_whenever_the_log_goes_and_comes_the_writes_of_a_namespace_lie_on_
 ) -> None:
     chance = random.Random(seed)
     log = await opened(tmp_path / "log.db")
-    parts = gateway(log, tmp_path)
+    parts = services(log, tmp_path)
     for number in range(40):
         log.lives = chance.choice((0, 0, 1, 1000))
         if chance.random() < 0.4:

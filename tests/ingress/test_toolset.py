@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from mcp import Client, MCPError
 
-from mcp_ingress.call import Call, Gateway
+from mcp_ingress.call import Call
 from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import Inventory, ToolDefect, find_tools
 from mcp_ingress.server import build_server
+from mcp_ingress.services import Services
 from mcp_ingress.toolset import ErrorStyle, Setup, Toolset
 from processors.cognitive.config import CognitiveConfig
 from processors.inner_voice.config import InnerVoiceConfig
@@ -78,7 +79,7 @@ async def test_a_call_that_ends_as_a_json_rpc_error_leaves_its_record(tmp_path: 
         async with Client(build_server(door, "0"), mode="legacy") as client:
             await failed(client, "strict_fail", how="unavailable")
         await door.publisher.flush(WAIT_S)
-        (event,) = await events_on(door.gateway.log, INVOCATIONS.name)  # type: ignore[arg-type]
+        (event,) = await events_on(door.services.log, INVOCATIONS.name)  # type: ignore[arg-type]
     assert (event.data["outcome"], event.data["error_code"]) == ("error", "star_storage")
 
 
@@ -127,14 +128,14 @@ async def test_a_toolset_that_is_off_refuses_before_it_looks_at_the_arguments(tm
 
 
 async def test_a_toolset_that_leaves_no_details_is_recorded_by_name_and_outcome_alone(tmp_path: Path) -> None:
-    def is_quiet(gateway: Gateway) -> bool:
+    def is_quiet(services: Services) -> bool:
         return True
 
     toolset = replace(DEMO, leaves_no_details=is_quiet)
     async with opened_door(tmp_path, Inventory.of(ALL, [toolset])) as door:
         await door.call(Visitor(door.local), Request("echo", {"session_id": "2026-01-15-demo"}))
         await door.publisher.flush(WAIT_S)
-        (event,) = await events_on(door.gateway.log, INVOCATIONS.name)  # type: ignore[arg-type]
+        (event,) = await events_on(door.services.log, INVOCATIONS.name)  # type: ignore[arg-type]
     assert dict(event.data) == {"tool": "echo", "outcome": "ok"}
 
 
@@ -153,7 +154,7 @@ async def test_a_tool_is_given_its_toolsets_part_as_the_nodes_settings_make_it(t
     inventory = Inventory.of([tool("count", count, {}, toolset="garden")], [garden])
     async with opened_door(tmp_path, inventory) as door:
         assert (await door.call(Visitor(door.local), Request("count", {}))).body["trees"] == 1, "its default"
-        door.gateway.parts = inventory.parts(Setup(SimpleNamespace(trees=7), {}, None))
+        door.services.parts = inventory.parts(Setup(SimpleNamespace(trees=7), {}, None))
         assert (await door.call(Visitor(door.local), Request("count", {}))).body["trees"] == 7
 
 

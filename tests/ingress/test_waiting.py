@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 import thalweg.process.running
-from mcp_ingress.call import Limits
 from mcp_ingress.door import Request, Visitor
+from mcp_ingress.services import Limits
 from streams.log import Outgoing
 from streams.positions import NOW, Freshness, Partition, Position
 from streams.topics import MEMORY
@@ -71,11 +71,11 @@ async def test_what_is_not_found_while_the_callers_writes_are_under_way_is_refus
     unknown = Request(
         "tension_resolve", {"tension_id": str(UUID(int=4, version=4)), "resolution": "none", "action": "keep_both"}
     )
-    limits, node.running.gateway.limits = node.running.gateway.limits, Limits(read_wait_s=0.0)
+    limits, node.running.services.limits = node.running.services.limits, Limits(read_wait_s=0.0)
     visitor.connection.last_writes = Freshness({Partition(MEMORY.name, 0): 1_000_000})  # as if more were under way
     refused = await node.running.door.call(visitor, unknown)
     assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", True)
-    visitor.connection.last_writes, node.running.gateway.limits = Freshness(), limits
+    visitor.connection.last_writes, node.running.services.limits = Freshness(), limits
     refused = await node.running.door.call(visitor, unknown)
     assert (refused.body["error_code"], refused.body.get("stale")) == ("TENSION_NOT_FOUND", None)
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from mcp_ingress.call import Gateway, Limits
 from mcp_ingress.door import Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import ModelInfo
@@ -53,7 +53,7 @@ class Rig:
         self.reader = FallibleReader(self.store.database, threads=1)
         self.indexes = IndexSet(home / "indexes", self.store.database.cursor, MODEL)
         self.indexes.open({})
-        self.gateway = Gateway(
+        self.services = Services(
             cast(Log, None),
             AppliedPositions(),
             self.reader,
@@ -64,7 +64,7 @@ class Rig:
             Limits(0.05, 1.0, 0.05),
             parts={InnerVoiceConfig: InnerVoiceConfig(**{"is_enabled": True, **config})},
         )
-        self.door = Door(self.gateway, find_tools())
+        self.door = Door(self.services, find_tools())
         self._count = 0
 
     def remember(

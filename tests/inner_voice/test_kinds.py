@@ -32,7 +32,7 @@ async def told(tmp_path: Path) -> AsyncIterator[SmallNode]:
     All embedded.
     """
     node = SmallNode(tmp_path, HashingEmbedder())
-    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
+    node.services.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     await _tell_talos(node)
     await _tell_valence(node)
     await _tell_cognitive_memory(node)

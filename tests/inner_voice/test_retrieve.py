@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from mcp import Client
 
-from mcp_ingress.call import Limits
 from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.server import build_server
+from mcp_ingress.services import Limits
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
 from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
@@ -222,7 +222,7 @@ async def test_a_failing_embedder_is_said_and_no_other_is_tried(rig: Rig) -> Non
     assert answer.body["code"] == "embedder_unavailable" and "secret" not in answer.text
     rig.embedder.fault, rig.embedder.dim = None, 5
     assert "Embedding dimension 5 does not match the active dimension 8." in (await rig.answer(query="x")).text
-    rig.gateway.embedder = None
+    rig.services.embedder = None
     assert await rig.code(query="x") == "embedder_unavailable"
 
 
@@ -233,7 +233,7 @@ async def test_a_store_that_is_down_is_a_db_error(rig: Rig) -> None:
 
 async def test_an_answer_that_may_lack_the_callers_writes_says_so_and_another_does_not(rig: Rig) -> None:
     rig.remember("A thought.")
-    rig.gateway.limits = Limits(0.01, 0.01, 0.01)
+    rig.services.limits = Limits(0.01, 0.01, 0.01)
     behind = await rig.door.call(
         Visitor(rig.door.local),
         Request("inner_voice.retrieve", {"query": "x"}, {"thalweg/freshness": {"thalweg.memory.v1": {"0": 9}}}),

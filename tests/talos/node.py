@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.call import Call, Connection, Gateway, Limits
+from mcp_ingress.call import Call, Connection
 from mcp_ingress.inventory import find_tools
+from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
 from processors.memory.stages.embed import Embed
@@ -80,7 +81,7 @@ class SmallNode:
         self.embed = Embed(embedder)
         self.indexes = IndexSet(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
         self.indexes.open({})
-        self.gateway = Gateway(
+        self.services = Services(
             cast(Log, self),
             self.applied,
             self.reader,
@@ -90,8 +91,8 @@ class SmallNode:
             self.clock,
             Limits(0.05, 1.0, 0.05),
         )
-        self.gateway.may_hold, self.gateway.recent = self.store.writer.may_hold, self.store.writer.recent
-        self.gateway.projections = Projections(home / "graph", read_graph)
+        self.services.may_hold, self.services.recent = self.store.writer.may_hold, self.store.writer.recent
+        self.services.projections = Projections(home / "graph", read_graph)
         self._requests = 0
 
     largest, check = Log.largest, Log.check
@@ -125,7 +126,7 @@ class SmallNode:
         inventory = find_tools()
         checked = inventory.checks[tool](arguments)
         call = Call(
-            self.gateway,
+            self.services,
             self.connection,
             "default",
             request_id or f"request-{self._requests}",

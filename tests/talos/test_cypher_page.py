@@ -62,9 +62,9 @@ def test_there_are_the_twelve_queries_of_the_specification() -> None:
 
 async def test_each_query_runs_as_printed_and_finds_something(node: SmallNode) -> None:
     await tell_story(node)
-    assert node.gateway.projections is not None
-    wanted = node.gateway.projections.find(node.store.database.cursor(), "default", node.connection.last_writes)
-    file = node.gateway.projections.build(wanted)  # type: ignore[arg-type]
+    assert node.services.projections is not None
+    wanted = node.services.projections.find(node.store.database.cursor(), "default", node.connection.last_writes)
+    file = node.services.projections.build(wanted)  # type: ignore[arg-type]
     now = node.clock.time.isoformat()
     empty = []
     for title, cypher in QUERIES:

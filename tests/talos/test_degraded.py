@@ -37,7 +37,7 @@ IDS = {
 @pytest.fixture
 async def door(node: SmallNode) -> Door:
     await node.call("session_open", session_id=SESSION, goal="Look")
-    return Door(node.gateway, find_tools())
+    return Door(node.services, find_tools())
 
 
 async def answer(door: Door, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ async def test_with_the_log_away_each_write_is_spooled_and_answers_its_ids_and_e
         assert (said["success"], said["degraded"], said["spooled"]) == (False, True, True), (tool, said)
         assert said["message"] and said[IDS.get(tool, "session_id")] and said["freshness"] == {}
     node.is_down = False
-    assert await node.spool.drain(node.gateway.log) > 0
+    assert await node.spool.drain(node.services.log) > 0
     for tool, arguments in READS.items():
         assert (await answer(door, tool, arguments))["success"] is True
     assert node.store.sql("SELECT session_id, status FROM talos_sessions ORDER BY 1") == [

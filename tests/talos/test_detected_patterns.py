@@ -28,7 +28,7 @@ NAME = "Recurring friction: The linter hangs"
 @pytest.fixture
 async def node(tmp_path: Path) -> Any:
     node = SmallNode(tmp_path, HashingEmbedder())
-    node.gateway.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
+    node.services.parts[InnerVoiceConfig] = InnerVoiceConfig(is_enabled=True)
     yield node
     node.close()
 

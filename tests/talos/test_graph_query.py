@@ -141,8 +141,8 @@ async def test_the_preloaded_nodes_are_there_before_the_first_event(node: SmallN
 
 async def test_another_namespace_is_not_seen(told: SmallNode) -> None:
     cursor = told.store.database.cursor()
-    assert told.gateway.projections is not None
-    found = told.gateway.projections.find(cursor, "elsewhere", told.connection.last_writes)
+    assert told.services.projections is not None
+    found = told.services.projections.find(cursor, "elsewhere", told.connection.last_writes)
     assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]  # type: ignore[union-attr]
 
 
@@ -291,7 +291,7 @@ async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: Sma
     with pytest.raises(Unavailable):
         await node.call("graph_query", cypher="RETURN 1")
     node.reader.is_down = False
-    node.gateway.projections = None
+    node.services.projections = None
     with pytest.raises(Unavailable, match="no graph"):
         await node.call("graph_query", cypher="RETURN 1")
 

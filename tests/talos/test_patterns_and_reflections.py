@@ -79,7 +79,7 @@ async def test_a_reflection_is_written_with_the_store_down_and_spooled_with_the_
     answer = await node.call("reflect", content="Still here too.")
     assert (answer["success"], answer["degraded"], answer["spooled"]) == (False, True, True)
     node.is_down, node.reader.is_down = False, False
-    await node.spool.drain(node.gateway.log)
+    await node.spool.drain(node.services.log)
     assert node.store.sql("SELECT text FROM entities WHERE entity_id = ?", answer["reflection_id"]) == [
         ("Still here too.",)
     ]
@@ -125,7 +125,7 @@ async def test_a_pattern_fits_by_meaning_when_an_embedder_answers(node: SmallNod
         await session(node, name, "The linter hangs")
     current = await session(node, "now", close=False)
     assert (await node.call("pattern_check", session_id=current))["degraded"] is True
-    node.gateway.embedder = embedder = HashingEmbedder()
+    node.services.embedder = embedder = HashingEmbedder()
     context = "Recurring friction: The linter hangs"
     near = await node.call("pattern_check", session_id=current, context=context)
     first, second = embedder.encode([f"{context} Find the leak", context])

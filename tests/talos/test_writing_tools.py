@@ -329,7 +329,7 @@ async def test_with_the_log_down_writes_are_spooled_and_take_effect_later(node: 
     for answer in (opened, written, friction):
         assert (answer["success"], answer["degraded"], answer["spooled"]) == (False, True, True)
     node.is_down = False
-    assert await node.spool.drain(node.gateway.log) == 7
+    assert await node.spool.drain(node.services.log) == 7
     assert node.store.sql("SELECT session_id FROM talos_sessions") == [(SESSION,)]
     assert node.store.sql("SELECT entry_id FROM talos_journal") == [(written["entry_id"],)]
     assert node.store.sql("SELECT friction_id, occurrence FROM frictions") == [(friction["friction_id"], 1)]

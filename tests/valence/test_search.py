@@ -93,7 +93,7 @@ async def test_a_belief_is_found_by_meaning_alone_and_by_words_alone(agent: Beli
     await agent.hold("Deployments use canaries")
     [by_meaning] = (await agent.call("belief_query", query="deployment canary"))["beliefs"]
     assert by_meaning["score_parts"]["semantic"] >= 0.30
-    node.gateway.embedder = None
+    node.services.embedder = None
     [by_words] = (await agent.call("belief_query", query="canaries"))["beliefs"]
     assert by_words["score_parts"]["semantic"] == 1.0  # the best keyword score stands for the cosine
 

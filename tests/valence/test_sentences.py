@@ -55,7 +55,7 @@ async def test_of_equal_ranks_the_newer_comes_first_then_the_lesser_id(agent: Be
             event("valence.belief.created", fields, id=f"e{number}", time=node.clock.time + timedelta(seconds=seconds))
         )
     node.clock.time += timedelta(days=40_000)  # nothing of its age counts any more
-    node.gateway.embedder = None
+    node.services.embedder = None
     found = (await agent.call("belief_query", query="ebb"))["beliefs"]
     assert len({belief["relevance_score"] for belief in found}) == 1
     assert found == sorted(
@@ -178,7 +178,7 @@ async def test_a_belief_says_how_fresh_it_is_today_and_tensions_come_newest_firs
 
 
 async def test_a_text_is_read_as_what_it_is_a_query_or_a_document(agent: Believer, node: BeliefNode) -> None:
-    node.gateway.embedder = model = Prefixed()
+    node.services.embedder = model = Prefixed()
     old = await agent.hold("Tides turn")
     await agent.call("belief_supersede", old_belief_id=old["id"], new_content="Tides turn twice", reason="x")
     await agent.call("insight_extract", session_id=await agent.session(), content="Tides rise")

@@ -21,7 +21,7 @@ class Agent:
 
     def __init__(self, node: SmallNode) -> None:
         self.node = node
-        self.door = Door(node.gateway, find_tools(), rate_limit=10_000)
+        self.door = Door(node.services, find_tools(), rate_limit=10_000)
         self._visitor = Visitor(self.door.local, node.connection)
 
     async def call(self, tool: str, *, request_id: str | None = None, **arguments: Any) -> dict[str, Any]:

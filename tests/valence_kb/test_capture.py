@@ -46,7 +46,7 @@ async def test_nothing_is_captured_unless_that_is_switched_on(agent: Agent) -> N
 async def test_a_captured_turn_is_an_insight_of_its_session_linked_to_its_exchange_once(
     agent: Agent, node: SmallNode
 ) -> None:
-    node.gateway.part(Valence).auto_capture = True
+    node.services.part(Valence).auto_capture = True
     session_id = await agent.session()
     said = await agent.say(session_id, "Remember that backups run at night", request_id="r")
     again = await agent.say(session_id, "Remember that backups run at night", request_id="r")
@@ -57,7 +57,7 @@ async def test_a_captured_turn_is_an_insight_of_its_session_linked_to_its_exchan
 
 
 async def test_at_most_ten_are_captured_in_a_session_and_calls_do_not_count(agent: Agent, node: SmallNode) -> None:
-    node.gateway.part(Valence).auto_capture = True
+    node.services.part(Valence).auto_capture = True
     session_id = await agent.session()
     await agent.call("insight_extract", session_id=session_id, content="Asked for")
     for number in range(12):

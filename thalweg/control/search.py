@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcp_ingress.call import EMBED
+from mcp_ingress.services import EMBED
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
 from storage.search.index_set import IndexSet
@@ -48,7 +48,7 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
     """
     text, filter, limit = _asked(running, request)
     lacks = await _lacks(running, request, filter.namespace)
-    vector, tokens, space = await encoded_query(running.gateway.embedder, text)
+    vector, tokens, space = await encoded_query(running.services.embedder, text)
     query, store = Query(text, vector, filter, limit, tokens, space), running.store
     if request.get("sessions"):
         return await store.reader.run(lambda cursor: _sessions(cursor, store.indexes, query)) | lacks
@@ -65,7 +65,7 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     freshness = request.get("freshness")
     stages = (EMBED,) if running.embedder is not None else ()
     is_fresh = freshness is None or await running.has_reached(freshness, stages)
-    unembedded = await running.gateway.embedding_behind(namespace)
+    unembedded = await running.services.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}
     return stale | ({"embedding_behind": unembedded} if unembedded else {}) | running.lag.backlog().flag()
 
@@ -123,7 +123,7 @@ async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, An
     """Why one record is, or is not, among the hits; of a session, why it is or is not among the sessions."""
     text, filter, limit = _asked(running, request)
     lacks = await _lacks(running, request, filter.namespace)
-    vector, tokens, space = await encoded_query(running.gateway.embedder, text)
+    vector, tokens, space = await encoded_query(running.services.embedder, text)
     query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
     identity = str(request["record_id"])
 

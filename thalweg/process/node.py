@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_ingress.analysts import SqlEndpoint
-from mcp_ingress.call import Gateway, Limits
 from mcp_ingress.door import Door
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.server import build_server
+from mcp_ingress.services import Limits, Services
 from mcp_ingress.socket import SocketServer
 from mcp_ingress.spool import Spool
 from mcp_ingress.toolset import Setup
@@ -101,9 +101,9 @@ class Node(Parts):
         parts = StageParts(embedder, StoreParts(store.reader, store.indexes, store.applied))
         stages = self._stages(parts) if self._with_stages else []
         lag = self._lag(store, stages)
-        gateway = self._gateway(store, embedder)
-        gateway.backlog, gateway.requests.inherited = lag.backlog, inherited
-        door = self._open_door(gateway)
+        services = self._services(store, embedder)
+        services.backlog, services.requests.inherited = lag.backlog, inherited
+        door = self._open_door(services)
         server = build_server(door, __version__)
         token = http_token(settings, settings.http_address[0]) if settings.http else None
         running = Running(
@@ -116,7 +116,7 @@ class Node(Parts):
             embed=parts.stage(Embed),
             runners=[StageRunner(stage, self.log, self.clock) for stage in stages],
             lag=lag,
-            gateway=gateway,
+            services=services,
             door=door,
             socket=SocketServer(socket_path(settings.home), server, self.clock, door.limits),
             http=describe(settings, token) if token else None,
@@ -255,9 +255,9 @@ class Node(Parts):
             age_at_start=age_at_start,
         )
 
-    def _gateway(self, store: Store, embedder: Embedder | None) -> Gateway:
+    def _services(self, store: Store, embedder: Embedder | None) -> Services:
         settings = self.settings
-        gateway = Gateway(
+        services = Services(
             log=self.log,
             applied=store.applied,
             reader=store.reader,
@@ -271,15 +271,15 @@ class Node(Parts):
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,
         )
-        gateway.requests.may_be_decided = lambda request: store.writer.may_hold("outcomes", request)
-        return gateway
+        services.requests.may_be_decided = lambda request: store.writer.may_hold("outcomes", request)
+        return services
 
-    def _open_door(self, gateway: Gateway) -> Door:
+    def _open_door(self, services: Services) -> Door:
         settings = self.settings
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.served)
-        door = Door(gateway, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        door = Door(services, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
         door.start()
         self._closers.append(door.stop)
         return door

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mcp_ingress.call import Gateway
 from mcp_ingress.door import Door
+from mcp_ingress.services import Services
 from mcp_ingress.socket import SocketServer
 from processors.embedding.cache import with_cache
 from processors.embedding.model import Embedder
@@ -71,7 +71,7 @@ class Running:
     runners: Sequence[StageRunner]
     """The stages that run here; none in a process that only stores or only answers."""
     lag: Lag
-    gateway: Gateway
+    services: Services
     door: Door
     socket: SocketServer
     http: dict[str, str | None] | None
@@ -85,17 +85,17 @@ class Running:
     def use(self, embedder: Embedder) -> None:
         """Make this the model of queries and of new memories from now on."""
         self.embed.embedder = with_cache(embedder)
-        self.gateway.embedder = with_time_limit(self.embed.embedder)
+        self.services.embedder = with_time_limit(self.embed.embedder)
 
     async def publish(self, event: Event, topic: str) -> Freshness:
         """Put on the log what comes by no tool; what was spooled goes first. Raises LogUnavailable."""
-        await self.gateway.spool.drain(self.log)  # else it would overtake it
+        await self.services.spool.drain(self.log)  # else it would overtake it
         return Freshness.after(await self.log.publish([encode(topic, event)]))
 
     async def drain_spool(self) -> bool:
         """Put what was spooled on the log, in order; False while the log is down and something is left."""
         try:
-            await self.gateway.spool.drain(self.log)
+            await self.services.spool.drain(self.log)
         except LogUnavailable:
             return False
         return True
@@ -112,5 +112,5 @@ class Running:
             # of the calls that were answered: they are accepted too
             has_all = await self.door.publisher.flushed(RECORDS_WAIT_S)
             token = Freshness(await self.log.end_offsets(self.store.followed))
-        wanted = token.merged(self.gateway.spool.followed)
+        wanted = token.merged(self.services.spool.followed)
         return await self.store.applied.wait(wanted, timeout_s=FRESHNESS_WAIT_S, stages=stages) and has_all

@@ -72,7 +72,7 @@ async def _surroundings(running: Running) -> list[str]:
         problems.append(absent)
     if (full := low_sentence(running.settings.home)) is not None:
         problems.append(full)
-    if not running.gateway.spool.is_empty:
+    if not running.services.spool.is_empty:
         problems.append("writes are spooled: the log did not take them")
     return problems
 

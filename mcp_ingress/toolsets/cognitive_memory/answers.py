@@ -57,13 +57,13 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
     result, is_embedded = await asyncio.gather(
         writes.decided(call, published), writes.caught_up(call, published, "embed")
     )
-    embedder = call.gateway.embedder
+    embedder = call.services.embedder
     if embedder is None:
         return published, result, "failed"
     if not is_embedded or result is None:
         return published, result, "pending"
     retries = (call.namespace, record_id, embedder.info.space)
-    was_retried = call.gateway.may_hold("embedding_retries", retries) and await call.read(
+    was_retried = call.services.may_hold("embedding_retries", retries) and await call.read(
         lambda cursor: _has_retries(cursor, retries)
     )
     return published, result, "retried" if was_retried else "success"
@@ -102,6 +102,6 @@ async def encode_stored(call: Call, *texts: str) -> np.ndarray:
 
 def embedder_of(call: Call) -> Embedder:
     """The node's model. Raises EmbedderUnavailable when it has none."""
-    if call.gateway.embedder is None:
+    if call.services.embedder is None:
         raise EmbedderUnavailable("The node runs without an embedding model.")
-    return call.gateway.embedder
+    return call.services.embedder

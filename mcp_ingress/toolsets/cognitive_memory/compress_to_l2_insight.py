@@ -37,7 +37,7 @@ async def compress(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 async def _coverage(call: Call, content: str, source_ids: Sequence[int]) -> dict[str, Any]:
     """How much of its sources the insight means, by the node's model. Nothing without sources or without a model."""
-    embedder = call.gateway.embedder
+    embedder = call.services.embedder
     if not source_ids or embedder is None or not await call.fresh():
         return {}
     texts = await call.read(functools.partial(_texts, namespace=call.namespace, source_ids=source_ids))

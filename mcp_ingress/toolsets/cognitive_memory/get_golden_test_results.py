@@ -27,7 +27,7 @@ async def run(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if not queries:
         raise Refused("Golden test set is empty", code="nothing_to_evaluate")
     precisions, seconds = await _measure(call, queries)
-    embedder = call.gateway.embedder
+    embedder = call.services.embedder
     measured = {
         "date": call.clock.now().date().isoformat(),
         "precision_at_5": sum(value for _, value in precisions) / len(precisions),

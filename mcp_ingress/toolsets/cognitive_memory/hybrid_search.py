@@ -62,7 +62,7 @@ def _weights(given: dict[str, float] | None) -> dict[str, float]:
 
 def _given_vector(call: Call, given: list[float]) -> np.ndarray:
     """The caller's vector at unit length. Refused when it is not a vector of the node's model."""
-    model = call.gateway.embedder.info if call.gateway.embedder is not None else None
+    model = call.services.embedder.info if call.services.embedder is not None else None
     if model is not None and len(given) != model.dim:
         raise Refused(f"Invalid embedding dimension: {len(given)}. Expected {model.dim}.")
     length = math.sqrt(sum(float(number) ** 2 for number in given))

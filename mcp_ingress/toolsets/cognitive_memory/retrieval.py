@@ -63,7 +63,7 @@ async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Re
     rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
     own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
     words = [*own, *(label for label in said if label not in own)] if weights["keyword"] else []
-    embedded = call.gateway.indexes.space(query.space).embedded(words)
+    embedded = call.services.indexes.space(query.space).embedded(words)
     meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
     fused = fuse(meaning, words, weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
@@ -79,7 +79,7 @@ def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> l
 
 
 async def _semantic(call: Call, query: Query, size: int, weights: Mapping[str, float]) -> Sequence[tuple[int, float]]:
-    vector, indexes = query.vector, call.gateway.indexes
+    vector, indexes = query.vector, call.services.indexes
     if vector is None or not weights["semantic"]:
         return []
 
@@ -95,7 +95,7 @@ async def _keyword(call: Call, query: Query, size: int, weights: Mapping[str, fl
         return []
 
     def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
-        indexes = call.gateway.indexes
+        indexes = call.services.indexes
         allowed = indexes.records.allowed(cursor, query.filter)
         said = [label for label, _ in indexes.words.search(cursor, query.text, allowed, size, field=WORDS).matches]
         if len(said) >= query.limit:

@@ -27,5 +27,5 @@ TOOLSET = Toolset(
     errors=ErrorStyle(codes={"invalid_argument": "invalid_params"}, code_field="code"),
     part=_configured,
     gate=_refuse_disabled,
-    leaves_no_details=lambda gateway: gateway.part(InnerVoiceConfig).is_quiet,
+    leaves_no_details=lambda services: services.part(InnerVoiceConfig).is_quiet,
 )

@@ -11,7 +11,8 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from mcp_ingress.call import Call, Gateway
+from mcp_ingress.call import Call
+from mcp_ingress.services import Services
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
@@ -34,9 +35,9 @@ PROVIDERS = {"onnxruntime": "onnx"}
 logger = logging.getLogger(__name__)
 
 
-def effective_defaults(gateway: Gateway) -> dict[str, Any]:
+def effective_defaults(services: Services) -> dict[str, Any]:
     """What `top_k` and `mix` are on this node where a call does not say."""
-    config = gateway.part(InnerVoiceConfig)
+    config = services.part(InnerVoiceConfig)
     return {"top_k": config.top_k, "mix": config.mix}
 
 
@@ -91,7 +92,7 @@ def _parameters(call: Call, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 
 async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
     """The one embedder of the node and the query's vector. Raises EmbedderUnavailable; no other provider is tried."""
-    embedder = call.gateway.embedder
+    embedder = call.services.embedder
     if embedder is None:
         raise EmbedderUnavailable("The node runs without an embedder.")
     try:
@@ -134,7 +135,7 @@ async def _fetch(
         )
 
     def query(cursor: duckdb.DuckDBPyConnection) -> dict[TableName, Fetched]:
-        return fetch_candidates(cursor, call.gateway.indexes, embedder.info, vector, tables, wanted, most)
+        return fetch_candidates(cursor, call.services.indexes, embedder.info, vector, tables, wanted, most)
 
     try:
         fetched = await call.read(query)

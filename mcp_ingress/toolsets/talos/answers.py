@@ -56,7 +56,7 @@ async def emit(call: Call, published: Published, *events: tuple[str, Event]) -> 
     """Add telemetry to a write that is on the log already; it alone never makes the write fail or late."""
     try:
         emitted = await asyncio.wait_for(
-            call.publish(*events), writes.time_left(call, call.gateway.limits.publish_timeout_s)
+            call.publish(*events), writes.time_left(call, call.services.limits.publish_timeout_s)
         )
     except (LogUnavailable, TimeoutError):
         return published

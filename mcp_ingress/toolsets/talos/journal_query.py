@@ -23,7 +23,7 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     chosen = search_filter(call.namespace, arguments)
     is_fresh = await call.fresh("extract", vectors=True)
     found = await call.search(query, chosen, limit)
-    near = functools.partial(find_related, indexes=call.gateway.indexes, namespace=call.namespace, hits=found.hits)
+    near = functools.partial(find_related, indexes=call.services.indexes, namespace=call.namespace, hits=found.hits)
     related = await call.read(near)
     results = [_shown(hit) | {"related": related[hit.record_id]} for hit in found.hits]
     return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}

@@ -37,7 +37,7 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     published = await writes.publish(call, asked)
     result, counters, problem = None, None, None
     try:
-        counted = call.applied(seen, timeout_s=writes.time_left(call, call.gateway.limits.write_wait_s))
+        counted = call.applied(seen, timeout_s=writes.time_left(call, call.services.limits.write_wait_s))
         found = writes.caught_up(call, published, "extract")
         result, *_ = await asyncio.gather(writes.decided(call, published, session_id=session_id), counted, found)
         if result is not None:

@@ -45,10 +45,10 @@ async def near_to(call: Call, content: str) -> Near:
     It searches once, before the request is published. While the store does not answer nothing is near: the write goes
     on.
     """
-    vector, space = await encoded_document(call.gateway.embedder, content)
+    vector, space = await encoded_document(call.services.embedder, content)
     if vector is None:
         return Near()
-    indexes, namespace = call.gateway.indexes, call.namespace
+    indexes, namespace = call.services.indexes, call.namespace
 
     def look(cursor: duckdb.DuckDBPyConnection) -> Near:
         with indexes.searching():
@@ -137,7 +137,7 @@ def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: 
     stated = Stated(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
     placed = {} if near.place is None else {belief["id"]: near.place}
     active = ActiveBeliefs(cursor, call.namespace)
-    space = call.gateway.indexes.space(near.space)
+    space = call.services.indexes.space(near.space)
     conflicts = find_tensions(active, space, {belief["id"]: stated}, placed)[belief["id"]]
     recorded = find_recorded(cursor, call.namespace, [finding.tension_id for finding, _ in conflicts])
     return [
