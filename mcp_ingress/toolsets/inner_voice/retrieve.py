@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.services import Services
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
@@ -219,6 +220,7 @@ TOOL = Tool(
     defaults=effective_defaults,
     timeout_s=15.0,
     memory_operation="search_memory",
+    shown=Shown({"snippets": {}}, onward="{shown} snippets fit: ask for fewer with `top_k`."),
     input_schema={
         "type": "object",
         "properties": {
