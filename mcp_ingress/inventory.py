@@ -159,9 +159,9 @@ def _check_place(tool: Any, toolset: str, module: str) -> None:
 
 
 def checked(tool: Tool) -> Tool:
-    """The tool with an exact input schema, and an output schema that has what an answer says of what did not fit.
+    """The tool with exact schemas: the output's has what an answer says of what did not fit.
 
-    Exact: `additionalProperties: false` on every object that names its properties.
+    The input's has `additionalProperties: false` on every object that names its properties.
     """
 
     def require(condition: bool, what: str) -> None:

@@ -58,6 +58,8 @@ CONVENTIONS = """\
 A write answers with `freshness`; reads on the same connection wait for your own last writes by themselves.
 `pending: true` means accepted, not applied yet: not an error, nothing to repeat. \
 `degraded: true` means that a part is down; go on.
+A row with `truncated: true` shows a part of its text; the resource in `whole` has all of it. \
+`more: true`: not all rows fit, and `next` says how to ask on.
 An error's message names the argument and what is accepted."""
 
 

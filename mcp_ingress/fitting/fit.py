@@ -161,7 +161,7 @@ def _cut(value: Any, characters: int, entries: int, kept: Collection[str] = ()) 
 
 
 def _inner(value: Any, characters: int, entries: int) -> Any:
-    """As `_cut`, of what lies in an object: the fields of an object in there may go, as no contract names them."""
+    """As `_cut`, of what lies in an object: no contract names the fields of an object in there."""
     if isinstance(value, Mapping):
         few = list(value.items())[: max(entries, MIN_FIELDS)]
         value = {_cut(name, characters, entries): _inner(item, characters, entries) for name, item in few}

@@ -24,7 +24,7 @@ PASSAGE_SCHEMA: Mapping[str, Any] = {
     "required": ["start", "end"],
 }
 _TRUNCATED = {"type": "boolean", "description": "Something of it is not shown."}
-_WHOLE = {"type": "string", "description": "The resource that has the whole text."}
+WHOLE_SCHEMA: Mapping[str, Any] = {"type": "string", "description": "The resource that has the whole text."}
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,5 @@ def _with_texts(schema: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     fields: dict[str, Any] = {"truncated": _TRUNCATED}
     for text in texts:
         passage, whole = names_of(texts, text)
-        fields |= {passage: PASSAGE_SCHEMA, whole: _WHOLE}
+        fields |= {passage: PASSAGE_SCHEMA, whole: WHOLE_SCHEMA}
     return {**schema, "properties": {**schema["properties"], **fields}}

@@ -91,6 +91,7 @@ async def test_sessions_of_every_kind_are_in_one_list_each_with_its_source(
         TRANSCRIPT: "claude-code",
         f"{TRANSCRIPT}/a41c9e7": "claude-code",
     }
+    node.observe("session.tool_call", session__id="2026-01-05-never-opened", tool__name="journal_query")
     [found] = (await agent.call("session_list", platform="talos"))["sessions"]
     assert (found["status"], found["metadata"]["goal"]) == ("active", "Find the lost hour")
     assert (await agent.call("session_get", session_id=day, include_exchanges=True))["session"] == found

@@ -88,7 +88,7 @@ PATTERN_TEXTS: Texts = {"description": "{id}"}
 
 
 def checked_conversation(arguments: Mapping[str, Any]) -> str:
-    """The id of a session to read: a UUID (with a suffix: a sub-agent's transcript), or one of the form day-slug."""
+    """The id of a session to read: a UUID, with a suffix a sub-agent's transcript, or a day and a slug."""
     given: str = arguments["session_id"].strip()
     main, suffix = given[:36], given[36:]
     if as_uuid(main) is not None and _OF_A_TRANSCRIPT.fullmatch(suffix):

@@ -22,8 +22,9 @@ _SESSIONS = """(
            '[]'::JSON, started_at, ended_at, NULL, NULL,
            json_object('agent', agent, 'goal', goal, 'parent_session_id', parent_session_id), 0, NULL, source, namespace
     FROM sessions s
-    WHERE NOT EXISTS (FROM conversations c WHERE c.namespace = s.namespace AND c.session_id = s.session_id))"""
-"""Sessions of every kind: conversations, and those of which no exchange is known."""
+    WHERE (source <> 'talos' OR goal IS NOT NULL)
+      AND NOT EXISTS (FROM conversations c WHERE c.namespace = s.namespace AND c.session_id = s.session_id))"""
+"""Sessions of every kind: conversations, and those without exchanges. One that calls only name was never opened."""
 _SESSION = """session_id, platform, project_context, status, summary, themes, started_at, ended_at, claude_session_id,
 external_room_id, metadata, started_at, exchange_count, insight_count, source"""
 _SESSION_FIELDS = [
