@@ -79,7 +79,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call failed: the toolset's code, a sentence or category, and how it is put as a JSON-RPC error."""
+    """Why a call failed: the toolset's code, a sentence or category, and the JSON-RPC form of both."""
 
     code: str
     message: str
@@ -89,7 +89,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer's object, the same as JSON text, what goes into `_meta`, and why the call failed, if it did."""
+    """The answer to a call: its object, the same as JSON text, its `_meta`, and the failure, if any."""
 
     body: dict[str, Any]
     text: str

@@ -83,7 +83,10 @@ class Invocation:
 
 
 def session_of(arguments: Any, connection: Connection, is_session_id: Callable[[str], bool]) -> str | None:
-    """The session a call belongs to: the one it names (None if malformed), else the connection's last open one."""
+    """The session that a call belongs to; None when there is none.
+
+    It is the one that the call names (None if that is malformed), else the connection's last open one.
+    """
     named = arguments.get("session_id") if isinstance(arguments, Mapping) else None
     if named is None:
         return connection.open_session_id

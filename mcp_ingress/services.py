@@ -73,7 +73,10 @@ class Services:
         return cast(PartType, self.parts[kind])
 
     async def embedding_behind(self, namespace: str) -> int:
-        """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
+        """How many applied events of a namespace still lack their vectors.
+
+        A search does not find these by meaning.
+        """
         late = {} if self.embedder is None else self.applied.lagging(EMBED, MEMORY.name)
         return await self.reader.run(lambda cursor: count_documents_since(cursor, namespace, late)) if late else 0
 

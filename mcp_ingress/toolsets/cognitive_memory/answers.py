@@ -27,7 +27,10 @@ NUMBERS: Mapping[str, Any] = {"type": ["array", "null"], "items": {"type": "numb
 
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer's schema: the tool's own fields, those of a pending or stale answer, and those of an error."""
+    """The schema of an answer.
+
+    It has the tool's own fields, those of a pending or stale answer, and those of an error.
+    """
     status = {"type": "string", "enum": ["success", "ok"]}
     error = {"error": {"type": "string"}, "details": {"type": "string"}}
     shared = {"status": status, **writes.FRESHNESS_FIELDS, **writes.NOTE_FIELDS, **error}

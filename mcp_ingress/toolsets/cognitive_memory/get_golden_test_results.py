@@ -1,4 +1,4 @@
-"""get_golden_test_results: run the golden test set through hybrid_search, and say whether the search drifts."""
+"""get_golden_test_results: run the golden test set through hybrid_search and report drift."""
 
 from __future__ import annotations
 
