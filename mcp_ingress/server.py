@@ -28,7 +28,7 @@ from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 from pydantic import ValidationError
 
-from mcp_ingress.call import Connection
+from mcp_ingress.call import ClientConnection
 from mcp_ingress.door import Answer, Door, Failure, Principal, Request, Visitor
 from mcp_ingress.inventory import hints
 from mcp_ingress.records import MAX_NAME
@@ -279,7 +279,7 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
         principal: Principal = ctx.request.state.principal
         visitor = Visitor(
             principal,
-            Connection(last_writes=written.get(principal, Freshness())),
+            ClientConnection(last_writes=written.get(principal, Freshness())),
             ctx.request.client,
             is_paced=ctx.request.state.is_paced,
         )

@@ -80,8 +80,8 @@ class Services:
         late = {} if self.embedder is None else self.applied.lagging(EMBED, MEMORY.name)
         return await self.reader.run(lambda cursor: count_documents_since(cursor, namespace, late)) if late else 0
 
-    async def first_asked(self, namespace: str, request_id: str) -> datetime:
+    async def first_requested(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
-        return await self.requests.first_asked(
+        return await self.requests.first_requested(
             (namespace, request_id), self.clock.now(), self.reader, self.applied, self.limits.write_wait_s
         )

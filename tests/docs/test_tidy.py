@@ -43,7 +43,6 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Connection": 2,
     "Counts": 2,
     "Hit": 2,
     "Judged": 2,

@@ -86,7 +86,7 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
     return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
 
 
-async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
+async def encode_question(call: Call, text: str) -> tuple[np.ndarray, str]:
     """The unit vector of a query, and its space. Raises EmbedderUnavailable when the node runs without a model."""
     embedder = embedder_of(call)
     vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(
