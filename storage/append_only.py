@@ -65,9 +65,9 @@ def follow_rows(
     count: int,
     take: Callable[[list[tuple[Any, ...]]], None],
 ) -> Mark | None:
-    """Give the columns of the rows after `known` to `take` in batches, oldest first; return the mark reached.
+    """Give the columns of the rows after `known` to `take` in batches, oldest first.
 
-    None when the table, which had `count` rows, has lost rows.
+    Returns the mark reached; None when the table, which had `count` rows, has lost rows.
     """
     reached, last = known
     # counted by the same statement: rows that were committed since `count` are in both numbers

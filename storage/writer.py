@@ -133,7 +133,10 @@ class Writer:
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        """One or two changed rows by UPDATEs, more as one JSON array, very many by an appender (docs/adr/0006)."""
+        """Write one or two changed rows by UPDATEs, more as one JSON array, most by an appender.
+
+        docs/adr/0006 has the measurements.
+        """
         if replace and len(rows) <= UPDATE_MAX_ROWS and table.update is not None:
             for row in rows:
                 self._execute(table.update, table.changed(row))
@@ -151,7 +154,10 @@ class Writer:
                 appender.append_rows(map(table.parameters, rows))
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
-        """Execute from a cache of parsed statements: the same few come again, and a parsed one is a fifth quicker."""
+        """Execute from a cache of parsed statements.
+
+        The same few come again, and a parsed one is a fifth quicker.
+        """
         statement = self._statements.get(sql)
         if statement is None:
             if len(self._statements) >= MAX_CACHED_STATEMENTS:

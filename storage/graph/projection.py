@@ -68,7 +68,9 @@ class Projections:
     def find(
         self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True
     ) -> Path | BuildRequest:
-        """The file that covers the token `asked` and is at most `MAX_AGE_S` behind, else a request to build one.
+        """Return a file that covers the token `asked`, else a request to build one.
+
+        The file is at most `MAX_AGE_S` behind.
 
         Without `is_whole` a projection without inherited edges is enough.
         """

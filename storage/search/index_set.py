@@ -277,5 +277,8 @@ class IndexSet:
         return {"keyword": self.words.state(), "vector": vector, "late": late} | about
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""
+        """Return every document's label in the keyword and in the vector index, sorted.
+
+        For comparison with the tables.
+        """
         return self.words.labels(), self.spaces.labels()

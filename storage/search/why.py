@@ -1,6 +1,7 @@
-"""Why a record is, or is not, among the results of a search: filters first, then each side, floors, pools and ranks.
+"""Why a record is, or is not, among the results of a search.
 
-It asks the search itself: whether a record is returned is never computed a second time.
+Filters come first, then each side, floors, pools and ranks. The search itself is run: whether a record is returned is
+never computed a second time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A copy of a whole database file: `python -m storage.sql.copy_file SOURCE TARGET`, in a process of its own.
+"""The process that copies a whole database file.
 
-DuckDB's lock is a POSIX lock: the owner of the database would lose it by opening and closing the file once more.
-DuckDB never overwrites a block that the current header reaches, so a copy is whole when the header has not changed.
+`python -m storage.sql.copy_file SOURCE TARGET`. DuckDB's lock is a POSIX lock: the owner of the database would lose it
+by opening and closing the file once more. DuckDB never overwrites a block that the current header reaches, so a copy is
+whole when the header has not changed.
 """
 
 from __future__ import annotations

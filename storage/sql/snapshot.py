@@ -1,4 +1,4 @@
-"""The snapshot that analysts query: a copy of the whole database file, reused while it is young enough.
+"""The snapshot that analysts query: a copy of the database file, reused while it is young.
 
 A CHECKPOINT and a file copy in a child make it (docs/adr/0004). That is about forty times faster than
 `COPY FROM DATABASE`, and the copy has everything: tables, keys, views.

@@ -1,4 +1,7 @@
-"""Candidates of a query: the best of each side, their neighbours and relations, and what a named date brings."""
+"""The candidates of a query: the best of each side and the records around them.
+
+Around them are their relations, their neighbours in sessions, and the records of a date that the query names.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,10 @@ def _recorded_at(context: SearchContext, dates: Sequence[NamedDate]) -> list[int
 
 
 def _labels(context: SearchContext, sides: Sides, near: Matches, keywords: Matches, dated: Sequence[int]) -> np.ndarray:
-    """(n,) labels that the filter leaves, sorted: the best of each side, some neighbours of these, whole sessions."""
+    """(n,) labels that the filter leaves, sorted.
+
+    They are the best of each side, some neighbours of these, and whole sessions.
+    """
     timelines, query = context.records.timelines, context.query
     around = timelines.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *keywords[:EXPANDED])))
     chosen = [label for label, _ in (*near, *keywords[: query.pool_size], *sides["graph"])]

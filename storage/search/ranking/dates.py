@@ -1,6 +1,7 @@
-"""Dates that a question names: `on 3 June 2023`, `in August`, `2026-01-05`; and how near a record's day is to them.
+"""Dates that a question names, and how near a record's day is to them.
 
-Month names are English; ISO dates are read in any text. Nothing is relative to now: `yesterday` names no date here.
+Examples: `on 3 June 2023`, `in August`, `2026-01-05`. Month names are English; ISO dates are read in any text. Nothing
+is relative to now: `yesterday` names no date here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The evidence on candidates: what words, vectors, tokens, neighbours, relations and dates tell of each."""
+"""The evidence on candidates, from words, vectors, tokens, neighbours, relations and dates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default ranking: late interaction, BM25, what stands out by its vector, and named dates, as a sum.
+"""The default ranking: a sum of late interaction, BM25, distinctive vectors and named dates.
 
     score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
     then lifted to half of a related record's score
@@ -182,9 +182,10 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
 
 
 def imputed_scores(said: np.ndarray, scores: np.ndarray, is_embedded: np.ndarray) -> np.ndarray:
-    """(n,) scores, those of texts without vectors by their places: behind as many texts with vectors as by words alone.
+    """(n,) scores; a text without a vector gets one by its place among the texts with vectors.
 
-    `said`: (n,) what words alone say of each. The nearer the last vector comes, the fewer places words decide.
+    It stands behind as many of these as by words alone. `said`: (n,) what words alone say of each. The nearer the last
+    vector comes, the fewer places words decide.
     """
     found = np.where(is_embedded, scores, said)
     waiting = np.flatnonzero(~is_embedded & (said > 0))

@@ -1,4 +1,7 @@
-"""Numbers by label in two sorted arrays: a tenth of a dict's memory, and many labels are looked up at once."""
+"""Numbers by label in two sorted arrays.
+
+They take a tenth of a dict's memory, and many labels are looked up at once.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Long texts as overlapping passages: cut by a pure function of the text, the same on every side of the search.
+"""Long texts as overlapping passages, cut by a pure function of the text.
 
-The size is an estimate of word pieces that keeps a passage inside a 256-token window for ordinary prose; where the
-estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out. A text has vectors up
-to a number of passages (docs/adr/0011); what lies behind is cut too, for its words.
+The passages are the same on every side of the search. The size is an estimate of word pieces that keeps a passage
+inside a 256-token window for ordinary prose; where the estimate is short (code, rare scripts), the encoder cuts once
+more, so that nothing is left out. A text has vectors up to a number of passages (docs/adr/0011); what lies behind is
+cut too, for its words.
 """
 
 from __future__ import annotations

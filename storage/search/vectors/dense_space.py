@@ -1,4 +1,7 @@
-"""The dense space of one model: its vectors and its token vectors, from the tables and from what is applied."""
+"""The dense space of one model: its vectors and its token vectors.
+
+They come from the tables, then from each batch that is applied.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,10 @@ STOP_SHARE = 0.22
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one text: `ids` (n,) uint16, `vectors` (n, WIDTH) float32 unit rows, `content` (n,) bool."""
+    """The tokens of one text.
+
+    `ids` (n,) uint16, `vectors` (n, WIDTH) float32 unit rows, `content` (n,) bool.
+    """
 
     ids: np.ndarray
     vectors: np.ndarray

@@ -187,7 +187,10 @@ class Words:
         return np.setdiff1d(self.index.labels(), self._passages.labels())
 
     def state(self) -> dict[str, int | str]:
-        """For `status`: whether the index is whole, how many documents it has, how many of them in memory only."""
+        """The state of the index, for `status`.
+
+        Whether it is whole, how many documents it has, and how many of them are in memory only.
+        """
         state: dict[str, int | str] = {"state": "ready" if self.is_ready else "rebuilding"}
         if self._opened is not None:
             state |= {"count": len(self.index) - len(self._passages), "uncommitted": self.index.waiting}
