@@ -8,7 +8,6 @@ deterministic ids make the repeats harmless (docs/adr/0001).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +93,7 @@ async def _revoked(app: faust.App, revoked: Any, **_: Any) -> None:
 
 def _credentials(broker: str) -> Any:
     """Faust's credentials for a secured Kafka, from the same THALWEG_KAFKA_* variables as the log's."""
-    security = KafkaSecurity.from_environ(os.environ) if broker.startswith("kafka://") else None
+    security = KafkaSecurity.from_environ() if broker.startswith("kafka://") else None
     return security.faust_credentials() if security else None
 
 
