@@ -216,7 +216,7 @@ class Call:
         reached = self.services.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
         found = await self.read(
-            functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole)
+            functools.partial(projections.find, namespace=self.namespace, token=asked, is_whole=is_whole)
         )
         if isinstance(found, Path):
             return found

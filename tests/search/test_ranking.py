@@ -69,7 +69,7 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     near = Neighbours(np.array([0, 2, 2, 3]), np.array([1, 0, 1, 0]), np.array([1, 2, 0, 1]))
     is_read = np.array([True, True, True, False])
-    scores = late_scores(Evidence(4, rows, is_read, weights=np.array([0.5, 0.5]), near=near))
+    scores = late_scores(Evidence(4, rows, is_read, weights=np.array([0.5, 0.5]), neighbours=near))
     assert scores == pytest.approx([0.5 + 0.425, 0.5, 0.375, np.nan], nan_ok=True)
 
 

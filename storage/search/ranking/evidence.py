@@ -22,7 +22,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     evidence = Evidence(
         len(labels),
         keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.text) or 1.0),
-        near=context.records.timelines.among(labels),
+        neighbours=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,
     )
