@@ -49,7 +49,7 @@ class Writer:
     """Reads rows by key for the reducers and commits what they decided."""
 
     def __init__(self, database: Database, tables: Mapping[str, Table] | None = None) -> None:
-        """`tables`: what `read_tables` says of a store of this schema, for who knows it already."""
+        """`tables`: what `read_tables` says of a store of this schema, for a caller that has it already."""
         self.database = database
         self._cursor = database.cursor()
         self.tables = read_tables(self._cursor) if tables is None else tables

@@ -225,7 +225,7 @@ class IndexSet:
         self.words.cache_frequent(self.are_counted, self._closing.is_set)
 
     def are_counted(self) -> bool:
-        """Whether a table whose matches are counted has so many rows that counting takes time."""
+        """Whether a table whose matches are counted is so large that counting takes time."""
         if not self._counted:
             return False
         cursor = self._connect()

@@ -14,7 +14,7 @@ from pathlib import Path
 from storage.atomic_file import atomic_file
 
 HEADER_BYTES = 3 * 4096
-CHANGED = 3
+FILE_CHANGED = 3
 """Exit code: the owner wrote a new header during the copy; nothing was published, so try again."""
 
 
@@ -38,4 +38,4 @@ class _Changed(Exception):
 
 
 if __name__ == "__main__":
-    sys.exit(0 if copy(Path(sys.argv[1]), Path(sys.argv[2])) else CHANGED)
+    sys.exit(0 if copy(Path(sys.argv[1]), Path(sys.argv[2])) else FILE_CHANGED)

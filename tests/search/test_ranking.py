@@ -46,7 +46,7 @@ def test_packed_tokens_come_back_to_a_hundredth_and_only_those_with_content() ->
     ids, codes = unpack(pack(Tokens(np.arange(6, dtype=np.uint16), vectors, content)))
     assert ids.tolist() == [0, 2, 3, 5]
     assert np.abs(codes * (5 / WIDTH**0.5 / 127) - vectors[content]).max() < 0.01
-    with pytest.raises(ValueError, match="no token vectors"):
+    with pytest.raises(ValueError, match="not token vectors"):
         unpack("AAAA")
 
 

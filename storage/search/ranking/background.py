@@ -16,7 +16,7 @@ def background(
 ) -> tuple[float, float]:
     """Mean and standard deviation of a vector's cosines to the texts of sorted labels, by an even sample.
 
-    Labels are hashes, so that every so many-th of them is drawn by chance, and the same of the same texts everywhere.
+    Labels are hashes, so that every n-th of them is a random sample, and the same for the same texts everywhere.
     """
     sample = labels[:: max(1, -(-len(labels) // SAMPLE))]
     sampled = cosines(vector, sample).astype(np.float64) if len(sample) else np.empty(0)

@@ -19,9 +19,9 @@ from storage.search.records.matches import Matches, scores_of
 
 SEEDS = 5
 """The relations of this many of a side's best are followed."""
-EXPANDED = 30
+EXPANDED_MATCHES = 30
 """The neighbours in their sessions of this many of a side's best are candidates too."""
-DATED = 20
+DATED_CANDIDATES = 20
 """Of what was recorded at a date that the query names, this many are candidates by their vectors alone."""
 
 
@@ -86,7 +86,7 @@ def _recorded_at(context: SearchContext, dates: Sequence[NamedDate]) -> list[int
         if start < end:
             dated = replace(filter, created_from=start, created_before=end)
             allowed = context.records.allowed(context.cursor, dated)
-            labels += [label for label, _ in context.space.nearest(vector, DATED, allowed).matches]
+            labels += [label for label, _ in context.space.nearest(vector, DATED_CANDIDATES, allowed).matches]
     return labels
 
 
@@ -98,7 +98,9 @@ def _labels(
     They are the best of each side, some neighbours of these, and whole sessions.
     """
     timelines, query = context.records.timelines, context.query
-    around = timelines.around(dict.fromkeys(label for label, _ in (*nearest[:EXPANDED], *keywords[:EXPANDED])))
+    around = timelines.around(
+        dict.fromkeys(label for label, _ in (*nearest[:EXPANDED_MATCHES], *keywords[:EXPANDED_MATCHES]))
+    )
     chosen = [label for label, _ in (*nearest, *keywords[: query.pool_size], *sides["graph"])]
     chosen += dated
     if query.sessions:

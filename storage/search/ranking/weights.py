@@ -43,14 +43,14 @@ WORDS_FROM, WORDS_FULL = 0.35, 0.5
 CROWDED, APART = 0.2, 0.1
 """The mean cosine from which on texts are all alike to a query, and up to which they lie apart."""
 TRUST_CROWDED, TRUST_APART = (1.0, 2.0), (2.0, 5.0)
-"""So many times its share the vector counts where the query's words are said, and where they are nowhere."""
+"""The factors of the vector's share where the query's words are in a record, and where they are in none."""
 MOST_DEVIATIONS = 6.0
 ASKING_SHARE = 0.15
 GRAPH_SHARE = 0.5
 
 Parts = Mapping[str, np.ndarray]
 """side -> (n,) what it adds to each candidate's score, NaN where it says nothing."""
-ALONE = Neighbours(*(np.empty(0, np.int64) for _ in range(3)))
+NO_NEIGHBOURS = Neighbours(*(np.empty(0, np.int64) for _ in range(3)))
 
 
 def _nothing() -> np.ndarray:
@@ -59,24 +59,27 @@ def _nothing() -> np.ndarray:
 
 @dataclass
 class Evidence:
-    """What is known of n candidates, by number: (n,) each where nothing else is said. What is left out is nowhere."""
+    """The evidence on n candidates, by number: arrays are (n,) unless they say otherwise.
+
+    What is left out counts as not found.
+    """
 
     count: int
     rows: np.ndarray = field(default_factory=_nothing)
     """(n, tokens): the best cosine to each token of the query."""
     is_read: np.ndarray = field(default_factory=_nothing)
-    """Whether the token vectors of a record are held; `rows` says nothing where they are not."""
+    """Whether the index has the token vectors of a record; `rows` is meaningless where it has not."""
     weights: np.ndarray = field(default_factory=_nothing)
     """(tokens,) what each counts."""
     keyword: np.ndarray = field(default_factory=_nothing)
-    """Shares of the most that the query can score, 0 where no word is said."""
+    """Shares of the most that the query can score, 0 where it has no word."""
     vector: np.ndarray = field(default_factory=_nothing)
     """Cosines, NaN where there is no vector."""
     background: tuple[float, float] = (CROWDED, 1.0)
     """Mean and standard deviation of the cosines of all that might have been found."""
     lengths: np.ndarray = field(default_factory=_nothing)
     """Content tokens, 0 where that is not known."""
-    neighbours: Neighbours = ALONE
+    neighbours: Neighbours = NO_NEIGHBOURS
     """What stands next to whom, both by number."""
     dates: np.ndarray = field(default_factory=_nothing)
     """How near to a date that is named, 0 for nowhere near."""
@@ -102,7 +105,7 @@ class Evidence:
 
 
 def late_scores(evidence: Evidence) -> np.ndarray:
-    """(n,) of each record whose token vectors are held, NaN of the others."""
+    """(n,) the late-interaction score of each record with token vectors, NaN of the others."""
     if not evidence.is_read.any():
         return np.full(evidence.count, np.nan)
     rows, others, far = evidence.neighbours
@@ -118,7 +121,7 @@ def late_scores(evidence: Evidence) -> np.ndarray:
 
 
 def words_found(evidence: Evidence) -> float:
-    """How surely the query's words are said somewhere, 0 to 1: by the record that alone matches them best."""
+    """How surely a record has the query's words, 0 to 1: by the record that alone matches them best."""
     if not evidence.is_read.any():
         return 1.0
     best = float(np.max((evidence.rows @ evidence.weights)[evidence.is_read]))
@@ -126,7 +129,7 @@ def words_found(evidence: Evidence) -> float:
 
 
 def vector_trust(evidence: Evidence, words: float) -> float:
-    """So many times its share the vector counts, 1 to 5. `words`: from `words_found`."""
+    """The factor of the vector's share, 1 to 5. `words`: from `words_found`."""
     apart = min(1.0, max(0.0, (CROWDED - evidence.background[0]) / (CROWDED - APART)))
     common, nowhere = (close + apart * (far - close) for close, far in zip(TRUST_CROWDED, TRUST_APART, strict=True))
     return nowhere + (common - nowhere) * words

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 MAX_FRESH = 1024
-"""So many new labels wait in a dict before the arrays are made anew (a millisecond per 100,000)."""
+"""This many new labels wait in a dict before the arrays are rebuilt (a millisecond per 100,000)."""
 ABSENT = -1
 REMOVED = -1
 """In the place of the label of a row that is gone."""

@@ -40,7 +40,7 @@ class DenseSpace:
     ) -> None:
         """`tokens_in` holds the token vectors of each model in a file of its own.
 
-        `pause` is called after every millisecond of work that nobody waits for.
+        `pause` is called after every millisecond of background work.
         """
         self.index = vectors
         self.model = vectors.model

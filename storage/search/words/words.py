@@ -32,7 +32,7 @@ class Words:
     """
 
     def __init__(self, directory: Path, passages: PassageIndex, pause: Callable[[], None]) -> None:
-        """`pause` is called after every millisecond of work that nobody waits for."""
+        """`pause` is called after every millisecond of background work."""
         self.is_ready = False
         """Whether every committed document is in the index."""
         self._directory = directory
