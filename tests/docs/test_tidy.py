@@ -45,7 +45,6 @@ CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
     "Connection": 2,
     "Counts": 2,
-    "Hit": 2,
     "Judged": 2,
     "Record": 2,
     "Stated": 2,

@@ -17,7 +17,7 @@ from processors.memory.registry import CATEGORIES, ENDED
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import Hit, SearchResult
+from storage.search.records.hits import SearchHit, SearchResult
 from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, explain
@@ -164,7 +164,7 @@ def moment(name: str, text: str) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _shown(hit: Hit) -> dict[str, Any]:
+def _shown(hit: SearchHit) -> dict[str, Any]:
     names = ("record_id", "kind", "toolset", "session_id", "domain", "text")
     return {
         **{name: getattr(hit, name) for name in names},
