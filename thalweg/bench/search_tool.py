@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from processors.embedding.hashing import HashingEmbedder
+from streams.clock import SystemClock
 from streams.codec import encode
 from streams.errors import Unavailable
 from streams.events import Event, wire_type
@@ -86,7 +86,7 @@ async def _publish(settings: Settings, stored: Stored, said: Sequence[str]) -> N
 
 def _event(stored: Stored, text: str) -> Event:
     return Event(
-        str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, datetime.now(UTC), stored.data(text)
+        str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, SystemClock().now(), stored.data(text)
     )
 
 

@@ -16,10 +16,10 @@ import socket
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
+from streams.ids import uuid7
 from thalweg.client.launch import Launcher, NodeError
 
 CHUNK = 1 << 16
@@ -331,7 +331,7 @@ def _identified(message: dict[str, Any], line: bytes) -> bytes:
     meta = params.get("_meta", {})
     if REQUEST_ID_META in meta or TOOL_USE_META in meta:
         return line
-    params["_meta"] = {**meta, REQUEST_ID_META: str(uuid.uuid4())}
+    params["_meta"] = {**meta, REQUEST_ID_META: str(uuid7())}
     try:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     except UnicodeEncodeError:

@@ -51,8 +51,6 @@ class ImportProgress:
     """How far an import has come; `bytes_read` of `bytes_total` is what a progress bar shows."""
 
     path: Path
-    files_done: int
-    files_total: int
     lines: int
     events: int
     unreadable: int
@@ -127,7 +125,6 @@ class _Import:
     ) -> None:
         self._log = log
         self._form = form
-        self._files = files
         self._namespace = namespace
         self._clock = clock
         self._on_progress = on_progress
@@ -276,8 +273,6 @@ class _Import:
         self._on_progress(
             ImportProgress(
                 path,
-                self._files_done,
-                len(self._files),
                 self._lines,
                 self._events,
                 self._unreadable,

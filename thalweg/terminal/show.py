@@ -220,13 +220,13 @@ def tick(ok: bool) -> str:
     return "[green]✓[/green]" if ok else "[red]✗[/red]"
 
 
-def show_checks(checks: Sequence[Any]) -> None:
-    """The doctor's findings, each failing one with its remedy."""
+def show_diagnoses(diagnoses: Sequence[Any]) -> None:
+    """The doctor's diagnoses, each failing one with its remedy."""
     out = console()
-    for check in checks:
-        out.print(f"{tick(check.ok)} {check.name}: {plain(check.detail)}", soft_wrap=True)
-        if not check.ok and check.remedy:
-            out.print(f"  → {plain(check.remedy)}", soft_wrap=True)
+    for each in diagnoses:
+        out.print(f"{tick(each.ok)} {each.name}: {plain(each.detail)}", soft_wrap=True)
+        if not each.ok and each.remedy:
+            out.print(f"  → {plain(each.remedy)}", soft_wrap=True)
 
 
 def show_import(report: dict[str, Any]) -> None:
