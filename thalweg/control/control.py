@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from processors.cognitive.reports import agreement_report
 from processors.telemetry.formats.hooks import hook_event
 from storage.reader import find_outcome
 from storage.sql.export import export_parquet
@@ -15,7 +16,6 @@ from streams.errors import Refused, ThalwegError, Unavailable
 from streams.events import Event
 from streams.ids import uuid7
 from streams.topics import MEMORY, TELEMETRY
-from thalweg.cognitive.agreement import agreement_report
 from thalweg.control import dead_letters
 from thalweg.control.search import search_node, why_node
 from thalweg.importing.stored import find_stored

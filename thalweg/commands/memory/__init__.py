@@ -29,9 +29,9 @@ def import_ground_truth(file: Path, as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory import-ground-truth truth.jsonl
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.import_ground_truth(settings_of(**flags), file)
+    found = files.import_ground_truth(settings_of(**flags), file)
     print_json(found) if as_json else click.echo(f"{found['read']} queries read, {found['imported']} of them new.")
 
 
@@ -48,9 +48,9 @@ def import_golden_set(file: Path, as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory import-golden-set golden.jsonl
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.import_golden_set(settings_of(**flags), file)
+    found = files.import_golden_set(settings_of(**flags), file)
     counts = f"{found['short']} short, {found['medium']} medium, {found['long']} long"
     print_json(found) if as_json else click.echo(f"{found['imported']} queries imported: {counts}.")
 
@@ -66,9 +66,9 @@ def archive(item_id: int, as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory archive 456
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.archive(settings_of(**flags), item_id)
+    found = files.archive(settings_of(**flags), item_id)
     print_json(found) if as_json else click.echo(f"Item {item_id} is archived as {found['archived_id']}.")
 
 
@@ -81,9 +81,9 @@ def agreement(as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory agreement
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.report(settings_of(**flags))
+    found = files.report(settings_of(**flags))
     if as_json:
         print_json(found)
         return
