@@ -31,7 +31,8 @@ from thalweg.example import session_path
 from thalweg.importing.command import run_import
 from thalweg.process.store_access import snapshot_of
 from thalweg.settings import Settings, load
-from thalweg.terminal.show import show_demo, working
+from thalweg.terminal.show import working
+from thalweg.terminal.show_demo import show_demo
 
 TAKEN_OVER = ("THALWEG_EMBEDDER",)
 """Variables that count here too. The caller's broker and namespace do not: what the demo writes is not to keep."""
@@ -84,7 +85,7 @@ class Unmet(Exception):
 
 
 @dataclass
-class Step:
+class DemoStep:
     """One thing that was done: how long it took, and what came of it. `kind` is `step` or `call`."""
 
     name: str
@@ -129,7 +130,7 @@ class _Demo:
     """One run: what was done so far, and what the report will say."""
 
     def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[DemoStep] = []
         self._settings = settings
         self._environ = environment(settings.home, embedder=settings.embedder, broker=settings.broker)
         self._node = running_node(
@@ -157,8 +158,8 @@ class _Demo:
         }
 
     @contextmanager
-    def _step(self, name: str, kind: str = "step") -> Iterator[Step]:
-        step = Step(name, kind)
+    def _step(self, name: str, kind: str = "step") -> Iterator[DemoStep]:
+        step = DemoStep(name, kind)
         self.steps.append(step)
         self._tell(name)
         started = time.perf_counter()

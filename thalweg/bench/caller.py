@@ -16,7 +16,7 @@ from mcp_ingress.tool import Tool
 from streams.errors import Unavailable
 from streams.topics import MEMORY
 from thalweg.bench.examples import NEEDED, WRITE, example, write_tool
-from thalweg.bench.scratch import Connection
+from thalweg.bench.scratch import SocketClient
 
 STAGES = ["embed"]
 WAIT_S = 30.0
@@ -36,14 +36,14 @@ class Written:
 class Caller:
     """An MCP connection for the calls and a control connection for the waiting, both kept open."""
 
-    def __init__(self, calls: Connection, waits: Connection, tool: Tool) -> None:
+    def __init__(self, calls: SocketClient, waits: SocketClient, tool: Tool) -> None:
         self._calls, self._waits, self._tool = calls, waits, tool
 
     @classmethod
     async def connect(cls, home: Path, tool: Tool) -> Caller:
-        calls = await Connection.open(home)
+        calls = await SocketClient.open(home)
         await calls.greet()
-        return cls(calls, await Connection.control(home), tool)
+        return cls(calls, await SocketClient.control(home), tool)
 
     async def write(self, text: str, due: float | None = None) -> Written:
         """Write once; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""

@@ -55,23 +55,23 @@ NEEDED: Mapping[str, Earlier] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class RowRequest:
     """The request that makes the rows of a search tool: its type, and its data from a text."""
 
     short_type: str
     data: Callable[[str], dict[str, Any]]
 
 
-_JOURNAL = Stored("talos.journal.written", lambda text: {"content": text, "category": "observation"})
-_BELIEF = Stored("valence.belief.created", lambda text: {"content": text})
-SEARCHED: Mapping[str, Stored] = {
+_JOURNAL = RowRequest("talos.journal.written", lambda text: {"content": text, "category": "observation"})
+_BELIEF = RowRequest("valence.belief.created", lambda text: {"content": text})
+SEARCHED: Mapping[str, RowRequest] = {
     "journal_query": _JOURNAL,
     "inner_voice.retrieve": _JOURNAL,
-    "hybrid_search": Stored("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
+    "hybrid_search": RowRequest("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
     "belief_query": _BELIEF,
 }
 
-STORED: Mapping[str, Stored] = {
+STORED: Mapping[str, RowRequest] = {
     WRITE: _JOURNAL,
     "belief_create": _BELIEF,
     "compress_to_l2_insight": SEARCHED["hybrid_search"],
@@ -83,7 +83,7 @@ NOT_MEASURED = frozenset({"tension_resolve", "store_dual_judge_scores", "get_gol
 """Writes that need what no other call gives them here: a tension, a ground truth, a golden set."""
 
 
-def stored_before(name: str) -> Stored:
+def stored_before(name: str) -> RowRequest:
     """What `bench write --size` fills a store with. Raises Refused."""
     if name not in STORED:
         raise Refused(

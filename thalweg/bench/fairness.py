@@ -23,7 +23,7 @@ from streams.errors import Refused
 from thalweg.bench.examples import SEARCH, STORED, WRITE
 from thalweg.bench.flood import FLOODS
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import Connection, running_node, scratch_directory, texts
+from thalweg.bench.scratch import SocketClient, running_node, scratch_directory, texts
 from thalweg.bench.search_tool import fill
 
 CLIENTS = 3
@@ -109,7 +109,7 @@ def flooding(home: Path, kind: str) -> Iterator[Flooding]:
 
 async def _calm(home: Path, seconds: float, waits: Waits, seed: int) -> None:
     """All calm clients for a while."""
-    connections = [await Connection.open(home) for _ in range(CLIENTS)]
+    connections = [await SocketClient.open(home) for _ in range(CLIENTS)]
     try:
         await asyncio.gather(*(_client(each, seconds, waits, seed + number) for number, each in enumerate(connections)))
     finally:
@@ -117,7 +117,7 @@ async def _calm(home: Path, seconds: float, waits: Waits, seed: int) -> None:
             connection.close()
 
 
-async def _client(connection: Connection, seconds: float, waits: Waits, seed: int) -> None:
+async def _client(connection: SocketClient, seconds: float, waits: Waits, seed: int) -> None:
     """A write and a search in turn, a pause between them."""
     await connection.greet()
     words = iter(texts(int(seconds / PACE_S) + 1, seed=seed))
@@ -132,7 +132,7 @@ async def _client(connection: Connection, seconds: float, waits: Waits, seed: in
             await _timed(connection, tool, arguments, waits)
 
 
-async def _timed(connection: Connection, tool: str, arguments: dict[str, Any], waits: Waits) -> None:
+async def _timed(connection: SocketClient, tool: str, arguments: dict[str, Any], waits: Waits) -> None:
     started = time.perf_counter()
     answer = await connection.answer("tools/call", {"name": tool, "arguments": arguments})
     if answer["result"].get("isError"):

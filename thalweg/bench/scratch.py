@@ -121,7 +121,7 @@ def anonymous_mb(pid: int) -> float | None:
     return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:")), None)
 
 
-class Connection:
+class SocketClient:
     """One connection to one of the node's sockets; one line out, one line back."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -129,12 +129,12 @@ class Connection:
         self._number = 0
 
     @classmethod
-    async def open(cls, home: Path) -> Connection:
+    async def open(cls, home: Path) -> SocketClient:
         """To the agents' socket."""
         return cls(*await asyncio.open_unix_connection(str(socket_path(home)), limit=MAX_LINE))
 
     @classmethod
-    async def control(cls, home: Path) -> Connection:
+    async def control(cls, home: Path) -> SocketClient:
         """To the command line's."""
         return cls(*await asyncio.open_unix_connection(str(control_path(home)), limit=MAX_LINE))
 

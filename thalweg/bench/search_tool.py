@@ -15,10 +15,10 @@ from streams.events import Event, wire_type
 from streams.ids import uuid7
 from streams.log import open_log
 from streams.topics import MEMORY, with_partitions
-from thalweg.bench.examples import SEARCHED, Stored, example, search_tool
+from thalweg.bench.examples import SEARCHED, RowRequest, example, search_tool
 from thalweg.bench.own_broker import wait_applied
 from thalweg.bench.report import Report
-from thalweg.bench.scratch import Connection, environment, resident_mb, running_node, scratch_directory, texts
+from thalweg.bench.scratch import SocketClient, environment, resident_mb, running_node, scratch_directory, texts
 from thalweg.bench.search import SEARCH_P95, measure_bare
 from thalweg.control.requests import ask
 from thalweg.settings import Settings
@@ -61,7 +61,7 @@ def _measure(report: Report, home: Path, name: str, said: Sequence[str], questio
         report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB")
 
 
-def fill(report: Report, home: Path, stored: Stored, said: Sequence[str], embedder: str) -> None:
+def fill(report: Report, home: Path, stored: RowRequest, said: Sequence[str], embedder: str) -> None:
     """A store with a row for each text, made by events; the node that applied them is stopped again."""
     asyncio.run(_publish(load_settings({}, environment(home, embedder=embedder)), stored, said))
     with running_node(home, embedder=embedder):
@@ -70,7 +70,7 @@ def fill(report: Report, home: Path, stored: Stored, said: Sequence[str], embedd
         report.add(f"applied_{len(said)}_per_s", len(said) / (time.perf_counter() - started), "rows/s")
 
 
-async def _publish(settings: Settings, stored: Stored, said: Sequence[str]) -> None:
+async def _publish(settings: Settings, stored: RowRequest, said: Sequence[str]) -> None:
     """The requests by which the rows come about, on the log before a node reads it."""
     log = open_log(settings.broker_url)
     await log.start()
@@ -84,7 +84,7 @@ async def _publish(settings: Settings, stored: Stored, said: Sequence[str]) -> N
         await log.stop()
 
 
-def _event(stored: Stored, text: str) -> Event:
+def _event(stored: RowRequest, text: str) -> Event:
     return Event(
         str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, SystemClock().now(), stored.data(text)
     )
@@ -104,7 +104,7 @@ def _wait_linked(home: Path) -> None:
 async def _ask(home: Path, name: str, questions: Sequence[str]) -> list[float]:
     """Milliseconds of each call, one after the other."""
     tool = search_tool(name)
-    calls = await Connection.open(home)
+    calls = await SocketClient.open(home)
     await calls.greet()
     durations = []
     for question in [*questions[:WARM_UP], *questions]:

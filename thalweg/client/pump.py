@@ -39,7 +39,7 @@ _ENDED_BY_NODE = re.compile(
 """With this a node that stops answers what it can no longer work on; the request goes to the next node instead."""
 
 
-class _Pending:
+class _OpenRequest:
     """A request without an answer, as it was sent, and how often."""
 
     def __init__(self, line: bytes) -> None:
@@ -78,7 +78,7 @@ class Pump:
         self._wake, self._waker = os.pipe()  # readable once stdin has ended
         self._wanted = threading.Event()  # something waits to be sent, or stdin has ended
         self._socket: socket.socket | None = None
-        self._pending: dict[str | int, _Pending] = {}
+        self._pending: dict[str | int, _OpenRequest] = {}
         self._unsent: list[bytes] = []  # notifications and malformed lines that came while there was no node
         self._initialize: tuple[str | int, bytes] | None = None
         self._initialized: bytes | None = None
@@ -143,7 +143,7 @@ class Pump:
             line = _identified(message, line)
         elif message["method"] == "initialize":
             self._initialize, self._initialized, self._answered_initialize = (request, line), None, False
-        self._pending[request] = _Pending(line)
+        self._pending[request] = _OpenRequest(line)
         return line
 
     def _note(self, message: dict[str, Any], line: bytes) -> None:

@@ -19,7 +19,7 @@ BROKER = click.option(
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
 
-class Counts(click.ParamType):
+class CountList(click.ParamType):
     """A comma-separated list of positive whole numbers."""
 
     name = "n,n,…"
@@ -52,7 +52,7 @@ def bench() -> None:
     "--tool", default="journal_write", show_default=True, help="The write tool that is called, of any toolset."
 )
 @click.option(
-    "--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each."
+    "--callers", type=CountList(), default="1,8", show_default=True, help="How many write at once, one run each."
 )
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured calls a run.")
 @click.option(
@@ -113,7 +113,7 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @JSON
 @EMBEDDER
 @click.option(
-    "--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each."
+    "--sizes", type=CountList(), default="10000,100000", show_default=True, help="Memories in the store, one run each."
 )
 @click.option(
     "--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind."

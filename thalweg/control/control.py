@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from processors.cognitive.reports import agreement_report
+import duckdb
+
+from processors.frame.domains import modules_of
 from processors.telemetry.formats.hooks import hook_event
 from storage.reader import find_outcome
 from storage.sql.export import export_parquet
@@ -28,6 +30,8 @@ from thalweg.status.status import Status
 REQUEST_WAIT_S = 30.0
 Request = dict[str, Any]
 Answer = dict[str, Any]
+Report = Callable[[duckdb.DuckDBPyConnection, str], dict[str, Any]]
+"""(cursor, namespace) -> plain JSON."""
 
 
 class Control:
@@ -119,10 +123,16 @@ async def _hook(running: Running, request: Request) -> Answer:
     return {"freshness": (await running.publish(event, TELEMETRY.name)).to_json()}
 
 
-async def _agreement(running: Running, request: Request) -> Answer:
-    return {
-        "report": await running.store.reader.run(lambda cursor: agreement_report(cursor, str(request["namespace"])))
-    }
+def _reports() -> Iterator[tuple[str, Callable[[Running, Request], Awaitable[Answer]]]]:
+    """A command for each report that a domain declares in its `reports.py`."""
+
+    def command(read: Report) -> Callable[[Running, Request], Awaitable[Answer]]:
+        async def answer(running: Running, request: Request) -> Answer:
+            return {"report": await running.store.reader.run(lambda cursor: read(cursor, str(request["namespace"])))}
+
+        return answer
+
+    return ((name, command(read)) for module in modules_of("reports") for name, read in module.REPORTS.items())
 
 
 _OF_NODE: dict[str, Callable[[Control, Request], Awaitable[Answer]]] = {
@@ -137,12 +147,12 @@ _OF_NODE: dict[str, Callable[[Control, Request], Awaitable[Answer]]] = {
 _OF_PARTS: dict[str, Callable[[Running, Request], Awaitable[Answer]]] = {
     "request": _request,
     "hook": _hook,
-    "agreement": _agreement,
     "wait": _wait,
     "export": _export,
     "search": search_node,
     "why": why_node,
     **dead_letters.HANDLERS,
     "stored": find_stored,
+    **dict(_reports()),
 }
 COMMANDS = _OF_NODE.keys() | _OF_PARTS.keys()
