@@ -20,7 +20,7 @@ import numpy as np
 
 from mcp_ingress.limits import RATE
 from streams.errors import Refused
-from thalweg.bench.examples import SEARCH, STORED, WRITE
+from thalweg.bench.examples import ROWS_BEFORE_WRITE, SEARCH, WRITE
 from thalweg.bench.flood import FLOODS
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import SocketClient, running_node, scratch_directory, texts
@@ -60,7 +60,7 @@ def measure_fairness(kinds: Sequence[str], seconds: float, *, embedder: str) -> 
     )
     with scratch_directory() as directory:
         home = directory / "home"
-        fill(report, home, STORED[WRITE], texts(STORED_ROWS, seed=9), embedder)
+        fill(report, home, ROWS_BEFORE_WRITE[WRITE], texts(STORED_ROWS, seed=9), embedder)
         with running_node(home, embedder=embedder, rate_limit=RATE):
             asyncio.run(_calm(home, seconds / ROUNDS, Waits(), 0))
             for number, kind in enumerate(kinds, start=1):
@@ -103,8 +103,8 @@ def flooding(home: Path, kind: str) -> Iterator[Flooding]:
     try:
         yield flood
     finally:
-        said, _ = process.communicate(timeout=30)
-        flood.answers, flood.seconds = int(said or 0), time.perf_counter() - started
+        output, _ = process.communicate(timeout=30)
+        flood.answers, flood.seconds = int(output or 0), time.perf_counter() - started
 
 
 async def _calm(home: Path, seconds: float, waits: Waits, seed: int) -> None:

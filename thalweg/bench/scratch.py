@@ -24,7 +24,7 @@ START_S = 60.0
 STOP_S = 30.0
 ANSWER_S = 60.0
 MAX_LINE = 16 * 1024 * 1024
-KEPT = ("THALWEG_KAFKA_", "THALWEG_MODEL_PATH")
+CALLER_VARIABLES = ("THALWEG_KAFKA_", "THALWEG_MODEL_PATH")
 POLL_S = 0.01
 VOCABULARY = """
 build cache compiler gauge offset parser test branch schema broker topic record index vector query session memory
@@ -57,7 +57,7 @@ def environment(home: Path, *, embedder: str, broker: str = "", **settings: obje
     own = {
         name: value
         for name, value in process_environment().items()
-        if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(KEPT)
+        if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(CALLER_VARIABLES)
     }
     own |= {
         "THALWEG_HOME": str(home),

@@ -59,7 +59,7 @@ def setting_options(names: Sequence[str]) -> Callable[[Command], Command]:
     return add
 
 
-def say_what_lacks(answer: Mapping[str, Any]) -> None:
+def warn_of_gaps(answer: Mapping[str, Any]) -> None:
     """A line on standard error for each thing that an answer lacks: what was waited for, records, vectors."""
     if answer.get("stale"):
         click.echo(

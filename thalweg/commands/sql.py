@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, say_what_lacks, settings_of
+from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, settings_of, warn_of_gaps
 
 
 @click.command()
@@ -59,7 +59,7 @@ def sql(
         click.echo(
             f"No node runs, and {snapshot.waiting} more records wait on the log: `thalweg up` applies them.", err=True
         )
-    say_what_lacks(snapshot.lacks)
+    warn_of_gaps(snapshot.lacks)
     if form == "csv":
         print_csv(answer.columns, answer.rows)
     elif as_json or form == "json":

@@ -65,7 +65,7 @@ class Control:
     async def _status(self, request: Request) -> Answer:
         return (await self.status()).to_json()
 
-    async def _stopped(self, request: Request) -> Answer:
+    async def _end(self, request: Request) -> Answer:
         asyncio.get_running_loop().call_later(0.05, self._stop)  # after the answer is out
         return {}
 
@@ -137,7 +137,7 @@ def _reports() -> Iterator[tuple[str, Callable[[Running, Request], Awaitable[Ans
 
 _OF_NODE: dict[str, Callable[[Control, Request], Awaitable[Answer]]] = {
     "status": Control._status,
-    "stop": Control._stopped,
+    "stop": Control._end,
     "snapshot": Control._snapshot,
     "snapshot_to": Control._snapshot_to,
     "spaces": Control._space_report,
