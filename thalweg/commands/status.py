@@ -16,7 +16,7 @@ from thalweg.control.requests import ask
 @HOME
 @JSON
 def status(home: Path | None, as_json: bool) -> None:
-    """How far each part is; without a node, what is known of the last one.
+    """Show how far each part is; without a node, what is known of the last one.
 
     Exit code 1 when anything is behind, stuck or dead.
 

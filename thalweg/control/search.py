@@ -142,7 +142,7 @@ def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
         raise Refused("The query is blank; say what to look for.")
     limit = int(request.get("limit", 10))
     if not 1 <= limit <= MAX_LIMIT:
-        raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
+        raise Refused(f"The limit {limit} is not between 1 and {MAX_LIMIT}.")
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
     if request.get("tags"):
         chosen["tags"] = TagFilter(tuple(request["tags"]), CATEGORIES)

@@ -82,7 +82,7 @@ def has_spooled_writes(home: Path) -> bool:
 
 
 _SENTENCES = {
-    "running": "No node answers on {home}, but the process {pid} holds it: it is starting, stopping, or hangs.",
+    "running": "No node answers on {home}, but the process {pid} owns it: it is starting, stopping, or hangs.",
     "failed": "No node runs on {home}: the last one ended at {at}: {failure}",
     "killed": "No node runs on {home}: the last one (process {pid}) was killed, or the machine went down.",
     "cleanly": "No node runs on {home}: the last one ended cleanly.",

@@ -76,7 +76,7 @@ def archive(item_id: int, as_json: bool, **flags: Any) -> None:
 @HOME
 @JSON
 def agreement(as_json: bool, **flags: Any) -> None:
-    """Whether the judges agree enough for the ground truth to be accepted, and where they do not.
+    """Report whether the judges agree enough for the ground truth to be accepted, and where they do not.
 
     \b
     Example: thalweg memory agreement
