@@ -19,6 +19,7 @@ import orjson
 
 from mcp_ingress.services import EMBED, PartType, Services
 from processors.embedding.query import encoded_query
+from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -210,7 +211,7 @@ class Call:
 
         Without `is_whole` it may lack what sessions inherited. Raises Unavailable.
         """
-        projections = self.services.projections
+        projections: Projections | None = self.services.parts.get(Projections)
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.services.applied

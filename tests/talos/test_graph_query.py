@@ -141,9 +141,8 @@ async def test_the_preloaded_nodes_are_there_before_the_first_event(node: SmallN
 
 async def test_another_namespace_is_not_seen(told: SmallNode) -> None:
     cursor = told.store.database.cursor()
-    assert told.services.projections is not None
-    found = told.services.projections.find(cursor, "elsewhere", told.connection.last_writes)
-    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]  # type: ignore[union-attr]
+    found = told.services.parts[Projections].find(cursor, "elsewhere", told.connection.last_writes)
+    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]
 
 
 async def test_a_literal_and_a_property_named_like_a_clause_are_no_clauses(told: SmallNode) -> None:
@@ -296,7 +295,7 @@ async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: Sma
     with pytest.raises(Unavailable):
         await node.call("graph_query", cypher="RETURN 1")
     node.reader.is_down = False
-    node.services.projections = None
+    del node.services.parts[Projections]
     with pytest.raises(Unavailable, match="no graph"):
         await node.call("graph_query", cypher="RETURN 1")
 
