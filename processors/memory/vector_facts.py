@@ -37,7 +37,7 @@ def decode_vector(text: str) -> np.ndarray:
 
 
 def items_of(record_id: str, encoded: Mapping[str, Any]) -> list[Item]:
-    """The vectors of a text (`encode_texts`): of the whole, and of those passages that were embedded with it."""
+    """The items of a text (`encode_texts`): of the whole, and of the passages embedded with it."""
     whole = {"record_id": record_id, **{name: value for name, value in encoded.items() if name != "first"}}
     return [whole, *passages_of(record_id, encoded.get("first", ()))]
 

@@ -1,7 +1,7 @@
-"""Telemetry becomes rows: sessions, their events, tool calls, model calls, states, OpenTelemetry signals.
+"""Reducers of telemetry: sessions and their events, tool and model calls, states, OpenTelemetry.
 
-Lines of a transcript may come twice and in pieces: a session's row widens, a tool call is completed by its result
-in whichever order the two come, and tokens count once per message (its last line is complete, hence the greatest).
+Lines of a transcript may come twice and in pieces: a session's row widens, a tool call is completed by its result in
+whichever order the two come, and tokens count once per message (its last line is complete, hence the greatest).
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _short(logged: LoggedEvent) -> str:
 
 
 def _note_name(logged: LoggedEvent, rows: Rows, moment: datetime) -> None:
-    """Keep the id of a tool or state under its name: the node of the graph that the session's edges lead to."""
+    """Store the node id of a tool or state under its name. The session's edges in the graph lead to that node."""
     named = _named(logged)
     if named is None or rows.get(NAMES, *named) is not None:
         return

@@ -150,7 +150,10 @@ def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str
 
 
 def encode_passages(embedder: Embedder, text: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """What an embedded event says of these passages: `passage`, `vector`, and `tokens` of those that get them."""
+    """Encode some passages of a text as items of an embedded event.
+
+    Each has `passage` and `vector`, and `tokens` where the passage gets them.
+    """
     encoded = _encode(embedder, _parts(text, passages))
     return [_placed(passage, one) for passage, one in zip(passages, encoded, strict=True)]
 
