@@ -17,6 +17,8 @@ from streams.codec import in_parts
 from streams.events import Event
 from streams.ids import derived_id
 
+VECTOR_STAGE = "embed"
+"""The stage whose facts these are: a search by meaning waits for it."""
 Item = dict[str, Any]
 """A vector with its record, and with its passage when it is not of the whole text: one of an event's `vectors`."""
 

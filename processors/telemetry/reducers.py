@@ -65,7 +65,7 @@ def _model_of(data: Mapping[str, Any]) -> str | None:
 
 
 def widen_session(rows: Rows, session_id: str, moment: datetime, known: Mapping[str, Any], model: str | None) -> None:
-    """Let the session's row cover this moment; the first value of each field stays, of the model the last."""
+    """Extend the session's row to this moment; the first value of each field stays, of the model the last."""
     row = dict(rows.get(SESSIONS, session_id) or _NEW_SESSION)
     row["session_id"] = session_id
     row["started_at"] = _first(row["started_at"], moment)
@@ -125,7 +125,7 @@ def count_model_call(rows: Rows, session_id: str, call: Mapping[str, Any], momen
     rows.complete(MODEL_CALLS, counted)
 
 
-# --- the agent's own telemetry (talos.md 2.4): attributes whose names start with `talos.`
+# --- the agent's own telemetry: attributes whose names start with `talos.`
 
 
 def _attributes(logged: LoggedEvent) -> dict[str, Any]:

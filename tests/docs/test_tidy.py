@@ -77,7 +77,6 @@ PLACES_OF_CLOCK_AND_CHANCE = {
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
     "thalweg/environment.py",
-    "processors/frame/faust_app.py",
     "streams/failpoints.py",
     "streams/log/__init__.py",
     "thalweg/__main__.py",
@@ -89,7 +88,6 @@ OTHER_DOCUMENTS = re.compile(
 )
 NAMES_OF_OTHER_DOCUMENTS = {
     "mcp_ingress/toolsets/valence/belief_search.py": 1,
-    "processors/telemetry/reducers.py": 1,
 }
 
 
