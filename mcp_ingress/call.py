@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import duckdb
 import orjson
 
-from mcp_ingress.services import EMBED, PartType, Services
+from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.query import Query
@@ -169,7 +170,7 @@ class Call:
         waits = self.applied(wanted, timeout_s=limits.read_wait_s, stages=stages)
         is_applied = await (self._with_vectors(wanted, waits) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
-        if vectors or EMBED in stages:
+        if vectors or VECTOR_STAGE in stages:
             self.embedding_behind = await self.services.embedding_behind(self.namespace)
         return not self.is_stale
 
@@ -177,7 +178,7 @@ class Call:
         """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(EMBED,)))
+        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(VECTOR_STAGE,)))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)

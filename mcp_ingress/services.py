@@ -12,6 +12,7 @@ import numpy as np
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
 from storage.reader import Reader, count_documents_since
 from storage.search.index_set import IndexSet
@@ -22,8 +23,6 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 
 PartType = TypeVar("PartType")
-EMBED = "embed"
-"""The stage that makes vectors."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Services:
 
     async def embedding_behind(self, namespace: str) -> int:
         """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
-        late = {} if self.embedder is None else self.applied.lagging(EMBED, MEMORY.name)
+        late = {} if self.embedder is None else self.applied.lagging(VECTOR_STAGE, MEMORY.name)
         return await self.reader.run(lambda cursor: count_documents_since(cursor, namespace, late)) if late else 0
 
     async def first_asked(self, namespace: str, request_id: str) -> datetime:

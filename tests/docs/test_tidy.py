@@ -20,10 +20,10 @@ MOST_COLUMNS = 120
 MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 0, "storage": 0, "processors": 20, "mcp_ingress": 0, "thalweg": 0, "tests": 0}
+WIDE_LINES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 0, "thalweg": 0, "tests": 0}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_SUMMARIES = {"streams": 0, "storage": 0, "processors": 113, "mcp_ingress": 52, "thalweg": 0}
+LONG_SUMMARIES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 52, "thalweg": 0}
 """How many first sentences of docstrings may have more characters."""
 
 LONG_FUNCTIONS: set[str] = set()
@@ -72,7 +72,6 @@ OTHER_DOCUMENTS = re.compile(
 )
 NAMES_OF_OTHER_DOCUMENTS = {
     "mcp_ingress/toolsets/valence/belief_search.py": 1,
-    "processors/telemetry/reducers.py": 1,
 }
 
 

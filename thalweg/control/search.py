@@ -11,9 +11,9 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcp_ingress.services import EMBED
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
@@ -63,7 +63,7 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     lacks of the log).
     """
     freshness = request.get("freshness")
-    stages = (EMBED,) if running.embedder is not None else ()
+    stages = (VECTOR_STAGE,) if running.embedder is not None else ()
     is_fresh = freshness is None or await running.has_reached(freshness, stages)
     unembedded = await running.services.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}

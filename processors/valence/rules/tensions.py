@@ -1,4 +1,4 @@
-"""Tensions between two beliefs: whether they conflict, how badly, and what that means for their confidence."""
+"""Tensions of two beliefs: whether they conflict, how badly, and what their confidence becomes."""
 
 from __future__ import annotations
 
@@ -109,8 +109,10 @@ def consistency(severity: str, other_overall: float) -> float:
 
 
 def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
-    """Whether the texts say the same in other words: very near, no conflict, the same entities, nothing that only one
-    of them names."""
+    """Whether two texts say the same in other words.
+
+    They are very near, do not conflict, name the same entities, and neither names anything that the other lacks.
+    """
     return (
         cosine > DUPLICATE_COSINE
         and a.entities == b.entities

@@ -22,10 +22,10 @@ def _words(text: str) -> frozenset[str]:
 _NEGATIONS = _words("not never no n't cannot without neither none nobody nothing nowhere false incorrect wrong")
 _NEGATING_VERBS = _words("fail reject deni deny refus avoid")
 _STOP = _words(
-    "a an the this that these those it its is are was were be been being am do does did done has have had having will would shall "
-    "should can could may might must of to in on at by for from with as into onto over under and or but if then than so such very "
-    "we you he she they i our your his her their them us me my which who whom whose what when where why how there here about "
-    "until now just also only always again"
+    "a an the this that these those it its is are was were be been being am do does did done has have had having "
+    "will would shall should can could may might must of to in on at by for from with as into onto over under and "
+    "or but if then than so such very we you he she they i our your his her their them us me my which who whom "
+    "whose what when where why how there here about until now just also only always again"
 )
 _TIME_WORDS = ("was", "until", "now", "as of")
 _TOKEN = re.compile(
@@ -122,7 +122,7 @@ class Wording:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Case-folded words that are written with a capital, grammar aside: names, or the beginning of a sentence."""
+        """Case-folded words that are written with a capital: names, or the beginning of a sentence."""
         words = (match.group() for match in _NAME.finditer(self.text))
         return frozenset(word.casefold() for word in words if word != word.lower() and word.casefold() not in _STOP)
 
@@ -131,8 +131,10 @@ class Wording:
         return frozenset(_plain(token) for token in self.tokens)
 
     def has(self, phrase: str) -> bool:
-        """Whether the words of the phrase follow each other; n't is not, and `should` before a negation is not
-        `should`."""
+        """Whether the words of the phrase follow each other.
+
+        `n't` counts as `not`; `should` before a negation does not count as `should`.
+        """
         wanted = phrase.split()
         if wanted[0] not in self._plain_words:
             return False
@@ -147,8 +149,10 @@ class Wording:
 
 @lru_cache(maxsize=1024)
 def wording_of(text: str) -> Wording:
-    """A text, taken apart once for all that it is compared with: what one who states a belief is told, the detector
-    finds again."""
+    """A text's wording, analysed once for all that it is compared with.
+
+    A tool's answer and the detector compare the same texts.
+    """
     return Wording(text)
 
 
@@ -183,7 +187,7 @@ def negates(a: Wording, b: Wording) -> bool:
 
 
 def opposes(a: Wording, b: Wording) -> bool:
-    """One text has one member of an antonym pair and the other the other, and they share a content word besides."""
+    """Whether the texts use opposite words of an antonym pair and share a content word besides."""
     for one, other in ANTONYMS:
         for first, second in ((one, other), (other, one)):
             if a.has(first) and b.has(second) and not a.has(second) and not b.has(first):
