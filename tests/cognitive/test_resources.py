@@ -115,7 +115,7 @@ async def test_a_read_changes_no_row_and_days_back_counts(node: CognitiveNode) -
 @pytest.mark.parametrize(
     ("uri", "sentence"),
     [
-        ("memory://l0-raw?session_id=" + "s" * MAX_URI, f"The URI has {MAX_URI + 27} characters; at most {MAX_URI}"),
+        pytest.param("memory://l0-raw?speaker=" + "s" * MAX_URI, f"The URI has {MAX_URI + 24} characters", id="long"),
         ("memory://l0-raw?session_id=%ff", "The parameters of the URI are not valid percent-encoded UTF-8."),
         ("memory://l0-raw?limit=1&limit=2", "The parameter `limit` is given twice."),
         ("memory://l0-raw?limit=ten", "The parameter `limit` is 'ten'; an integer is expected."),
