@@ -18,7 +18,7 @@ from storage.search.records.passages import EMBEDDED_PASSAGES, PassageIndex
 from storage.search.records.selection import Selection
 from storage.search.words.backfill import catch_up_keywords, load_keywords, with_passages
 from storage.search.words.keyword_index import KeywordIndex
-from storage.search.words.table_scan import SCANNED_ROWS, scan_documents
+from storage.search.words.table_scan import MAX_CANDIDATES, SCANNED_ROWS, scan_documents
 from storage.search.words.tantivy_schema import TERMS
 
 PASSAGES_EACH = 3
@@ -147,7 +147,9 @@ class Words:
         if self.is_ready:
             return self.index.search(text, namespace, k, labels)
         chosen = set(labels.tolist())
-        found = self._search_both(cursor, text, Filter(namespace), len(labels), None, None)
+        found = self._search_both(
+            cursor, text, Filter(namespace), len(labels) + MAX_CANDIDATES, labels, None
+        )  # cuts off none
         return [match for match in found if match[0] in chosen][:k]
 
     def contained_in(
