@@ -1,4 +1,4 @@
-"""`thalweg demo`: the main job on the bundled example, as a user would do it, with a report of what came of it.
+"""`thalweg demo`: the main job on the bundled example, with a report of its outcome.
 
 A node as a process of its own, an import, an agent's session through a real MCP client over `thalweg mcp`, an
 analyst's questions. Every number in the report is asked of the running system.

@@ -63,7 +63,7 @@ class Rows:
         self._state = state
         self._logged = logged
         self._indexed = indexed
-        self._origin = origin_of(logged)
+        self.origin = origin_of(logged)
 
     def get(self, table: str, *key: Any) -> Row | None:
         """The row with this primary key (after the namespace). Quick when `reads` named it."""
@@ -95,7 +95,7 @@ class Rows:
         self._state.put(table, self._from_here(table, row) | {"event_id": row.get("event_id") or self._logged.event.id})
 
     def _from_here(self, table: str, row: Row) -> Row:
-        return self._state.table(table).with_origin(row, self._origin)
+        return self._state.table(table).with_origin(row, self.origin)
 
     def document(
         self,

@@ -18,10 +18,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.append_only import counts
 from storage.malloc_trim import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
-from storage.search.records.append_only import counts
 from storage.search.records.records import Records
 from storage.search.records.relations import FOLLOWED
 from storage.search.vectors.backfill import release_buffers

@@ -20,10 +20,10 @@ MOST_COLUMNS = 120
 MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 2, "storage": 1, "processors": 20, "mcp_ingress": 0, "thalweg": 0, "tests": 63}
+WIDE_LINES = {"streams": 2, "storage": 1, "processors": 20, "mcp_ingress": 0, "thalweg": 0, "tests": 0}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_SUMMARIES = {"streams": 3, "storage": 49, "processors": 113, "mcp_ingress": 52, "thalweg": 77}
+LONG_SUMMARIES = {"streams": 3, "storage": 49, "processors": 113, "mcp_ingress": 52, "thalweg": 0}
 """How many first sentences of docstrings may have more characters."""
 
 LONG_FUNCTIONS: set[str] = set()
@@ -56,8 +56,8 @@ CLASS_NAMES_USED_TWICE = {
 }
 
 CLOCK_AND_CHANCE = re.compile(
-    r"(datetime\.)?datetime\.(now|utcnow|today)|time\.time(_ns)?|random\.\w+|(np|numpy)\.random(\.\w+)?|uuid\.uuid[14]|uuid[14]"
-    r"|os\.urandom|secrets\.\w+"
+    r"(datetime\.)?datetime\.(now|utcnow|today)|time\.time(_ns)?|random\.\w+|(np|numpy)\.random(\.\w+)?"
+    r"|uuid\.uuid[14]|uuid[14]|os\.urandom|secrets\.\w+"
 )
 PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
@@ -84,8 +84,8 @@ PLACES_OF_THE_ENVIRONMENT = {
 }
 
 OTHER_DOCUMENTS = re.compile(
-    r"\((talos|valence|cognitive memory|inner voice|context graph)(\.md)? \d+(\.\d+)?\)|\b(reliability|platform)\.md\b|\b[Tt]he seeds?\b"
-    r"|\bseed's\b|\bseeds? prints?\b"
+    r"\((talos|valence|cognitive memory|inner voice|context graph)(\.md)? \d+(\.\d+)?\)|\b(reliability|platform)\.md\b"
+    r"|\b[Tt]he seeds?\b|\bseed's\b|\bseeds? prints?\b"
 )
 NAMES_OF_OTHER_DOCUMENTS = {
     "mcp_ingress/toolsets/valence/belief_search.py": 1,

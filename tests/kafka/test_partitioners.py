@@ -27,7 +27,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "producers.md").read_text(encoding=
 RUN_S = 120.0
 NAMESPACES = [f"team-{number}" for number in range(8)]
 """Of this many not all can lie right by chance."""
-ENTRIES = "SELECT namespace, content FROM talos_journal WHERE event_id IN (SELECT event_id FROM events WHERE source = '{}') ORDER BY ALL"
+ENTRIES = (
+    "SELECT namespace, content FROM talos_journal "
+    "WHERE event_id IN (SELECT event_id FROM events WHERE source = '{}') ORDER BY ALL"
+)
 
 
 def example(language: str) -> str:

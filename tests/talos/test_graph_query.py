@@ -230,7 +230,10 @@ async def test_a_value_that_does_not_fit_is_the_callers_to_mend(told: SmallNode)
 
 
 async def test_times_and_durations_are_computed(told: SmallNode) -> None:
-    asked = "MATCH (s:Session) WHERE s.started_at > datetime('2026-01-01T00:00:00Z') - duration('30 days') RETURN s.started_at"
+    asked = (
+        "MATCH (s:Session) WHERE s.started_at > datetime('2026-01-01T00:00:00Z') - duration('30 days') "
+        "RETURN s.started_at"
+    )
     [[started]] = await rows(told, asked)
     assert started.startswith("2026-01-05T12:00:0") and started.endswith("Z")
     assert await rows(
@@ -245,7 +248,8 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
     [
         ("MATCH (t:Tool {name: 'read', category: 'file'}) RETURN t.name", [["read"]]),
         (
-            "MATCH (s:Session)-[:PRODUCED|USED]->(x) WHERE NOT labels(x) = 'Insight' RETURN DISTINCT labels(x) AS l ORDER BY l DESC LIMIT 1",
+            "MATCH (s:Session)-[:PRODUCED|USED]->(x) WHERE NOT labels(x) = 'Insight' "
+            "RETURN DISTINCT labels(x) AS l ORDER BY l DESC LIMIT 1",
             [["Tool"]],
         ),
         ("MATCH (s:Session)-[:PRODUCED*1..2]->(f:Friction) RETURN count(DISTINCT f.description)", [[1]]),
@@ -256,7 +260,8 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
         ),
         ("MATCH (t:Tool) WHERE t.name IN ['grep', 'glob'] AND t.name <> 'glob' RETURN t.name", [["grep"]]),
         (
-            "MATCH (s:Session) WHERE s.summary IS NULL AND s.goal IS NOT NULL AND s.tool_calls >= 3 AND s.tool_calls < 4 RETURN count(*)",
+            "MATCH (s:Session) WHERE s.summary IS NULL AND s.goal IS NOT NULL AND s.tool_calls >= 3 "
+            "AND s.tool_calls < 4 RETURN count(*)",
             [[1]],
         ),
         (

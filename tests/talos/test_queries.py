@@ -16,7 +16,8 @@ SESSION = "2026-01-05-ontology-design"
 def related(node: SmallNode, record_id: str, namespace: str = "default") -> list[tuple[str, str]]:
     cursor = node.store.database.cursor()
     rows = cursor.execute(
-        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id FROM documents WHERE record_id = ?",
+        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id FROM documents "
+        "WHERE record_id = ?",
         [record_id],
     ).fetchall()
     found = find_related(cursor, node.indexes, namespace, [Hit(*row) for row in rows])

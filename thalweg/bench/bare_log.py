@@ -27,7 +27,7 @@ def memory_record(text: str) -> Outgoing:
 
 
 def appends_ms(broker: str, records: Sequence[Outgoing], callers: int) -> tuple[list[float], float]:
-    """Milliseconds of each append by this many callers at once, each one record at a time; and seconds of all."""
+    """Milliseconds of each append by `callers` at once, one record at a time; and seconds of them all."""
     return asyncio.run(_appends(broker, records, callers))
 
 

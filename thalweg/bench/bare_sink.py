@@ -1,7 +1,7 @@
-"""The limit of applying: a consumer that reads the log and puts each event into a DuckDB table, a batch a transaction.
+"""The limit of applying: a consumer that inserts each event of the log into a DuckDB table.
 
-It keeps its position beside the rows, as an honest consumer must, and does nothing else: no schema check, no dedupe,
-no outcome, no search.
+One batch is one transaction. The consumer keeps its position beside the rows, as an honest consumer must, and does
+nothing else: no schema check, no dedupe, no outcome, no search.
 """
 
 from __future__ import annotations

@@ -36,7 +36,10 @@ CREATE TABLE positions (topic VARCHAR PRIMARY KEY, next_offset BIGINT);
 
 
 def searchable_ms(broker: str, file: Path, model: Embedder, entries: Sequence[str], callers: int) -> list[float]:
-    """Milliseconds from the call until text and vector are stored and indexed, by so many callers in a closed loop."""
+    """Milliseconds from each call until its text and vector are stored and indexed.
+
+    This many callers write in a closed loop.
+    """
     return asyncio.run(_run(broker, file, model, entries, callers))
 
 

@@ -1,4 +1,7 @@
-"""A caller that writes through the real door with the measured tool, and notices when each write can be searched."""
+"""A caller that writes with the measured tool and notices when each write can be searched.
+
+It writes through the real door.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ WAIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Milliseconds from the moment a memory was due until it was answered, and until it was embedded and applied."""
+    """How long a memory took until it was answered, and until it was embedded and applied.
+
+    Both in milliseconds from the moment at which it was due.
+    """
 
     accepted_ms: float
     searchable_ms: float

@@ -1,4 +1,7 @@
-"""What `thalweg bench` calls a tool with: arguments by its schema, what has to be there, what a search finds."""
+"""What `thalweg bench` calls a tool with.
+
+Arguments follow the tool's schema. Here is also what has to be stored before the call, and what a search tool searches.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ NEEDED: Mapping[str, Earlier] = {
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The request by which the rows come about that a search tool searches: its type, and its data from a text."""
+    """The request that makes the rows of a search tool: its type, and its data from a text."""
 
     short_type: str
     data: Callable[[str], dict[str, Any]]

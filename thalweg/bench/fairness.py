@@ -1,4 +1,4 @@
-"""`thalweg bench fairness`: what calm clients wait alone, and what they wait beside one that floods the node.
+"""`thalweg bench fairness`: how long calm clients wait alone, and beside a client that floods.
 
 Both in one run, in turns, so that the figure that matters is a ratio. The calm ones write and search at a steady pace;
 the node has its default limits.

@@ -1,4 +1,4 @@
-"""`thalweg bench ingest`: events accepted one at a time, imported in bulk, and memories at a steady rate."""
+"""`thalweg bench ingest`: events one at a time, a bulk import, and memories at a steady rate."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def _import(settings: Settings, transcript: Path) -> ImportReport:
 
 
 def _replay(settings: Settings) -> dict[str, Any]:
-    """The store made again from the log by the materialiser alone: nothing else runs, as beside the bare consumer."""
+    """Rebuild the store from the log; nothing but the materialiser runs, as with the bare consumer."""
     return rebuild_store(settings, from_log=True)
 
 

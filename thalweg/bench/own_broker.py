@@ -1,4 +1,4 @@
-"""What a measurement asks of a broker: that it is empty, and that no part is burdened with what another published."""
+"""What a measurement requires of a broker: it starts empty, and each part starts without a backlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`thalweg bench recall`: how much of what answers a question is found, beside plain BM25 and plain dense search.
+"""`thalweg bench recall`: the share of the right turns found, beside plain BM25 and dense search.
 
 Each conversation of a data set is a namespace of one store, written as the materialiser writes; each question is
 asked of its own. R@k = |first k and gold| / |gold|; MRR = 1 / rank of the first gold hit among the first 10.
@@ -67,9 +67,10 @@ def load_for_recall(name: str) -> Embedder:
 def measure_recall(
     dataset: str, embedder: Embedder, name: str, questions: int | None = None, embedded: float = 1.0
 ) -> Report:
-    """Write the data set turn by turn, ask its questions (at most so many) each way, and say what was found.
+    """Write the data set turn by turn, ask its questions each way, and report the recall.
 
-    `embedded`: the share of the turns that have vectors, evenly spread; 0 for words alone.
+    `questions`: at most this many, None for all; `embedded`: the share of the turns that have vectors, evenly spread; 0
+    for words alone.
     """
     report = Report(
         "recall",
@@ -124,7 +125,10 @@ def score(ranked: Sequence[str], gold: frozenset[str]) -> tuple[float, ...]:
 
 
 class _Store:
-    """Writes turns one at a time, as an agent would: encoded, committed, searchable; and how long each took."""
+    """A store that takes turns one at a time, as from an agent, and notes how long each took.
+
+    A turn is encoded, committed and searchable before the next one.
+    """
 
     def __init__(self, writer: Writer, engine: IndexSet, embedder: Embedder) -> None:
         self._writer, self._engine, self._embedder = writer, engine, embedder

@@ -1,4 +1,4 @@
-"""What a measurement works on: a scratch directory, a node of its own as a real process, and made-up texts."""
+"""What a measurement works on: a scratch directory, a node as a process, and generated texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`thalweg bench search`: the engine's search over generated memories, beside the bare indexes on the same rows."""
+"""`thalweg bench search`: the engine over generated memories, beside the bare indexes on its rows."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def measure_search(sizes: Sequence[int], count: int, name: str, *, bare: bool = True) -> Report:
-    """For each size: write a store, build its indexes, then ask `count` queries of each kind one after the other.
+    """For each size: write a store, build its indexes, and time `count` queries of each kind.
 
-    Each is encoded by the embedder `name` in the measured time, while another thread searches its words.
+    The queries follow one another. Each is encoded by the embedder `name` in the measured time, while another thread
+    searches its words.
     """
     embedder = load_for_recall(name)
     report = Report("search", {"sizes": list(sizes), "n": count, "embedder": name, "limit": LIMIT})
@@ -140,7 +141,10 @@ def _built(report: Report, directory: Path, database: Database, embedder: Embedd
 
 
 def _ask(report: Report, name: str, engine: IndexSet, count: int, search: Callable[[int], object]) -> None:
-    """Twice: with nothing written in between, and with a write before each query: the filter is resolved anew."""
+    """Time the queries twice: without writes, and with a write before each query.
+
+    After a write the filter is resolved anew.
+    """
     report.add_quantiles(name, _timed_ms(count, search), p95=SEARCH_P95)
     report.add_quantiles(
         f"{name}_after_write", _timed_ms(count, search, before=lambda: engine.apply((), ())), p95=SEARCH_P95

@@ -1,4 +1,7 @@
-"""The second half of `thalweg bench search`: a node as a process of its own on the same store, its indexes deleted."""
+"""The second half of `thalweg bench search`: a node rebuilds the indexes of the same store.
+
+The node is a process of its own; the index files are deleted before it starts.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def measure_node(
 async def _ask(
     report: Report, home: Path, size: int, questions: Sequence[str], started: float
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of searches while the indexes are rebuilt, and of as many as there are questions afterwards."""
+    """Milliseconds of searches while the indexes are rebuilt, and of one per question afterwards."""
     calls, control = await Connection.open(home), await Connection.control(home)
     await calls.greet()
     meanwhile = [await _search(calls, questions[0])]

@@ -1,8 +1,9 @@
-"""The store that `thalweg bench search` asks: generated memories in sessions, written as the materialiser writes them.
+"""The store that `thalweg bench search` searches: generated memories in sessions.
 
-A model that gives token vectors reads only the first `READ` texts. Every other memory is made of the first half of one
-of these and the second half of another, in words, token vectors and vector alike, with noise: as many rows and bytes
-as if the model had read all of them, without the quarter of an hour that takes. They serve to measure cost, not recall.
+They are written as the materialiser writes them. A model that gives token vectors reads only the first `READ` texts.
+Every other memory is made of the first half of one of these and the second half of another, in words, token vectors and
+vector alike, with noise: as many rows and bytes as if the model had read all of them, without the quarter of an hour
+that takes. They serve to measure cost, not recall.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _Part:
 
 
 def memories(count: int, embedder: Embedder) -> Iterator[tuple[list[str], np.ndarray, list[str | None]]]:
-    """Chunks of texts, their unit vectors and their packed token vectors (None where the embedder gives none)."""
+    """Chunks of texts, unit vectors and packed token vectors (None from an embedder without them)."""
     said = texts(count)
     if not isinstance(embedder, TokenEmbedder):
         for start in range(0, count, CHUNK):

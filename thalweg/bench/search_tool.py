@@ -1,4 +1,4 @@
-"""`thalweg bench search --tool`: one search tool through the door of a node that holds so many of what it searches."""
+"""`thalweg bench search --tool`: calls of one search tool through the door of a filled node."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bo
 
 
 def _measure(report: Report, home: Path, name: str, said: Sequence[str], questions: Sequence[str]) -> None:
-    """The node that applied the rows is stopped, and another started: its indexes are whole when it is asked."""
+    """Time the calls on a second node, so that its indexes are whole.
+
+    The node that applied the rows is stopped before.
+    """
     size = len(said)
     fill(report, home, SEARCHED[name], said, "hashing")
     with running_node(home, embedder="hashing") as process:

@@ -48,7 +48,10 @@ class _Pending:
 
 
 class _Lines:
-    """Cuts a stream of chunks at its last newline, without copying what is still incomplete again and again."""
+    """Cuts a stream of chunks at its last newline.
+
+    An incomplete line is not copied again with each chunk.
+    """
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -19,7 +19,7 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A query of the ground truth that both judges have judged: the latest scores of each, document by document."""
+    """A query that both judges have judged: the latest scores of each, document by document."""
 
     query_id: int
     one: list[float]

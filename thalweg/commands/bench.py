@@ -1,4 +1,4 @@
-"""`thalweg bench`: measurements as commands, each with its own limit measured in the same run, and its target."""
+"""`thalweg bench`: measurements as commands, each with its target and the limit of its own run."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
     help="Only this search tool, through the door of a node with this many of what it searches.",
 )
 def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bare: bool, tool: str | None) -> None:
-    """How long a search takes without and with filters and what it finds; how long a node takes to rebuild its indexes.
+    """Time searches with and without filters, their recall, and the rebuild of a node's indexes.
 
     \b
     Example: thalweg bench search --tool hybrid_search --sizes 10000
@@ -180,7 +180,7 @@ def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, em
 @EMBEDDER
 @click.option("--n", "count", type=click.IntRange(1), default=5, show_default=True, help="Starts of a kind.")
 def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
-    """How soon `initialize` is answered over stdio, with a node that runs and with none, and what the node weighs.
+    """Time `initialize` over stdio with and without a running node, and weigh the node's memory.
 
     \b
     Example: thalweg bench start
@@ -207,7 +207,7 @@ def start(as_json: bool, broker: str, embedder: str, count: int) -> None:
     help="Seconds alone, and as many beside each flood.",
 )
 def fairness(as_json: bool, embedder: str, floods: str, seconds: float) -> None:
-    """How much longer calm clients wait beside one that floods the node, and whether any of their calls is refused.
+    """Measure how much longer calm clients wait beside one that floods, and whether calls are refused.
 
     \b
     Example: thalweg bench fairness --floods ping,write --seconds 10

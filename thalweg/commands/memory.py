@@ -41,7 +41,9 @@ def import_ground_truth(file: Path, as_json: bool, **flags: Any) -> None:
 @NAMESPACE
 @JSON
 def import_golden_set(file: Path, as_json: bool, **flags: Any) -> None:
-    """Import the golden test set from JSON Lines, once: 50 to 100 queries, 40 % short, 40 % medium, 20 % long.
+    """Import the golden test set from JSON Lines; it can be imported once.
+
+    It has 50 to 100 queries: 40 % short, 40 % medium, 20 % long.
 
     \b
     Example: thalweg memory import-golden-set golden.jsonl

@@ -1,4 +1,4 @@
-"""Searches by people on a running node: the tools' engine, with everything that it knows about each hit.
+"""Searches from the command line: the tools' engine, and everything it knows about each hit.
 
 What is no longer valid (superseded, merged, archived, deprecated) is left out, unless a moment is named at which it
 was.

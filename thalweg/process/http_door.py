@@ -1,4 +1,4 @@
-"""The HTTP door of a node as its settings say: where it listens, and the token without which nobody is let in."""
+"""A node's HTTP door by its settings: where it listens, and the token that every client needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node: puts the parts together, watches over them, and ends with a sentence when one of them dies."""
+"""The node: it assembles the parts, watches them, and ends with a sentence when one of them dies."""
 
 from __future__ import annotations
 

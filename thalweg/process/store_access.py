@@ -1,4 +1,4 @@
-"""Reaching the store from the command line: through the running node, else by owning the store for a moment."""
+"""Access to the store from the command line: through the running node, else by owning it briefly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`thalweg doctor`: looks at the installation and its surroundings, and says the remedy for what is wrong.
+"""`thalweg doctor` checks the installation and its surroundings, and names a remedy for each fault.
 
 It changes nothing in the data directory: what a check has to write goes to a temporary directory.
 """
@@ -118,7 +118,10 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    """The import packages have everyday names: another distribution may bring the same ones, and either may win."""
+    """Whether the import packages are this distribution's.
+
+    Their names are everyday words: another distribution may bring the same ones, and either may win.
+    """
     owners = metadata.packages_distributions()
     root = Path(thalweg.__file__).parents[1]
     for name in PACKAGES:
@@ -392,7 +395,10 @@ async def _kafka_ends(broker: str, topics: Sequence[str]) -> Iterable[Partition]
 
 
 def _clock(home: Path) -> str:
-    """Ids and times come from the clock: it must not be before this program was made, nor before what is stored."""
+    """Whether the clock is later than this program's files and the stored ones.
+
+    Ids and times come from it.
+    """
     now = time.time()
     known = [path for path in (Path(__file__), home / "log.db", home / "log.db-wal", home / FILE_NAME) if path.exists()]
     ahead, newest = max((path.stat().st_mtime - now, path.name) for path in known)

@@ -46,7 +46,10 @@ class Watch:
         return "behind" if now - self._moved_at < behind_s else "stuck"
 
     def report(self, now: float, behind_s: float) -> dict[str, Any]:
-        """For `thalweg status`: `lag` in records, `oldest_s` since the oldest of them was first seen on the log."""
+        """The lag for `thalweg status`, in records and seconds.
+
+        `oldest_s` counts from the moment at which the oldest of them was first seen on the log.
+        """
         lag, seconds = self._lacking
         return {"state": self.state(now, behind_s), "applied": self._applied, "lag": lag, "oldest_s": round(seconds, 1)}
 

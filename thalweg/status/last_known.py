@@ -1,7 +1,7 @@
-"""What is known of a data directory without a node: how the last one ended, how far it came, what waits on the log.
+"""The status of a data directory without a node.
 
-Nothing is opened for writing and no lock is taken, so that a node may start at the same moment: the store is read in a
-copy.
+It says how the last node ended, how far it came, and what waits on the log. Nothing is opened for writing and no lock
+is taken, so that a node may start at the same moment: the store is read in a copy.
 """
 
 from __future__ import annotations

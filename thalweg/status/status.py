@@ -1,4 +1,4 @@
-"""What `thalweg status` shows of a process: one value for nodes and workers, red as soon as it names a problem."""
+"""What `thalweg status` shows of a node or worker: it is red as soon as it names a problem."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Status:
 def stages_status(
     runners: Sequence[StageRunner], seen: Mapping[str, Mapping[str, Any]], late: Collection[str], up_s: float
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """By stage how far it is and what it did, and a sentence for each that is dead or waits for what it needs.
+    """Each stage's progress, and a sentence for each that is dead or waits for what it needs.
 
     `seen`: what is known of its lag; `late`: the stages that others wait for; `up_s`: seconds since the start.
     """

@@ -1,4 +1,4 @@
-"""What people see in the terminal: tables in plain columns, red and green only where they mean something."""
+"""What people see in the terminal: plain tables, with red and green only where they mean something."""
 
 from __future__ import annotations
 
@@ -104,7 +104,10 @@ def cell(value: Any) -> Text:
 
 
 def plain(text: str) -> str:
-    """A text within markup, as it is: nothing in it is markup, and what would steer the terminal is shown as a sign."""
+    """Escape a text for use within markup.
+
+    Nothing in it is read as markup, and a character that would steer the terminal is shown as a sign.
+    """
     return escape(text.translate(SIGNS))
 
 

@@ -1,4 +1,4 @@
-"""What people see of a search: each hit with the words of the query, and its rank and score on every side."""
+"""What people see of a search: each hit with the query's words, its rank and score on every side."""
 
 from __future__ import annotations
 

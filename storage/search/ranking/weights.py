@@ -83,6 +83,8 @@ class Evidence:
     asking: np.ndarray = field(default_factory=_nothing)
     parents: np.ndarray = field(default_factory=_nothing)
     """The number of the best of the records that this one is related to, -1 for none."""
+    fits: dict[int, int] = field(default_factory=dict)
+    """Document -> the label of its passage that matches the tokens best."""
 
     def __post_init__(self) -> None:
         nowhere = {

@@ -7,8 +7,8 @@ from typing import Any, TypeVar, cast
 
 import duckdb
 
+from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.append_only import TableCounts
 from storage.search.records.backfill import read_passages, read_questions, read_sessions
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache

@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from storage.append_only import mark
 from storage.search.entries import DocumentEntry
 from storage.search.pace import pausing
-from storage.search.records.append_only import mark
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import AllowList
 from storage.search.records.matches import DocumentMatches, Matches

@@ -1,4 +1,4 @@
-"""What is new in a table to which rows are only added: whatever was computed from it goes on from there.
+"""The new rows of an append-only table: what was computed from it goes on from there.
 
 The tables of memories are such tables: the first row of a key stays (the reducers see to it). Should rows have gone all
 the same, the numbers do not agree, and the caller computes anew.
@@ -12,23 +12,26 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from storage.statements import execute
+
 
 class Mark(NamedTuple):
-    """How far a table was read: so many rows, the last of them with this rowid."""
+    """How far a table was read: this many rows, the last of them with this rowid."""
 
     rows: int
     last: int
 
 
 NOTHING = Mark(0, -1)
-AT_ONCE = 1_024
+BATCH_ROWS = 1_024
+"""Rows that are taken before other threads get their turn."""
 
 
 def counts(cursor: duckdb.DuckDBPyConnection, *tables: str) -> tuple[int, ...]:
     """The number of rows of each table: half a millisecond for a few of them."""
     # as rows of one statement: as its columns they are joined, which takes half as long again
     parts = (f"SELECT {number} AS number, count(*) AS rows FROM {table}" for number, table in enumerate(tables))
-    rows = cursor.execute(" UNION ALL ".join(parts)).fetchall()
+    rows = execute(cursor, " UNION ALL ".join(parts), []).fetchall()
     return tuple(count for _, count in sorted(rows))
 
 
@@ -40,7 +43,7 @@ def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:
 
 
 class TableCounts:
-    """The number of rows of some tables, read once a generation: followers read only the tables that changed."""
+    """The number of rows of some tables, read once a generation."""
 
     def __init__(self, *tables: str) -> None:
         self._tables = tables
@@ -62,25 +65,25 @@ def follow_rows(
     count: int,
     take: Callable[[list[tuple[Any, ...]]], None],
 ) -> Mark | None:
-    """Give the columns of the rows after `known` to `take`, some at a time, oldest first; the mark then.
+    """Give the columns of the rows after `known` to `take` in batches, oldest first; return the mark reached.
 
     None when the table, which had `count` rows, has lost rows.
     """
     reached, last = known
-    found = cursor.execute(f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [known.last])
-    while rows := found.fetchmany(AT_ONCE):
-        take([row[1:] for row in rows])
-        reached, last = reached + len(rows), rows[-1][0]
+    # counted by the same statement: rows that were committed since `count` are in both numbers
+    select = f"SELECT (SELECT count(*) FROM {table}), rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid"
+    found = cursor.execute(select, [known.last])
+    while rows := found.fetchmany(BATCH_ROWS):
+        take([row[2:] for row in rows])
+        reached, (count, last) = reached + len(rows), rows[-1][:2]
         time.sleep(0)  # the first time there are many, and searches wait for the interpreter
-    if reached != count and (reached,) != counts(cursor, table):  # more than were counted: they came in between
-        return None
-    return Mark(reached, last)
+    return Mark(reached, last) if reached == count else None
 
 
 def new_rows(
     cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int
 ) -> tuple[list[tuple[Any, ...]], Mark] | None:
-    """What `follow_rows` gives, at once."""
+    """The rows that `follow_rows` gives, as one list."""
     rows: list[tuple[Any, ...]] = []
     reached = follow_rows(cursor, table, columns, known, count, rows.extend)
     return None if reached is None else (rows, reached)
