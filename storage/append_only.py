@@ -37,7 +37,7 @@ def counts(cursor: duckdb.DuckDBPyConnection, *tables: str) -> tuple[int, ...]:
 
 def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:
     """Where the table ends now. What is read after this may hold more."""
-    row = cursor.execute(f"SELECT count(*), coalesce(max(rowid), -1) FROM {table}").fetchone()
+    row = execute(cursor, f"SELECT count(*), coalesce(max(rowid), -1) FROM {table}", []).fetchone()
     assert row is not None
     return Mark(*row)
 
@@ -70,14 +70,15 @@ def follow_rows(
     Returns the mark reached; None when the table, which had `count` rows, has lost rows.
     """
     reached, last = start
-    # counted by the same statement: rows that were committed since `count` are in both numbers
-    select = f"SELECT (SELECT count(*) FROM {table}), rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid"
-    result = cursor.execute(select, [start.last])
+    result = execute(cursor, f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [start.last])
     while rows := result.fetchmany(BATCH_ROWS):
-        take([row[2:] for row in rows])
-        reached, (count, last) = reached + len(rows), rows[-1][:2]
+        take([row[1:] for row in rows])
+        reached, last = reached + len(rows), rows[-1][0]
         time.sleep(0)  # the first time there are many, and searches wait for the interpreter
-    return Mark(reached, last) if reached == count else None
+    # rows that were committed since `count` may be among them, and others may have come after they were read
+    if reached != count and not count < reached <= counts(cursor, table)[0]:
+        return None
+    return Mark(reached, last)
 
 
 def new_rows(
