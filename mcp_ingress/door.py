@@ -18,7 +18,7 @@ import orjson
 
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.fitting.fit import fit
 from mcp_ingress.fitting.nearest import fitted
 from mcp_ingress.fitting.shown import NOTHING_LONG
@@ -31,6 +31,7 @@ from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
+from processors.memory.vector_facts import VECTOR_STAGE
 from streams.errors import Defect, RateLimited, Refused, ThalwegError, TimedOut, Unavailable, UnknownTool
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
@@ -42,8 +43,8 @@ FRESHNESS_META = "thalweg/freshness"
 MAX_REQUEST_ID = 256
 MAX_MESSAGE = 2000
 """Characters of a refusal's sentence."""
-PROCESSED_S = 0.1
-"""How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
+SEARCHABLE_WAIT_S = 0.1
+"""How long at most an answered write counts as running, until it can be searched for."""
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class Visitor:
     """A principal on a connection."""
 
     principal: Principal
-    connection: Connection = field(default_factory=Connection)
+    connection: ClientConnection = field(default_factory=ClientConnection)
     peer: Hashable = None
     """Which of the principal's connections it is, for the limits."""
     is_paced: bool = False
@@ -82,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call failed: the toolset's code, a sentence or category, and how it is put as a JSON-RPC error."""
+    """Why a call failed: the toolset's code, a sentence or category, and the JSON-RPC form of both."""
 
     code: str
     message: str
@@ -92,7 +93,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer's object, the same as JSON text, what goes into `_meta`, and why the call failed, if it did."""
+    """The answer to a call: its object, the same as JSON text, its `_meta`, and the failure, if any."""
 
     body: dict[str, Any]
     text: str
@@ -181,7 +182,7 @@ class Door:
         if record.outcome != "rate_limited":
             self.publisher.put(*sessions.telemetry(record, session_id))
 
-    def _session_of(self, arguments: Any, connection: Connection) -> str | None:
+    def _session_of(self, arguments: Any, connection: ClientConnection) -> str | None:
         sessions = self.inventory.sessions
         return None if sessions is None else session_of(arguments, connection, sessions.is_id)
 
@@ -259,7 +260,7 @@ class Door:
             namespace=visitor.principal.namespace,
             request_id=named or str(uuid7()),
             is_named=named is not None,
-            asked=visitor.connection.last_writes if token is None else self.services.applied.token(token),
+            freshness=visitor.connection.last_writes if token is None else self.services.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=self._session_of(request.arguments, visitor.connection),
             deadline=self.services.clock.monotonic() + tool.timeout_s,
@@ -288,7 +289,7 @@ class Door:
 
     async def _end_when_processed(self, turns: Turns, started: float, written: Freshness) -> None:
         try:
-            await self.services.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
+            await self.services.applied.wait(written, timeout_s=SEARCHABLE_WAIT_S, stages=(VECTOR_STAGE,), patient=True)
         finally:
             self._end(turns, started)
 
@@ -298,7 +299,7 @@ class Door:
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):
             if call.is_named and tool.kind != "read":
-                call.asked_at = await self.services.first_asked(call.namespace, call.request_id)
+                call.requested_at = await self.services.first_requested(call.namespace, call.request_id)
             return await fitted(call, tool.shown, arguments, await tool.handler(call, arguments))
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
