@@ -44,14 +44,7 @@ FOUND_BY_BEING_THERE = re.compile(
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
     "Connection": 2,
-    "Counts": 2,
-    "Hit": 2,
-    "Judged": 2,
-    "Record": 2,
-    "Stated": 2,
-    "Step": 2,
     "Stored": 2,
-    "_Pending": 2,
     "_Store": 2,
 }
 

@@ -21,8 +21,7 @@ from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.talos.read.session_state import read_state
 from processors.talos.rules.extraction import Entity, extract
-from processors.talos.rules.similarity import Record as Statement
-from processors.talos.rules.similarity import similar_records
+from processors.talos.rules.similarity import Statement, similar_records
 from processors.talos.stages.patterns import Patterns
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
