@@ -20,6 +20,7 @@ import orjson
 from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
 from processors.memory.vector_facts import VECTOR_STAGE
+from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -211,13 +212,13 @@ class Call:
 
         Without `is_whole` it may lack what sessions inherited. Raises Unavailable.
         """
-        projections = self.services.projections
+        projections: Projections | None = self.services.parts.get(Projections)
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.services.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
         found = await self.read(
-            functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole)
+            functools.partial(projections.find, namespace=self.namespace, token=asked, is_whole=is_whole)
         )
         if isinstance(found, Path):
             return found

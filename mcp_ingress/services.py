@@ -14,7 +14,6 @@ from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
-from storage.graph.projection import Projections
 from storage.reader import Reader, count_documents_since
 from storage.search.index_set import IndexSet
 from streams.backlog import Backlog
@@ -49,7 +48,6 @@ class Services:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
-    projections: Projections | None = None
     vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     parts: dict[type, Any] = field(default_factory=dict)
     """What toolsets need of the node for themselves, by type."""

@@ -74,13 +74,13 @@ async def run_stages(
             instance_id=instance_id(settings.home),
             security=security,
         )
-        app, running = await _started(worker, make)
+        app, running = await _start(worker, make)
         closers.append(functools.partial(running.__aexit__, None, None, None))
         apps.append(app)
     await asyncio.gather(*(worker.watch(app) for app in apps))
 
 
-async def _started(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
+async def _start(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
     """An app that runs, and the context that stops it.
 
     A broker that goes away while it starts is waited for, as the app itself does later.

@@ -43,7 +43,7 @@ AGENT = "codex"
 SOURCE = f"thalweg:import/{AGENT}"
 _WRAPPED = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _EXIT_CODE = re.compile(r"\A(?:.{0,200}\n)?\s*(?:Process )?[Ee]xit(?:ed with)? code:? (-?\d+)")
-_WALL_TIME = re.compile(r"\A(?:.{0,200}\n){0,3}Wall time: ([\d.]+) seconds")
+_WALL_TIME = re.compile(r"\A(?:.{0,200}\n){0,3}Wall time: (\d+(?:\.\d+)?) seconds")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 

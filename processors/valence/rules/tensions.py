@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from processors.valence.rules.wording import Wording, negates, opposes, says_the_same, values_differ, wording_of
+from processors.memory.rules.change import revises
+from processors.valence.rules.wording import Wording, has_more_values, negates, opposes, says_the_same, wording_of
 from streams.ids import derived_id
 
 TYPES = ("contradiction", "temporal_conflict", "scope_conflict", "partial_overlap")
@@ -81,7 +82,9 @@ def tension_id(one: str, other: str) -> str:
 def signals(a: Claim, b: Claim) -> tuple[bool, bool, bool]:
     """Negation, antonym, value."""
     first, second = a.wording, b.wording
-    return negates(first, second), opposes(first, second), values_differ(first, second, bool(a.subjects & b.subjects))
+    older, newer = sorted((a, b), key=lambda held: held.created_at)
+    value = revises(older.content, newer.content) or has_more_values(first, second)
+    return negates(first, second), opposes(first, second), value
 
 
 def signal_of(negation: bool, antonym: bool, value: bool) -> float:

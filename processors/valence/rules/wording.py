@@ -96,12 +96,6 @@ class Wording:
         return frozenset(self.contents)
 
     @cached_property
-    def final_object(self) -> str | None:
-        """The last content word, unless it is an adverb: those say how, not what."""
-        last = next((token for token in reversed(self.tokens) if _is_content(token)), None)
-        return None if last is None or last == "well" or (last.endswith("ly") and len(last) > 4) else stem(last)
-
-    @cached_property
     def negations(self) -> tuple[str, ...]:
         """The negating words, in order; n't and cannot are not."""
         return tuple(_plain(token) for token in self.tokens if is_negation(token))
@@ -181,8 +175,10 @@ def _is_content(token: str) -> bool:
 
 
 def negates(a: Wording, b: Wording) -> bool:
-    """Exactly one text negates a content word that both share."""
+    """Exactly one negates a content word that both share, and not each has content words of its own."""
     shared = a.content_set & b.content_set
+    if a.content_set - shared and b.content_set - shared:
+        return False
     return bool(a.negated & shared) != bool(b.negated & shared)
 
 
@@ -197,22 +193,11 @@ def opposes(a: Wording, b: Wording) -> bool:
     return False
 
 
-def values_differ(a: Wording, b: Wording, shares_subject: bool) -> bool:
-    """Same subject and attribute, and another number, date, version or final object.
-
-    Same attribute: not both texts have content words that the other lacks (apart from the final objects, when
-    it is these that differ).
-    """
-    shared = a.content_set & b.content_set
-    shorter = min(len(a.content_set), len(b.content_set))
-    if not shared or not (shares_subject or 2 * len(shared) >= shorter):
+def has_more_values(a: Wording, b: Wording) -> bool:
+    """One text says all that the other says and gives a further number, date or version for it."""
+    if not a.values or not b.values or a.values == b.values or not (a.values < b.values or b.values < a.values):
         return False
-    if a.values and b.values and a.values != b.values:
-        return not (a.content_set - shared and b.content_set - shared)
-    last_a, last_b = a.final_object, b.final_object
-    if a.values != b.values or None in (last_a, last_b) or last_a in b.content_set or last_b in a.content_set:
-        return False
-    return not (a.content_set - shared - {last_a} and b.content_set - shared - {last_b})
+    return bool(a.content_set & b.content_set) and (a.content_set <= b.content_set or b.content_set <= a.content_set)
 
 
 def says_the_same(a: Wording, b: Wording) -> bool:
