@@ -19,7 +19,7 @@ from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
 from processors.inner_voice.config import MAX_TOP_K, InnerVoiceConfig
 from processors.inner_voice.rules.provenance import ID_PREFIXES, SOURCE_TYPES, trust_tier
-from processors.inner_voice.rules.selection import Hit, adapted_floor, pick
+from processors.inner_voice.rules.selection import Snippet, adapted_floor, pick
 from processors.inner_voice.rules.text import cap, content_hash
 from processors.memory.kind import TableName
 from streams.clock import format_time
@@ -150,7 +150,7 @@ def _together(fetched: Mapping[TableName, Fetched], tables: tuple[TableName, ...
     return Fetched([candidate for part in parts for candidate in part.candidates], sum(part.eligible for part in parts))
 
 
-def _snippet(hit: Hit) -> dict[str, Any]:
+def _snippet(hit: Snippet) -> dict[str, Any]:
     found = hit.candidate
     text = cap(found.text)
     return {
@@ -168,7 +168,7 @@ def _snippet(hit: Hit) -> dict[str, Any]:
     }
 
 
-def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Hit], *, is_quiet: bool) -> None:
+def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Snippet], *, is_quiet: bool) -> None:
     """Figures at info, ids at debug; never a text, and nothing at all when that is asked for."""
     if is_quiet:
         return

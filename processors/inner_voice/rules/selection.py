@@ -30,7 +30,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Snippet:
     """A candidate that was picked, with the hash by which it was compared."""
 
     candidate: Candidate
@@ -66,24 +66,24 @@ def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
     return slots
 
 
-def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Hit]:
+def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Snippet]:
     """One hit for each row and for each text.
 
     Of equal texts the better score stays, of equal scores the knowledge graph's.
     """
     seen: set[str | tuple[str, str]] = set()
-    kept: list[Hit] = []
+    kept: list[Snippet] = []
     for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):
         identity, digest = (candidate.table, candidate.record_id), hash_of(candidate.text)
         if identity not in seen and digest not in seen:
             seen |= {identity, digest}
-            kept.append(Hit(candidate, digest))
+            kept.append(Snippet(candidate, digest))
     return kept
 
 
 def pick(
     candidates: Sequence[Candidate], floor: float, mix: float, top_k: int, hash_of: Callable[[str], str]
-) -> list[Hit]:
+) -> list[Snippet]:
     """At most `top_k` hits at or above the floor, best first.
 
     Each source fills its share; the best of the others fill what is left.
@@ -93,7 +93,7 @@ def pick(
     unique = without_repeats(above, hash_of)
     share = {False: knowledge_slots(mix, top_k, both_hit=both_hit)}
     share[True] = top_k - share[False]
-    taken: list[Hit] = []
+    taken: list[Snippet] = []
     for is_thought, slots in share.items():
         taken += [hit for hit in unique if hit.candidate.is_thought is is_thought][:slots]
     chosen = {id(hit) for hit in taken}
