@@ -102,8 +102,8 @@ def _statements(context: SearchContext, label: int) -> dict[str, Any]:
     """What else states the same as a hit, and how often it was stated."""
     if not context.query.distinct:
         return {}
-    others, times = context.records.facts.statements(label, context.allowed.labels, MAX_OTHERS)
-    return {"also": read_names(context.cursor, others), "times": times} if others or times > 1 else {}
+    others, times = context.records.facts.statements(label, [context.allowed.labels], MAX_OTHERS)
+    return {"also": read_names(context.cursor, others), "times": times}
 
 
 def _degraded(indexes: IndexSet, query: Query) -> str | None:

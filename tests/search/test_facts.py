@@ -86,7 +86,7 @@ def test_a_kind_that_is_asked_for_is_returned_also_where_another_stands_for_it(s
     write(store, indexes, "entry", "The river bends.", "JournalEntry")
     write(store, indexes, "insight", "The river bends")
     (hit,) = find(store, indexes, "river", kinds=("JournalEntry",))
-    assert (hit.record_id, hit.also) == ("entry", ())
+    assert (hit.record_id, list(hit.also)) == ("entry", [])
 
 
 def test_what_was_said_three_times_is_one_row_of_its_newest_and_says_three(store: Store, indexes: IndexSet) -> None:
@@ -147,7 +147,7 @@ def test_a_record_that_is_gone_stands_for_nothing(store: Store, indexes: IndexSe
     store.connection.execute("DELETE FROM documents WHERE record_id = 'new'")
     indexes.remove([label_of("new")])
     (hit,) = find(store, indexes, "river")
-    assert (hit.record_id, hit.also, hit.times) == ("old", (), 1)
+    assert (hit.record_id, list(hit.also), hit.times) == ("old", [], 1)
 
 
 def test_sessions_are_found_by_each_of_their_records(store: Store, indexes: IndexSet) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +9,7 @@ import duckdb
 import numpy as np
 
 from storage.search.query import Query
+from storage.search.ranking.distinct import nearest_facts
 from storage.search.ranking.weights import Parts
 from storage.search.records.filter_cache import AllowList
 from storage.search.records.matches import DocumentMatches, Matches
@@ -17,8 +17,6 @@ from storage.search.records.records import Records
 from storage.search.vectors.space import Space
 from storage.search.words.words import Words
 
-WIDER = 4
-"""By this much more is looked at when many of the nearest state the same."""
 Sides = dict[str, Sequence[tuple[int, float]]]
 """side -> its matches, best first, with raw scores."""
 
@@ -35,31 +33,18 @@ class SearchContext:
     records: Records
 
     def distinct(self, matches: Matches) -> Matches:
-        """One match for each fact: its best, in the name of the record that stands for the fact."""
-        if not self.query.distinct or not matches:
-            return matches
-        labels = self.representatives(np.array([label for label, _ in matches], np.int64)).tolist()
-        best: dict[int, float] = {}
-        for label, (_, score) in zip(labels, matches, strict=True):
-            best.setdefault(label, score)
-        return list(best.items())
+        """One match for each fact, where facts are asked for."""
+        return self.records.facts.distinct(matches, self.allowed.labels) if self.query.distinct else matches
 
     def representatives(self, labels: np.ndarray) -> np.ndarray:
-        """(n,) allowed labels -> (n,) the records that stand for what they state."""
-        if not self.query.distinct or not len(labels):
-            return labels
-        return self.records.facts.representatives(labels, self.allowed.labels)
+        """(n,) allowed labels -> (n,) the records that stand for what they state, where facts are asked for."""
+        return self.records.facts.representatives(labels, self.allowed.labels) if self.query.distinct else labels
 
     def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
-        """The k facts that are nearest to the vector."""
-        facts, allowed = self.records.facts, allowed or self.allowed
-        size = k if not self.query.distinct else math.ceil(k * facts.copies)
-        while True:
-            near = self.space.nearest(vector, size, allowed)
-            found = self.distinct(near.matches)[:k]
-            if len(found) >= k or len(near.matches) < size:
-                return DocumentMatches(found, near.fits)
-            size *= WIDER
+        """The k facts, or records, that are nearest to the vector."""
+        if not self.query.distinct:
+            return self.space.nearest(vector, k, allowed or self.allowed)
+        return nearest_facts(self.space, self.records.facts, vector, k, allowed or self.allowed)
 
 
 @dataclass(frozen=True, slots=True)

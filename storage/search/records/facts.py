@@ -29,6 +29,9 @@ class Statements(NamedTuple):
     times: int
 
 
+ALONE = Statements([], 1)
+
+
 def canonical(text: str) -> str:
     """A text without case, runs of white space, and the full stop at its end."""
     return " ".join(text.split()).casefold().rstrip(".。")
@@ -159,15 +162,30 @@ class Facts:
         best = dict(zip(of[first].tolist(), stating[first].tolist(), strict=True))
         return np.array([best.get(fact, label) for fact, label in zip(facts.tolist(), labels.tolist(), strict=True)])
 
-    def statements(self, label: int, allowed: np.ndarray, most: int) -> Statements:
+    def distinct(self, matches: Sequence[tuple[int, float]], allowed: np.ndarray) -> list[tuple[int, float]]:
+        """One match for each fact: its best score, in the name of the record that stands for it. As `representatives`.
+
+        `matches` are best first.
+        """
+        labels = self.representatives(np.array([label for label, _ in matches], np.int64), allowed).tolist()
+        best: dict[int, float] = {}
+        for label, (_, score) in zip(labels, matches, strict=True):
+            best.setdefault(label, score)
+        return list(best.items())
+
+    def statements(self, label: int, allowed: Sequence[np.ndarray], most: int) -> Statements:
         """The other records of a record's fact, at most `most`.
 
-        `allowed`: sorted labels of the records that may be named; what was merged into one of them may be too.
+        `allowed`: sorted labels of the records that may be named, in any number of arrays; what was merged into one of
+        them may be too.
         """
         (fact,) = self.find(np.array([label], np.int64)).tolist()
-        every = self._records.get(fact, [label])
+        every = self._records.get(fact)
+        if every is None:
+            return ALONE
         heads = np.array([self._heads.get(one, one) for one in every], np.int64)
-        stating = np.array(every, np.int64)[places_in(allowed, heads) != ABSENT]
+        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0)
+        stating = np.array(every, np.int64)[may]
         ages = self._age.find(stating)
         sources = int(np.count_nonzero(ages >= _SOURCE))
         times = max(1, sources, len(stating) - sources)

@@ -82,6 +82,11 @@ def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequen
     return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == namespace}
 
 
+def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> Hit | None:
+    """The document with this label, without a score; None where the namespace has none."""
+    return _read_hits(cursor, namespace, [label]).get(label)
+
+
 def read_names(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
     """(kind, record id) of the documents with these labels, in their order."""
     if not labels:
