@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.facts import REPEATED
 from processors.valence.rules.beliefs import Draft, DraftError, read_draft
 from processors.valence.rules.confidence import label_of
 from processors.valence.rules.entities import ROLES, TYPES
@@ -77,7 +76,6 @@ BELIEF_SCHEMA = _object(
         "relevance_score": _UNIT,
         "score_parts": {"type": "object", "additionalProperties": _UNIT},
         "temporal_freshness_now": _UNIT,
-        **REPEATED,
     },
 )
 TENSION_SCHEMA = _object(

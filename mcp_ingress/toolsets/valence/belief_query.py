@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.facts import repeated
+from mcp_ingress.facts import REPEATED, repeated
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
@@ -56,6 +56,11 @@ def _shown(match: BeliefHit) -> dict[str, Any]:
     return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts, **repeats}
 
 
+_BELIEFS = {
+    "type": "array",
+    "items": {**answers.BELIEF_SCHEMA, "properties": {**answers.BELIEF_SCHEMA["properties"], **REPEATED}},
+}
+
 TOOL = Tool(
     name="belief_query",
     toolset="valence",
@@ -80,5 +85,5 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=writes.output_schema({"beliefs": answers.BELIEFS, "total_count": common.TOTAL, **LACKS}),
+    output_schema=writes.output_schema({"beliefs": _BELIEFS, "total_count": common.TOTAL, **LACKS}),
 )
