@@ -227,7 +227,7 @@ class IndexSet:
         self.words.cache_frequent(self.are_counted, self._closing.is_set)
 
     def are_counted(self) -> bool:
-        """Whether a table whose matches are counted has so many rows that counting takes time."""
+        """Whether a table whose matches are counted is so large that counting takes time."""
         if not self._counted:
             return False
         cursor = self._connect()
@@ -279,5 +279,8 @@ class IndexSet:
         return {"keyword": self.words.state(), "vector": vector, "late": late} | about
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""
+        """Return every document's label in the keyword and in the vector index, sorted.
+
+        For comparison with the tables.
+        """
         return self.words.labels(), self.spaces.labels()

@@ -16,7 +16,7 @@ from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.facts import Facts, canonical, fact_of
 from storage.search.records.filter import Filter
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 from storage.search.records.label_map import ABSENT
 from storage.search.search import search
 from storage.search.sessions import search_sessions
@@ -48,7 +48,7 @@ def write(store: Store, indexes: IndexSet, record_id: str, text: str, kind: str 
     return label
 
 
-def find(store: Store, indexes: IndexSet, text: str, *, limit: int = 10, **options: object) -> list[Hit]:
+def find(store: Store, indexes: IndexSet, text: str, *, limit: int = 10, **options: object) -> list[SearchHit]:
     chosen = Filter("a", **options)  # type: ignore[arg-type]
     query = Query(text, EMBEDDER.encode([text])[0], chosen, limit)
     return search(store.connection.cursor(), indexes, query).hits

@@ -26,15 +26,13 @@ async def test_a_written_insight_is_found_with_its_neighbours(node: SmallNode) -
     written = await write(node, "Xylophones resonate.", session_id=SESSION, domain="technical")
     [insight] = written["extracted_entities"]
     answer = await node.call("journal_query", query="xylophones")
-    assert found({"results": answer["results"][:2]}) == {
-        ("JournalEntry", written["entry_id"]),
-        ("Insight", insight["id"]),
-    }
-    assert [result["entity_type"] for result in answer["results"][2:]] == ["Goal"], (
-        "what stands beside it in the session"
+    assert [result["entity_type"] for result in answer["results"]] == ["Insight", "Goal"], (
+        "the insight stands for its entry, and then what stands beside it in the session"
     )
-    assert answer["total_found"] == 3
-    [result] = [result for result in answer["results"] if result["entity_type"] == "Insight"]
+    assert answer["total_found"] == 2
+    result = answer["results"][0]
+    assert result["id"] == insight["id"]
+    assert result["also"] == [{"kind": "JournalEntry", "id": written["entry_id"]}]
     assert (result["content"], result["domain"], result["created_at"]) == (
         "Xylophones resonate.",
         "technical",

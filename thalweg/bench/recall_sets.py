@@ -74,7 +74,7 @@ def read_set(name: str) -> Iterator[Conversation]:
                 yield _read_item(item, f"{file.stem}-{number}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Refused(
-                f"{file.name} is no set that is known (LoCoMo, LongMemEval): {type(error).__name__}: {error}."
+                f"{file.name} is not a data set of LoCoMo or LongMemEval: {type(error).__name__}: {error}."
             ) from error
 
 

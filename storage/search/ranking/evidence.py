@@ -1,4 +1,4 @@
-"""The evidence on candidates: what words, vectors, tokens, neighbours, relations and dates tell of each."""
+"""The evidence on candidates, from words, vectors, tokens, neighbours, relations and dates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     evidence = Evidence(
         len(labels),
         keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.text) or 1.0),
-        near=context.records.timelines.among(labels),
+        neighbours=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,
     )

@@ -1,4 +1,4 @@
-"""What searches keep in memory of every record, whatever the query: passages, sessions, relations, filters."""
+"""The passages, sessions, relations and filters that searches keep in memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ class Records:
         self.generation += 1
 
     def clear_caches(self) -> None:
-        """Begin a generation that reads the tables anew: rows have gone, which nobody can tell from rows that came."""
+        """Begin a generation that reads the tables anew, because rows have gone.
+
+        A count cannot tell rows that went from rows that came.
+        """
         self.begin_generation()
         self._filters, self._relations, self._values = FilterCache(), Relations(self.facts.merge), {}
 

@@ -1,4 +1,7 @@
-"""Relations between records by label, in memory: what is one relation away from the best hits of the other sides."""
+"""Relations between records by label, in memory.
+
+The side graph is what is one relation away from the best hits of the other sides.
+"""
 
 from __future__ import annotations
 
