@@ -18,7 +18,7 @@ import orjson
 
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
@@ -60,7 +60,7 @@ class Visitor:
     """A principal on a connection."""
 
     principal: Principal
-    connection: Connection = field(default_factory=Connection)
+    connection: ClientConnection = field(default_factory=ClientConnection)
     peer: Hashable = None
     """Which of the principal's connections it is, for the limits."""
     is_paced: bool = False
@@ -80,7 +80,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call failed: the toolset's code, a sentence or category, and how it is put as a JSON-RPC error."""
+    """Why a call failed: the toolset's code, a sentence or category, and the JSON-RPC form of both."""
 
     code: str
     message: str
@@ -90,7 +90,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer's object, the same as JSON text, what goes into `_meta`, and why the call failed, if it did."""
+    """The answer to a call: its object, the same as JSON text, its `_meta`, and the failure, if any."""
 
     body: dict[str, Any]
     text: str
@@ -179,7 +179,7 @@ class Door:
         if record.outcome != "rate_limited":
             self.publisher.put(*sessions.telemetry(record, session_id))
 
-    def _session_of(self, arguments: Any, connection: Connection) -> str | None:
+    def _session_of(self, arguments: Any, connection: ClientConnection) -> str | None:
         sessions = self.inventory.sessions
         return None if sessions is None else session_of(arguments, connection, sessions.is_id)
 
@@ -257,7 +257,7 @@ class Door:
             namespace=visitor.principal.namespace,
             request_id=named or str(uuid7()),
             is_named=named is not None,
-            asked=visitor.connection.last_writes if token is None else self.services.applied.token(token),
+            freshness=visitor.connection.last_writes if token is None else self.services.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=self._session_of(request.arguments, visitor.connection),
             deadline=self.services.clock.monotonic() + tool.timeout_s,
@@ -296,7 +296,7 @@ class Door:
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):
             if call.is_named and tool.kind != "read":
-                call.asked_at = await self.services.first_asked(call.namespace, call.request_id)
+                call.requested_at = await self.services.first_requested(call.namespace, call.request_id)
             return await tool.handler(call, arguments)
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 

@@ -158,7 +158,10 @@ def _check_place(tool: Any, toolset: str, module: str) -> None:
 
 
 def checked(tool: Tool) -> Tool:
-    """The tool with an exact input schema (`additionalProperties: false` on every object that names its properties)."""
+    """The tool with an exact input schema.
+
+    Every object that names its properties gets `additionalProperties: false`. Raises ToolDefect.
+    """
 
     def require(condition: bool, what: str) -> None:
         if not condition:

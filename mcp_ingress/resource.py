@@ -1,7 +1,7 @@
-"""A resource: one self-describing value on one screen, found in `toolsets/<toolset>/resources/<name>.py`.
+"""A resource is one self-describing value on one screen.
 
-Reading one is a call like any other: its parameters are its arguments, and the door runs it as a tool that is not
-listed.
+The module `toolsets/<toolset>/resources/<name>.py` defines it. Reading one is a call like any other: its
+parameters are its arguments, and the door runs it as a tool that is not listed.
 """
 
 from __future__ import annotations

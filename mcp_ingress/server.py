@@ -28,7 +28,7 @@ from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 from pydantic import ValidationError
 
-from mcp_ingress.call import Connection
+from mcp_ingress.call import ClientConnection
 from mcp_ingress.door import Answer, Door, Failure, Principal, Request, Visitor
 from mcp_ingress.inventory import hints
 from mcp_ingress.records import MAX_NAME
@@ -76,7 +76,10 @@ class Pulses(ServerMiddleware[Any]):
 
 
 class Lists(ServerMiddleware[Any]):
-    """Caches the answers of the lists: they stay the same while a node runs, and the SDK takes 10 ms for tools/list."""
+    """Caches the answers of the lists, which stay the same while a node runs.
+
+    The SDK takes 10 ms to make the one of tools/list.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], HandlerResult] = {}
@@ -243,14 +246,20 @@ def _unknown_resource(ctx: ServerRequestContext[Visitor], door: Door, uri: str) 
 
 
 def _unread(ctx: ServerRequestContext[Visitor], uri: str, failure: Failure, body: Mapping[str, Any]) -> MCPError:
-    """A failed read as a JSON-RPC error: a resource that is not there has a code of its own in the older era."""
+    """A failed read as a JSON-RPC error.
+
+    The older protocol era has a code of its own for a resource that is not there.
+    """
     is_old = failure.code == "resource_not_found" and ctx.protocol_version <= LAST_OLD_PROTOCOL
     code = OLD_NOT_FOUND if is_old else failure.rpc_code
     return MCPError(code=code, message=failure.message, data={**body, "resource": excerpt(uri, MAX_NAME)})
 
 
 def instructions(toolsets: Iterable[Toolset]) -> str:
-    """What the server tells its clients: what it is, what each toolset says, and what holds for all of them."""
+    """The server's instructions for its clients.
+
+    They say what it is, what each toolset does, and what holds for all of them.
+    """
     return "\n".join([INTRODUCTION, *(each.instructions for each in toolsets if each.instructions), CONVENTIONS])
 
 
@@ -270,7 +279,7 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
         principal: Principal = ctx.request.state.principal
         visitor = Visitor(
             principal,
-            Connection(last_writes=written.get(principal, Freshness())),
+            ClientConnection(last_writes=written.get(principal, Freshness())),
             ctx.request.client,
             is_paced=ctx.request.state.is_paced,
         )

@@ -1,4 +1,7 @@
-"""A tool: one self-describing value on one screen, found by the inventory in `toolsets/<toolset>/<tool>.py`."""
+"""A tool is one self-describing value on one screen.
+
+The inventory finds it in `toolsets/<toolset>/<tool>.py`.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.door import REQUEST_ID_META, Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
@@ -242,7 +242,7 @@ async def test_whenever_the_log_goes_and_comes_the_writes_of_a_namespace_lie_on_
 
 async def written(parts: Any, number: int) -> Any:
     """What came of the write with this number."""
-    call = Call(parts, Connection(), "default", f"r-{number}", Freshness())
+    call = Call(parts, ClientConnection(), "default", f"r-{number}", Freshness())
     return await call.publish(
         (MEMORY.name, call.event("talos.journal.written", {"content": str(number), "category": "insight"}))
     )

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
@@ -75,7 +75,7 @@ class SmallNode:
         self.reader = FallibleReader(self.store.database, threads=1)
         self.published: list[Event] = []
         self.is_down = self.is_behind = False
-        self.connection = Connection()
+        self.connection = ClientConnection()
         self.spool = Spool(home / "spool")
         self.embedder = embedder
         self.embed = Embed(embedder)

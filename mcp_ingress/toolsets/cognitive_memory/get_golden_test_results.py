@@ -1,4 +1,4 @@
-"""get_golden_test_results: run the golden test set through hybrid_search, and say whether the search drifts."""
+"""get_golden_test_results: run the golden test set through hybrid_search and report drift."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) ->
     precisions, seconds = [], 0.0
     for query, kind, expected in queries:
         started = call.clock.monotonic()
-        vector, space = await answers.encode_asked(call, query)
+        vector, space = await answers.encode_question(call, query)
         asked = Query(query, vector, insights(call.namespace), TOP, space=space)
         result = await retrieve(call, asked, WEIGHTS)
         seconds += call.clock.monotonic() - started

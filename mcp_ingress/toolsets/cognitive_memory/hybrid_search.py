@@ -25,7 +25,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if given is not None:
         vector, space = _given_vector(call, given), None
     else:
-        vector, space = await answers.encode_asked(call, arguments["query_text"])
+        vector, space = await answers.encode_question(call, arguments["query_text"])
     is_fresh = await call.fresh(vectors=True)
     query = Query(arguments["query_text"], vector, insights(call.namespace), arguments["top_k"], space=space)
     result = await retrieve(call, query, weights)

@@ -1,4 +1,7 @@
-"""`hybrid_search` as a function: both sides in parallel, fused by rank; for tool, resource and golden test."""
+"""`hybrid_search` as a function, for the tool, the resource and the golden test.
+
+It searches both sides in parallel and fuses them by rank.
+"""
 
 from __future__ import annotations
 

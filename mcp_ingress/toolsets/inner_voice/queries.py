@@ -1,4 +1,4 @@
-"""What a retrieval asks of the store: eligible rows of each logical table, the most similar of them, and their texts.
+"""The queries of a retrieval: the most similar eligible rows of each logical table.
 
 A cache that follows the tables says which rows are eligible (`eligible`). The candidates of each table (thoughts,
 entities, observations) are then searched by themselves, and only those are read.
@@ -43,7 +43,7 @@ def fetch_candidates(
     wanted: Wanted,
     cap: int,
 ) -> dict[TableName, Fetched]:
-    """Of each of these tables the `cap` rows most similar to the unit vector, of those that pass the filters."""
+    """The `cap` rows of each table that are most similar to the unit vector and pass the filters."""
     eligible = find_eligible(cursor, indexes, model, wanted)
     facts, groups = indexes.records.facts, [eligible[table] for table in tables]
     nearest = indexes.space(model.space).nearest_of_each(vector, math.ceil(cap * facts.copies), groups)

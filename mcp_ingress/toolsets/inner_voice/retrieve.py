@@ -43,7 +43,7 @@ def effective_defaults(services: Services) -> dict[str, Any]:
 
 
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say how many were eligible."""
+    """Embed the query, fetch each table by similarity, adapt the floor, and share out the slots."""
     started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
     query, asked = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)

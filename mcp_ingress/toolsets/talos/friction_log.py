@@ -19,7 +19,7 @@ NO_SESSION = "Without a session_id there is nothing that the blocking friction c
 
 
 async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish, wait until the dedup stage has compared it, and answer its own place among those that say the same."""
+    """Publish, wait for the dedup stage, and answer how often this friction occurred."""
     description, category = writes.checked_text(arguments, "description"), arguments["category"]
     session_id, blocking = answers.checked_session_id(arguments.get("session_id")), bool(arguments.get("blocking"))
     fields = {"description": description, "category": category, "session_id": session_id, "blocking": blocking}
@@ -37,7 +37,10 @@ async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find(call: Call, published: Published, friction_id: str) -> tuple[Recurrence | None, Unavailable | None]:
-    """The friction's place once the dedup stage has compared it, None before; and why the store did not answer."""
+    """The friction's recurrence, and the error when the store did not answer.
+
+    The first is None until the dedup stage has compared the friction.
+    """
     read = functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction_id)
     try:
         return (await call.read(read) if await writes.caught_up(call, published, "dedup") else None), None

@@ -18,7 +18,7 @@ MARGIN_S = 0.5
 
 
 async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Check the text, bring the projection up to what the caller has written, run the query in a process of its own."""
+    """Check the text, update the projection, and run the query in a process of its own."""
     cypher = writes.checked_text(arguments, "cypher")
     explain = bool(arguments.get("explain", False))
     parameters = checked_parameters(cypher, arguments.get("parameters") or {})

@@ -1,4 +1,7 @@
-"""pattern_check: which known patterns fit the session, which signals are about to become one, how urgent it all is."""
+"""pattern_check: find the patterns that fit a session, and how urgent its state is.
+
+It also lists the signals that are about to become a pattern.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the belief tools share: the objects they answer with, their schemas, and how a draft is checked."""
+"""What the belief tools share: the objects of their answers, schemas, and the check of a draft."""
 
 from __future__ import annotations
 

@@ -27,7 +27,10 @@ WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency":
 
 @dataclass(frozen=True, slots=True)
 class BeliefFilter:
-    """What may be found; `entity_id` is canonical, `include_superseded` adds superseded and expired beliefs."""
+    """Which beliefs a search may find.
+
+    `entity_id` is canonical; `include_superseded` adds superseded and expired beliefs.
+    """
 
     namespace: str
     domains: tuple[str, ...] = ()

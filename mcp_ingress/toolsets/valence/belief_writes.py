@@ -88,7 +88,7 @@ class Creation:
 
 
 async def create(call: Call, asked: Event, draft: Draft) -> Creation:
-    """Publish the request with what is near to it, await the decision, and find what the belief is in tension with."""
+    """Publish the request with its neighbours, await the decision, and find the belief's tensions."""
     near = await near_to(call, draft.content)
     published = await writes.publish(call, with_similar(asked, near))
     made = belief_id_of(asked)

@@ -1,4 +1,4 @@
-"""What the conversation tools share: checks of arguments, the objects they answer with and their schemas."""
+"""What the conversation tools share: checks of arguments, the objects of answers, schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conversation tools read: sessions, exchanges and patterns, as the objects that they answer with."""
+"""What the conversation tools read: sessions, exchanges and patterns as objects of answers."""
 
 from __future__ import annotations
 

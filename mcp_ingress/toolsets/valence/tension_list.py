@@ -14,7 +14,10 @@ from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
 async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Tensions under the filters, the latest first, once the detector has seen what the caller has written."""
+    """Tensions that pass the filters, latest first.
+
+    It waits until the detector has processed what the caller has written.
+    """
     limit = common.checked_limit(arguments)
     asked = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh("tensions")

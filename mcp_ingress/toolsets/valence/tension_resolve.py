@@ -15,7 +15,10 @@ from streams.errors import Refused
 
 
 async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish the decision and await whether it was the first: of two resolutions one wins, the other learns which."""
+    """Publish the resolution and await the decision on it.
+
+    Of two resolutions the first on the log wins, and the other call learns which.
+    """
     tension_id = common.checked_id(arguments, "tension_id")
     resolution = writes.checked_text(arguments, "resolution").strip()
     await call.fresh("tensions")

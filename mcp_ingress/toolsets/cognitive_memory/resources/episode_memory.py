@@ -35,7 +35,10 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 
 
 def _compared(rows: list[dict[str, Any]], asked: np.ndarray) -> list[dict[str, Any]]:
-    """The rows with their cosine to a unit vector, never below 0, in place of their own vector; most similar first."""
+    """The rows with their similarity in place of their vector, most similar first.
+
+    The similarity is the cosine to a unit vector, never below 0.
+    """
     if not rows:
         return []
     cosines = np.maximum(0.0, read_vectors([row["vector"] for row in rows]) @ np.asarray(asked, np.float32)).tolist()

@@ -42,7 +42,7 @@ async def _search(
     call: Call, query: str, top_k: int, least: float | None, first: datetime | None, behind: datetime | None
 ) -> list[dict[str, Any]]:
     """Searched with larger and larger pools until the filters leave enough, or there are no more."""
-    vector, space = await answers.encode_asked(call, query)
+    vector, space = await answers.encode_question(call, query)
     chosen, pool = insights(call.namespace, created_from=first, created_before=behind), POOL * top_k
     while True:
         asked = Query(query, vector, chosen, 2 * pool, space=space, pool=pool)
