@@ -82,7 +82,7 @@ def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequen
     return {row[0]: SearchHit(*row[:-1]) for row in rows if row[-1] == namespace}
 
 
-def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> Hit | None:
+def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> SearchHit | None:
     """The document with this label, without a score; None where the namespace has none."""
     return _read_hits(cursor, namespace, [label]).get(label)
 
