@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
 from mcp_ingress.services import Services
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
@@ -165,6 +166,7 @@ def _snippet(hit: Snippet) -> dict[str, Any]:
         "content_hash": hit.content_hash,
         "span_start": 0,
         "span_end": len(text),
+        **repeated(found.also, found.times),
     }
 
 
@@ -255,7 +257,7 @@ TOOL = Tool(
             "success": {"const": False, "description": "Only in an error's answer"},
             "snippets": {
                 "type": "array",
-                "items": {"type": "object", "properties": _SNIPPET, "required": list(_SNIPPET)},
+                "items": {"type": "object", "properties": _SNIPPET | REPEATED, "required": list(_SNIPPET)},
             },
             "diagnostics": {"type": "object", "properties": {**_DIAGNOSTICS, **_NOTES}, "required": list(_DIAGNOSTICS)},
         },
