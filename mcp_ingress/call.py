@@ -17,8 +17,10 @@ from typing import Any, TypeVar
 import duckdb
 import orjson
 
-from mcp_ingress.services import EMBED, PartType, Services
+from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
+from processors.memory.vector_facts import VECTOR_STAGE
+from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -168,7 +170,7 @@ class Call:
         waits = self.applied(wanted, timeout_s=limits.read_wait_s, stages=stages)
         is_applied = await (self._with_vectors(wanted, waits) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
-        if vectors or EMBED in stages:
+        if vectors or VECTOR_STAGE in stages:
             self.embedding_behind = await self.services.embedding_behind(self.namespace)
         return not self.is_stale
 
@@ -176,7 +178,7 @@ class Call:
         """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(EMBED,)))
+        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(VECTOR_STAGE,)))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
@@ -210,13 +212,13 @@ class Call:
 
         Without `is_whole` it may lack what sessions inherited. Raises Unavailable.
         """
-        projections = self.services.projections
+        projections: Projections | None = self.services.parts.get(Projections)
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.services.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
         found = await self.read(
-            functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole)
+            functools.partial(projections.find, namespace=self.namespace, token=asked, is_whole=is_whole)
         )
         if isinstance(found, Path):
             return found

@@ -28,6 +28,7 @@ from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
+from processors.memory.vector_facts import VECTOR_STAGE
 from streams.errors import Defect, RateLimited, Refused, ThalwegError, TimedOut, Unavailable, UnknownTool
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
@@ -39,8 +40,8 @@ FRESHNESS_META = "thalweg/freshness"
 MAX_REQUEST_ID = 256
 MAX_MESSAGE = 2000
 """Characters of a refusal's sentence."""
-PROCESSED_S = 0.1
-"""How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
+SEARCHABLE_WAIT_S = 0.1
+"""How long at most an answered write counts as running, until it can be searched for."""
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 logger = logging.getLogger(__name__)
@@ -285,7 +286,7 @@ class Door:
 
     async def _end_when_processed(self, turns: Turns, started: float, written: Freshness) -> None:
         try:
-            await self.services.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
+            await self.services.applied.wait(written, timeout_s=SEARCHABLE_WAIT_S, stages=(VECTOR_STAGE,), patient=True)
         finally:
             self._end(turns, started)
 

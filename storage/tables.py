@@ -38,21 +38,34 @@ class Table:
         return tuple(name for name, kind in self.columns.items() if kind == "UUID")
 
     @cached_property
-    def origin_columns(self) -> tuple[str, ...]:
-        """Those of ORIGIN that the table has."""
-        return tuple(name for name in ORIGIN if name in self.columns)
+    def _absent_origin(self) -> tuple[str, ...]:
+        return tuple(name for name in ORIGIN if name not in self.columns)
 
     def with_origin(self, values: Mapping[str, Any], origin: Mapping[str, Any]) -> dict[str, Any]:
-        """A row of these values that comes from `origin`, not from where they came. Raises TypeError as `check`."""
-        row = {**values, **{name: origin[name] for name in self.origin_columns}}
+        """A row of these values that comes from `origin`, not from where they came. Raises TypeError as `check`.
+
+        `origin` has a value for each name of ORIGIN; the table takes those that it has a column for.
+        """
+        row = {**values, **origin}
+        for name in self._absent_origin:
+            del row[name]
         self.check(row)
         return row
 
     def check(self, row: Mapping[str, Any]) -> None:
         """Raises TypeError for a row with a column that the table does not have."""
+        names = tuple(row)
+        if names in self._shapes:
+            return
         if not row.keys() <= self.columns.keys():
             unknown = ", ".join(sorted(row.keys() - self.columns.keys()))
             raise TypeError(f"The table {self.name} has no column {unknown}; it has {', '.join(self.columns)}.")
+        self._shapes.add(names)
+
+    @cached_property
+    def _shapes(self) -> set[tuple[str, ...]]:
+        """Names of columns, in order, that rows came with and that fit: a reducer makes rows of few shapes."""
+        return set()
 
     @cached_property
     def key_of(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
@@ -81,9 +94,10 @@ class Table:
 
     @cached_property
     def update(self) -> str | None:
-        """An UPDATE of one row by its primary key, with `changed` as parameters: a third of INSERT OR REPLACE's time.
+        """An UPDATE of one row by its primary key, with `changed` as parameters.
 
-        None for a table with nested values: DuckDB updates those by deleting and inserting, which its keys refuse.
+        It takes a third of INSERT OR REPLACE's time. None for a table with nested values: DuckDB updates those by
+        deleting and inserting, which its keys refuse.
         """
         if not self.key or any(kind.endswith("]") or kind.startswith(_NESTED) for kind in self.columns.values()):
             return None

@@ -1,4 +1,4 @@
-"""What Cognitive Memory declares about its memories: raw dialogue, insights, episodes and items of working memory."""
+"""Declares Cognitive Memory's kinds: raw dialogue, insights, episodes, items of working memory."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Overlay:
 
 
 class EventState:
-    """What one event changes, kept apart until its reducer has returned: a reducer that raises changes nothing."""
+    """The changes of one event, kept apart until its reducer returns: one that raises changes nothing."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
@@ -275,12 +275,14 @@ def _reduce_event(logged: LoggedEvent, overlay: Overlay, known: Known, reduced: 
         return
     reducer = reducers().get(logged.event.type)
     state = EventState(overlay)
-    outcome = reducer.apply(logged, Rows(state, logged, state.indexed)) if reducer else None
+    rows = Rows(state, logged, state.indexed)
+    outcome = reducer.apply(logged, rows) if reducer else None
     state.accept(reduced.indexed)
     known[logged.key] = logged.digest
-    overlay.insert(EVENTS, _event_row(logged, overlay.table(EVENTS)))
+    overlay.insert(EVENTS, overlay.table(EVENTS).with_origin(_event_row(logged), rows.origin))
     if is_request:
-        overlay.put(OUTCOMES, request, _outcome_row(logged, request, outcome or Outcome(), overlay.table(OUTCOMES)))
+        row = _outcome_row(logged, request, outcome or Outcome())
+        overlay.put(OUTCOMES, request, overlay.table(OUTCOMES).with_origin(row, rows.origin))
     reduced.applied.append(logged)
 
 
@@ -288,9 +290,9 @@ def _request_id(logged: LoggedEvent) -> str:
     return logged.event.data.get("request_id") or logged.event.id
 
 
-def _event_row(logged: LoggedEvent, table: Table) -> Row:
+def _event_row(logged: LoggedEvent) -> Row:
     event = logged.event
-    row = {
+    return {
         "event_key": logged.key,
         "source": event.source,
         "event_type": event.type,
@@ -299,7 +301,6 @@ def _event_row(logged: LoggedEvent, table: Table) -> Row:
         "digest": logged.digest,
         "traceparent": event.extensions.get("traceparent"),
     }
-    return table.with_origin(row, origin_of(logged))
 
 
 def _count_duplicate(logged: LoggedEvent, overlay: Overlay, same_body: bool) -> None:
@@ -307,8 +308,8 @@ def _count_duplicate(logged: LoggedEvent, overlay: Overlay, same_body: bool) -> 
     overlay.insert(DUPLICATES, overlay.table(DUPLICATES).with_origin(row, origin_of(logged)))
 
 
-def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome, table: Table) -> Row:
-    row = {
+def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome) -> Row:
+    return {
         "request_id": request[1],
         "status": outcome.status,
         "code": outcome.code,
@@ -316,7 +317,6 @@ def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome, table: Tab
         "result": dict(outcome.result),
         "decided_at": at(logged.event.time),
     }
-    return table.with_origin(row, origin_of(logged))
 
 
 def _keep_letter(record: Record, overlay: Overlay) -> None:

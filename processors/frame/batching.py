@@ -1,4 +1,4 @@
-"""What makes a batch: records that wake every waiting caller are applied at once, others linger a little.
+"""Batching: records that wake every waiting caller are applied at once, others linger a little.
 
 A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake all callers.
 When it would wake some, it waits for what the others need, twice as long as the last batch took and once for each of

@@ -63,7 +63,7 @@ class Rows:
         self._state = state
         self._logged = logged
         self._indexed = indexed
-        self._origin = origin_of(logged)
+        self.origin = origin_of(logged)
 
     def get(self, table: str, *key: Any) -> Row | None:
         """The row with this primary key (after the namespace). Quick when `reads` named it."""
@@ -90,12 +90,15 @@ class Rows:
         self.put(table, row | values)
 
     def complete(self, table: str, row: Row) -> None:
-        """Put a row that several events make up, in any order: its `event_id` names the event that began it, and its
-        place on the log is that of the event that changed it last. Raises TypeError as `insert`."""
+        """Put a row that several events make up, in any order.
+
+        Its `event_id` names the event that began it; its place on the log is that of the event that changed it last.
+        Raises TypeError as `insert`.
+        """
         self._state.put(table, self._from_here(table, row) | {"event_id": row.get("event_id") or self._logged.event.id})
 
     def _from_here(self, table: str, row: Row) -> Row:
-        return self._state.table(table).with_origin(row, self._origin)
+        return self._state.table(table).with_origin(row, self.origin)
 
     def document(
         self,
@@ -156,8 +159,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Reducer:
-    """`reads` names the rows that `apply` gets, so that they are fetched a batch at a time: (table, primary key),
-    the key without its namespace where it has one."""
+    """How events of a type change rows: `apply` decides, `reads` names the rows that it asks for.
+
+    They are fetched a batch at a time: (table, primary key), the key without its namespace where it has one.
+    """
 
     apply: Callable[[LoggedEvent, Rows], Outcome | None]
     reads: Callable[[LoggedEvent], Iterable[tuple[str, Key]]] = lambda logged: ()

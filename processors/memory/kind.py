@@ -1,7 +1,7 @@
-"""A kind of memory, as its domain declares it in `processors/<domain>/kinds.py`: all that the generic rooms ask of it.
+"""A kind of memory, as its domain declares it in `processors/<domain>/kinds.py`.
 
-Each SQL fragment is a SELECT without parameters over the domain's own tables, of every namespace; its reader restricts
-it.
+It is all that the generic rooms know of the domain's memories. Each SQL fragment is a SELECT without parameters over
+the domain's own tables, of every namespace; its reader restricts it.
 """
 
 from __future__ import annotations

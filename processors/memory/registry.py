@@ -1,4 +1,4 @@
-"""Every kind of memory that a domain declares in its `kinds.py`, and what the generic rooms ask of them all."""
+"""The kinds of memory that all domains declare, and what the generic rooms ask of them."""
 
 from __future__ import annotations
 

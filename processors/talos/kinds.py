@@ -1,4 +1,4 @@
-"""What Talos declares about its memories: journal entries, and the entities that are found in texts or imported."""
+"""Declares Talos' kinds: journal entries, and the entities that are found in texts or imported."""
 
 from __future__ import annotations
 

@@ -28,9 +28,10 @@ class PassageOf(NamedTuple):
 
 
 class VectorEntry(NamedTuple):
-    """A unit vector with its model (`space` and `model_id` None: the live one), and its packed token vectors.
+    """A unit vector with its model, and its packed token vectors.
 
-    `passage`: of which passage it is, when it is not a whole document's. `passages`: how many a long document has.
+    `space` and `model_id`: None for the live model. `passage`: of which passage it is, when it is not a whole
+    document's. `passages`: how many a long document has.
     """
 
     label: int

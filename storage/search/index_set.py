@@ -18,10 +18,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.append_only import counts
 from storage.malloc_trim import release_free_memory
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.pace import Pace
-from storage.search.records.append_only import counts
 from storage.search.records.records import Records
 from storage.search.records.relations import FOLLOWED
 from storage.search.vectors.backfill import release_buffers
@@ -225,7 +225,7 @@ class IndexSet:
         self.words.cache_frequent(self.are_counted, self._closing.is_set)
 
     def are_counted(self) -> bool:
-        """Whether a table whose matches are counted has so many rows that counting takes time."""
+        """Whether a table whose matches are counted is so large that counting takes time."""
         if not self._counted:
             return False
         cursor = self._connect()
@@ -277,5 +277,8 @@ class IndexSet:
         return {"keyword": self.words.state(), "vector": vector, "late": late} | about
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""
+        """Return every document's label in the keyword and in the vector index, sorted.
+
+        For comparison with the tables.
+        """
         return self.words.labels(), self.spaces.labels()

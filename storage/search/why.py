@@ -1,6 +1,7 @@
-"""Why a record is, or is not, among the results of a search: filters first, then each side, floors, pools and ranks.
+"""Why a record is, or is not, among the results of a search.
 
-It asks the search itself: whether a record is returned is never computed a second time.
+Filters come first, then each side, floors, pools and ranks. The search itself is run: whether a record is returned is
+never computed a second time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from storage.vector_codec import read_vector
 
 Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "unmatched", "outranked"]
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query], SearchResult]
-WIDE = 10_000
+WIDE_POOL = 10_000
 """The pool that finds the place of a record which a search's own pool leaves out."""
 
 
@@ -30,7 +31,7 @@ WIDE = 10_000
 class Explanation:
     """Why a record, or a session, has the place that it has.
 
-    `place` is its place among all that was found (1 = best), `sides` what each side says of it, within `WIDE`:
+    `place` is its place among all that was found (1 = best), `sides` what each side says of it, within `WIDE_POOL`:
     side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions that it fails.
     `reasons` are sentences.
     """
@@ -67,9 +68,9 @@ def explain(
         reasons = tuple(_filter_reason(cursor, query.filter, name, record_id) for name in failed)
         return Explanation(verdict, filtered_by=failed, cosine=cosine, is_embedded=cosine is not None, reasons=reasons)
     pool = pool_of(limit)
-    everything = search(cursor, indexes, replace(query, limit=WIDE, pool=pool))
+    everything = search(cursor, indexes, replace(query, limit=WIDE_POOL, pool=pool))
     place = next((place for place, hit in enumerate(everything.hits, 1) if hit.record_id == record_id), None)
-    wide = search(cursor, indexes, replace(query, limit=WIDE, pool=WIDE))
+    wide = search(cursor, indexes, replace(query, limit=WIDE_POOL, pool=WIDE_POOL))
     sides = next((dict(hit.sides) for hit in wide.hits if hit.record_id == record_id), {})
     parts = dict(everything.hits[place - 1].parts) if place is not None else {}
     found = Explanation("returned", place, sides, cosine=cosine, is_embedded=cosine is not None, parts=parts)

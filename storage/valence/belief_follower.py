@@ -1,12 +1,12 @@
-"""Which beliefs there are, in memory: what a search filters and ranks by, as arrays that follow the table.
+"""The beliefs of a namespace in memory, as arrays that follow the table.
 
-Reading it from DuckDB costs 15 ms with 100,000 beliefs, at every search. `valence_belief_changes` gets a row for each
-state that a belief comes into and loses none, so that only what has changed since is read again.
+A search filters and ranks by them. Reading them from DuckDB costs 15 ms with 100,000 beliefs, at every search.
+`valence_belief_changes` gets a row for each state that a belief comes into and loses none, so that only what has
+changed since is read again.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,23 +15,24 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.followers import Follower
 from storage.search.records.selection import Selection
 from storage.statements import execute, marks
 from streams.ids import document_label
 
 _COLUMNS = (
-    "label, status = 'active' AS is_active, status = 'superseded' AS is_superseded, overall, overall_origin = 'computed' AS is_computed, "
-    "epoch_us(created_at) AS created_us, coalesce(epoch_us(valid_from), -9223372036854775807) AS from_us, "
+    "label, status = 'active' AS is_active, status = 'superseded' AS is_superseded, overall, "
+    "overall_origin = 'computed' AS is_computed, epoch_us(created_at) AS created_us, "
+    "coalesce(epoch_us(valid_from), -9223372036854775807) AS from_us, "
     "coalesce(epoch_us(valid_until), 9223372036854775807) AS until_us"
 )
-MANY = 2000
-"""More changes than this are not looked up one by one: everything is read."""
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Every belief of a namespace as it was at one moment. Arrays of equal length, in the order of the members' labels
-    (sorted).
+    """Every belief of a namespace as it was at one moment, as arrays of equal length.
+
+    Their order is that of the members' labels, which are sorted.
 
     Times are microseconds since 1970; a belief without a `valid_from` or `valid_until` holds for ever on that side.
     `overall` does not count tensions in, which only concern those that are `is_computed`.
@@ -47,8 +48,10 @@ class Beliefs:
     until_us: np.ndarray
 
     def valid_at(self, moment: datetime, *, include_superseded: bool) -> np.ndarray:
-        """(n,) whether each may be found at this moment: active and inside its validity; or superseded or expired
-        too."""
+        """(n,) whether each may be found at this moment.
+
+        It is active and inside its validity; with `include_superseded` it may be superseded or expired, too.
+        """
         now = int(moment.timestamp() * 1_000_000)
         begun: np.ndarray = self.from_us <= now
         if include_superseded:
@@ -79,37 +82,20 @@ class Beliefs:
 _NAMES = tuple(name for name in Beliefs.__dataclass_fields__ if name != "members")
 
 
-class HeldBeliefs:
-    """The beliefs of each namespace that was asked for. Any number of threads, each with its cursor."""
+class BeliefFollower(Follower[Beliefs]):
+    """The beliefs of each namespace that was searched."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, Beliefs]] = {}
-        """By namespace: how many changes were looked at, and what came of them."""
-        self._reading = threading.Lock()
+    table = "valence_belief_changes"
+    columns = "belief_id"
 
-    def of(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> Beliefs:
-        """Every belief that is committed now."""
-        with self._reading:
-            [(count,)] = execute(cursor, "SELECT count(*) FROM valence_belief_changes", []).fetchall()
-            seen, beliefs = self._known.get(namespace, (0, None))
-            if beliefs is None or count < seen or count - seen > MANY:
-                beliefs = _read(cursor, "namespace = ?", [namespace])
-            elif count > seen:
-                beliefs = _follow(cursor, namespace, beliefs, seen, count)
-            self._known[namespace] = (count, beliefs)
-            return beliefs
-
-
-def _follow(cursor: duckdb.DuckDBPyConnection, namespace: str, beliefs: Beliefs, seen: int, count: int) -> Beliefs:
-    rows = execute(
-        cursor, "SELECT namespace, belief_id FROM valence_belief_changes WHERE rowid >= ? AND rowid < ?", [seen, count]
-    ).fetchall()
-    if len(rows) != count - seen:  # row numbers that are not dense would hide a change
+    def load(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> Beliefs:
         return _read(cursor, "namespace = ?", [namespace])
-    labels = list({document_label(namespace, belief_id) for place, belief_id in rows if place == namespace})
-    if not labels:
-        return beliefs
-    return beliefs.changed(_read(cursor, f"label IN ({marks(labels)})", labels))  # which are of this namespace
+
+    def update(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, view: Beliefs, rows: Sequence[tuple[Any, ...]]
+    ) -> Beliefs:
+        labels = list({document_label(namespace, belief_id) for (belief_id,) in rows})
+        return view.changed(_read(cursor, f"label IN ({marks(labels)})", labels))
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, where: str, parameters: Sequence[Any]) -> Beliefs:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from processors.cognitive.config import CognitiveConfig
+from processors.cognitive.reports import agreement_report, bias
 from processors.cognitive.rules.judging import Corpus, Document, Judged
 from processors.cognitive.rules.staging import DUAL, NEEDED, SINGLE, SPOT, Run, next_mode
 from processors.cognitive.rules.wilcoxon import signed_rank
 from tests.cognitive.node import CognitiveNode, opened
 from tests.cognitive.test_tools import truth
 from tests.processors.harness import event
-from thalweg.cognitive.agreement import agreement_report, bias
 
 HOLLANDER = [6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75]
 """Darwin's maize, differences of fifteen pairs: the statistic is 24, p is .0413 (Fisher 1935)."""

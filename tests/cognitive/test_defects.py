@@ -45,7 +45,10 @@ async def node(tmp_path: Path) -> AsyncIterator[CognitiveNode]:
 
 
 def test_a_vector_is_the_same_in_every_process() -> None:
-    said = "from processors.embedding.hashing import HashingEmbedder as E; print(E().encode(['rivers carve valleys'])[0].tolist())"
+    said = (
+        "from processors.embedding.hashing import HashingEmbedder as E; "
+        "print(E().encode(['rivers carve valleys'])[0].tolist())"
+    )
     made = {
         subprocess.run(
             [sys.executable, "-c", said], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True

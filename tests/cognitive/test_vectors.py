@@ -14,7 +14,7 @@ from processors.cognitive.rules.judging import lexical_score, longest_run
 from processors.cognitive.rules.ranking import WEIGHTS, WeightsError, checked_weights, fuse
 from processors.cognitive.rules.text_quality import fidelity, reflection_warnings, warning
 from streams.errors import Refused
-from thalweg.cognitive.memory_files import read_rows
+from thalweg.commands.memory.files import read_rows
 
 
 @pytest.mark.parametrize(

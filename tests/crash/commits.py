@@ -81,7 +81,8 @@ def committed_is_published(commits: Commits) -> int:
             wanted = {at: offset} if stage.follows is None else furthest(commits, stage.follows, Position(*at, offset))
             for source, least in wanted.items():
                 assert reached.get(source, 0) >= least, (
-                    f"I6: {stage.name} has committed {at} up to {offset}, but marked {source} up to {reached.get(source, 0)} of {least}"
+                    f"I6: {stage.name} has committed {at} up to {offset}, but marked {source} up to "
+                    f"{reached.get(source, 0)} of {least}"
                 )
                 compared += 1
     return compared

@@ -135,11 +135,14 @@ def no_duplicate(store: duckdb.DuckDBPyConnection) -> None:
 
 AGGREGATES = {
     "clusters.record_count": """SELECT c.record_count, 1 + count(m.record_id) FROM clusters c LEFT JOIN merges m
-        ON m.namespace = c.namespace AND m.into_id = c.canonical_id GROUP BY c.namespace, c.canonical_id, c.record_count""",
-    "valence_entities.link_count": """SELECT e.link_count, count(b.belief_id) FROM valence_entities e LEFT JOIN valence_belief_entities b
-        USING (namespace, entity_id) GROUP BY e.namespace, e.entity_id, e.link_count""",
+        ON m.namespace = c.namespace AND m.into_id = c.canonical_id
+        GROUP BY c.namespace, c.canonical_id, c.record_count""",
+    "valence_entities.link_count": """SELECT e.link_count, count(b.belief_id) FROM valence_entities e
+        LEFT JOIN valence_belief_entities b USING (namespace, entity_id)
+        GROUP BY e.namespace, e.entity_id, e.link_count""",
     "valence_beliefs.corroboration_count": """SELECT b.corroboration_count, count(c.source_id) FROM valence_beliefs b
-        LEFT JOIN belief_corroborations c USING (namespace, belief_id) GROUP BY b.namespace, b.belief_id, b.corroboration_count""",
+        LEFT JOIN belief_corroborations c USING (namespace, belief_id)
+        GROUP BY b.namespace, b.belief_id, b.corroboration_count""",
 }
 """What a reducer counts beside the rows that it counts."""
 
@@ -177,7 +180,8 @@ def rows_come_from_events(store: duckdb.DuckDBPyConnection) -> None:
     assert count == 0, f"I3: {count} repeats of no event"
 
 
-_WITH_EVENT = """SELECT table_name FROM duckdb_columns() WHERE column_name IN ('event_id', 'topic', 'partition', 'offset')
+_WITH_EVENT = """SELECT table_name FROM duckdb_columns()
+    WHERE column_name IN ('event_id', 'topic', 'partition', 'offset')
     AND table_name IN (SELECT table_name FROM duckdb_tables()) AND table_name NOT IN ('events', 'duplicates')
     GROUP BY table_name HAVING count(*) = 4 ORDER BY table_name"""
 
@@ -185,11 +189,13 @@ _WITH_EVENT = """SELECT table_name FROM duckdb_columns() WHERE column_name IN ('
 def lines_and_numbers_hold(store: duckdb.DuckDBPyConnection) -> None:
     """Valence's own: exchanges are 1 to n, a belief has at most one successor and only the head of a line is held."""
     gaps = store.execute(
-        "SELECT session_id FROM vkb_exchanges GROUP BY session_id HAVING min(sequence) <> 1 OR max(sequence) <> count(*)"
+        "SELECT session_id FROM vkb_exchanges GROUP BY session_id "
+        "HAVING min(sequence) <> 1 OR max(sequence) <> count(*)"
     ).fetchall()
     assert not gaps, f"sessions whose exchanges have gaps: {gaps}"
     forked = store.execute(
-        "SELECT supersedes_id FROM valence_beliefs WHERE extraction_method LIKE 'supersession:%' GROUP BY supersedes_id HAVING count(*) > 1"
+        "SELECT supersedes_id FROM valence_beliefs WHERE extraction_method LIKE 'supersession:%' "
+        "GROUP BY supersedes_id HAVING count(*) > 1"
     ).fetchall()
     assert not forked, f"beliefs that were superseded twice: {forked}"
     held = store.execute(

@@ -189,7 +189,8 @@ def test_a_node_whose_power_fails_starts_again_with_all_that_it_answered(tmp_pat
         if place in cut_at:
             left = NodeProcess(disk.cut(tmp_path / f"cut-{place}", cut_at[place])).start()
             print(
-                f"cut at {place} of {len(entries)}, {len(known)} calls answered, store moved aside: {is_recovered(left)}"
+                f"cut at {place} of {len(entries)}, {len(known)} calls answered, store moved aside: "
+                f"{is_recovered(left)}"
             )
             check_all(left, Ledger(answered=dict(known), unknown=set(answered)))
             assert left.stop() == 0, left.log_tail()

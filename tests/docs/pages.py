@@ -27,8 +27,10 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "Generated from `thalweg/settings.py` by `python -m tests.docs.pages`. A flag of the command goes before the variable, the variable before",
-        "`thalweg.toml` in the data directory (which a flag or `THALWEG_HOME` names), that before the default. A name that is no setting is refused.",
+        "Generated from `thalweg/settings.py` by `python -m tests.docs.pages`. A flag of the command goes before the "
+        "variable, the variable before",
+        "`thalweg.toml` in the data directory (which a flag or `THALWEG_HOME` names), that before the default. "
+        "A name that is no setting is refused.",
         "",
         "| setting | variable | type | default | meaning |",
         "|---|---|---|---|---|",
@@ -47,7 +49,8 @@ def settings_page() -> str:
         "embed_threads = 4",
         "```",
         "",
-        "User, password and certificates of a Kafka are in the environment only: [kafka.md](kafka.md) lists those variables.",
+        "User, password and certificates of a Kafka are in the environment only: "
+        "[kafka.md](kafka.md) lists those variables.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -65,7 +68,8 @@ def commands_page() -> str:
     lines = [
         "# Commands",
         "",
-        "Generated from the command line's own help by `python -m tests.docs.pages`. Exit codes: 0, 1 (failed, or not green), 2 (usage or a wrong setting).",
+        "Generated from the command line's own help by `python -m tests.docs.pages`. "
+        "Exit codes: 0, 1 (failed, or not green), 2 (usage or a wrong setting).",
         "What a flag does not say comes from the [settings](settings.md).",
     ]
     for name, command in _commands(cli, "thalweg"):
@@ -109,9 +113,12 @@ def tools_page() -> str:
     lines = [
         "# Tools",
         "",
-        "Generated from the tools' own modules by `python -m tests.docs.pages`; `thalweg tools --json` prints the schemas in full.",
-        "Arguments are exact: an undeclared one is refused by name, nothing is coerced. Errors: [errors.md](errors.md).",
-        "Every tool takes `_meta`: `thalweg/request_id` (the same call again has one effect) and `thalweg/freshness` (what a read must see).",
+        "Generated from the tools' own modules by `python -m tests.docs.pages`; "
+        "`thalweg tools --json` prints the schemas in full.",
+        "Arguments are exact: an undeclared one is refused by name, nothing is coerced. "
+        "Errors: [errors.md](errors.md).",
+        "Every tool takes `_meta`: `thalweg/request_id` (the same call again has one effect) "
+        "and `thalweg/freshness` (what a read must see).",
         "",
         "| tool | toolset | kind | what it does |",
         "|---|---|---|---|",

@@ -23,8 +23,13 @@ REFERENCE: Mapping[str, Any] = json.loads(
 )
 """The reference's input schemas, printed requests and responses, word for word, by tool."""
 SESSION = "2026-01-05-ontology-design"
+FREQUENT_PATTERNS = (
+    "MATCH (p:Pattern) WHERE p.occurrence_count >= $least "
+    "RETURN p.name AS pattern_name, p.occurrence_count AS occurrence_count"
+)
 ENTRY = (
-    "I realized that friction points are more valuable to track than emotional states because they're operationally verifiable. "
+    "I realized that friction points are more valuable to track than emotional states because they're "
+    "operationally verifiable. "
     "This connects to the epistemic humility principle—model what you can verify."
 )
 
@@ -106,8 +111,7 @@ async def test_the_nine_tools_answer_as_the_reference_prints_it(thalweg: Program
             checked["matching_patterns"][0]["total_occurrences"] == 3
             and checked["emerging_signals"][0]["occurrences"] == 2
         )
-        cypher = "MATCH (p:Pattern) WHERE p.occurrence_count >= $least RETURN p.name AS pattern_name, p.occurrence_count AS occurrence_count"
-        asked = await ask(client, "graph_query", cypher=cypher, parameters={"least": 3}, explain=False)
+        asked = await ask(client, "graph_query", cypher=FREQUENT_PATTERNS, parameters={"least": 3}, explain=False)
         assert asked["columns"] == ["pattern_name", "occurrence_count"] and asked["rows"][0][1] == 3
         voice = await ask(
             client,

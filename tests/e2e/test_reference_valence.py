@@ -243,6 +243,9 @@ def _asked_in_sql(thalweg: Program) -> None:
     said = thalweg.sql(titles["What was said in a room, and what was concluded from it?"])
     assert [row[2:4] for row in said] == [["turn 1", None], ["turn 2", None], ["turn 3", "The user reviews on Fridays"]]
     assert len(thalweg.sql(titles["Which patterns are alive, and how sure are they?"])) == 1
-    moment = "SELECT content FROM belief_history WHERE valid_from <= TIMESTAMP '2025-02-01' AND (valid_until IS NULL OR valid_until > TIMESTAMP '2025-02-01')"
+    moment = (
+        "SELECT content FROM belief_history WHERE valid_from <= TIMESTAMP '2025-02-01' "
+        "AND (valid_until IS NULL OR valid_until > TIMESTAMP '2025-02-01')"
+    )
     assert ["The user prefers blue green deployments"] in thalweg.sql(moment)  # held then, known since
     assert thalweg.sql(f"{moment} AND known_from <= TIMESTAMP '2025-02-01'") == []

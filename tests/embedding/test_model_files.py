@@ -124,7 +124,8 @@ def test_a_named_model_without_its_library_names_the_extra(tmp_path: Path, monke
 def test_importing_the_package_imports_nothing_heavy() -> None:
     program = (
         "import sys, processors.embedding.loader, storage.search.search; "
-        "print(sorted({'onnx', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'hnswlib', 'tantivy'} & set(sys.modules)))"
+        "print(sorted({'onnx', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'hnswlib', 'tantivy'}"
+        " & set(sys.modules)))"
     )
     printed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True

@@ -85,7 +85,8 @@ class Rig:
         identity = record_id or f"r{self._count:04}"
         label = record_label(f"{namespace}\0{identity}")
         self.store.sql(
-            'INSERT INTO documents (label, record_id, toolset, kind, domain, text, created_at, namespace, topic, partition, "offset", event_id) '
+            "INSERT INTO documents (label, record_id, toolset, kind, domain, text, created_at, namespace, topic, "
+            'partition, "offset", event_id) '
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 't', 0, ?, ?)",
             *(
                 label,
@@ -104,7 +105,8 @@ class Rig:
         vector[:2] = cosine, (1 - cosine**2) ** 0.5
         if is_embedded:
             self.store.sql(
-                'INSERT INTO embeddings (label, space, record_id, model_id, dtype, dim, is_trained, vector, namespace, topic, partition, "offset", '
+                "INSERT INTO embeddings (label, space, record_id, model_id, dtype, dim, is_trained, vector, "
+                'namespace, topic, partition, "offset", '
                 "event_id) VALUES (?, ?, ?, ?, 'float32', ?, false, ?, ?, 't', 0, ?, ?)",
                 *(
                     label,

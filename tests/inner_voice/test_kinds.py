@@ -121,10 +121,14 @@ def counted(node: SmallNode, condition: str) -> int:
     return int(node.store.sql(f"SELECT count(*) FROM documents d WHERE {condition}")[0][0])
 
 
-_LIVE = """ AND record_id NOT IN (SELECT memory_id FROM memories WHERE NOT is_live) AND (kind <> 'working_memory' OR record_id IN
-(SELECT memory_id FROM memories WHERE kind = 'working_memory' AND is_live))"""
-_THOUGHTS = "kind IN ('JournalEntry', 'Reflection', 'Friction', 'Exchange', 'raw_dialogue', 'l2_insight', 'episode', 'working_memory')"
-_KNOWN = """(kind IN ('Goal', 'Persona', 'Protocol', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern') OR kind = 'Insight')"""
+_LIVE = """ AND record_id NOT IN (SELECT memory_id FROM memories WHERE NOT is_live) AND (kind <> 'working_memory'
+OR record_id IN (SELECT memory_id FROM memories WHERE kind = 'working_memory' AND is_live))"""
+_THOUGHTS = (
+    "kind IN ('JournalEntry', 'Reflection', 'Friction', 'Exchange', 'raw_dialogue', 'l2_insight', 'episode', "
+    "'working_memory')"
+)
+_KNOWN = """(kind IN ('Goal', 'Persona', 'Protocol', 'Domain', 'Belief', 'Decision', 'Observation', 'Pattern')
+OR kind = 'Insight')"""
 _PRIVATE = """ AND text NOT LIKE '%rivate tide%' AND text NOT LIKE '%is_private%' AND text NOT LIKE '%PRIVATE%'
 AND text NOT IN ('Raw tide 1.', 'Raw tide 2.', 'Raw tide 3.')"""
 

@@ -169,7 +169,8 @@ async def test_what_the_floor_excludes_is_said_to_be_excluded_by_it(rig: Rig) ->
 
 async def test_merged_rows_and_those_of_other_namespaces_are_absent(rig: Rig) -> None:
     rig.store.sql(
-        "INSERT INTO entities SELECT 'r9', 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, now(), '', 'default', 't', 0, 0, 0, ''"
+        "INSERT INTO entities SELECT 'r9', 'Insight', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, now(), '', "
+        "'default', 't', 0, 0, 0, ''"
     )
     rig.store.sql(
         "INSERT INTO merges VALUES ('r9', 'r1', 'Insight', NULL, 'cosine', .9, 2, now(), 'default', 't', 0, 0, '')"
@@ -188,9 +189,10 @@ async def test_roles_and_paths_of_other_toolsets_count_as_soon_as_their_tables_a
             role,
         )
     rig.store.sql(
-        "INSERT INTO valence_beliefs BY NAME SELECT 'b1' AS belief_id, 0 AS label, '' AS content, '' AS content_hash, .7 AS overall, "
-        "'default' AS overall_origin, 1 AS corroboration_count, 0 AS doubt, ['tech', 'Sea'] AS domain_path, '[]' AS links, "
-        "'manual' AS extraction_method, 'active' AS status, now() AS created_at, now() AS modified_at, '' AS created_event_id, "
+        "INSERT INTO valence_beliefs BY NAME SELECT 'b1' AS belief_id, 0 AS label, '' AS content, "
+        "'' AS content_hash, .7 AS overall, 'default' AS overall_origin, 1 AS corroboration_count, 0 AS doubt, "
+        "['tech', 'Sea'] AS domain_path, '[]' AS links, 'manual' AS extraction_method, 'active' AS status, "
+        "now() AS created_at, now() AS modified_at, '' AS created_event_id, "
         "'default' AS namespace, 't' AS topic, 0 AS partition, 0 AS \"offset\", 0 AS idx, '' AS event_id"
     )
     for identity, kind in (("x1", "Exchange"), ("x2", "Exchange"), ("b1", "Belief")):

@@ -61,7 +61,7 @@ async def ends(broker: Broker) -> dict[str, int]:
     }
 
 
-async def test_three_megabytes_of_a_producer_and_50000_chinese_characters_through_mcp_end_nothing_and_are_found_after_a_start(
+async def test_three_megabytes_of_a_producer_and_50000_chinese_characters_through_mcp_are_found_after_a_start(
     own_broker: Broker, node: NodeProcess
 ) -> None:
     log = open_log(own_broker.url)

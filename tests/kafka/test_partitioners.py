@@ -19,7 +19,8 @@ from tests.conformance.npm import installed
 from tests.kafka.foreign import console_produce, line
 from tests.kafka.rig.broker import Broker, java
 from tests.node_process import NodeProcess
-from thalweg.status.doctor import Unsound, _producers
+from thalweg.doctor.checks import Unsound
+from thalweg.doctor.surroundings import _producers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -27,7 +28,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "producers.md").read_text(encoding=
 RUN_S = 120.0
 NAMESPACES = [f"team-{number}" for number in range(8)]
 """Of this many not all can lie right by chance."""
-ENTRIES = "SELECT namespace, content FROM talos_journal WHERE event_id IN (SELECT event_id FROM events WHERE source = '{}') ORDER BY ALL"
+ENTRIES = (
+    "SELECT namespace, content FROM talos_journal "
+    "WHERE event_id IN (SELECT event_id FROM events WHERE source = '{}') ORDER BY ALL"
+)
 
 
 def example(language: str) -> str:

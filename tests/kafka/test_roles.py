@@ -67,7 +67,10 @@ def test_an_ingress_node_takes_calls_while_workers_and_a_node_run_the_stages(
         for asked in (ingress, node):
             asked.wait_for(token, *PLAIN_STAGES)
             asked.settle()  # what other stages derive counts too
-        tables = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM embeddings), (SELECT count(*) FROM dead_letters)"
+        tables = (
+            "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM embeddings), "
+            "(SELECT count(*) FROM dead_letters)"
+        )
         assert ingress.sql(tables) == node.sql(tables)
         assert workers[1].stop() == 0, workers[1].log_tail()
         assert ingress.stop() == 0, ingress.log_tail()

@@ -163,8 +163,8 @@ def test_a_day_is_rated_once() -> None:
 def test_contradictions_and_open_questions_count_while_they_are_live() -> None:
     store = Store()
     store.publish(
-        extracted(1, "Insight", "It is the cache"), extracted(2, "Insight", "It is not the cache"), extracted(3, "Question", "Is it?"),
-        extracted(4, "Question", "Was it?"), topic=DERIVED.name,
+        extracted(1, "Insight", "It is the cache"), extracted(2, "Insight", "It is not the cache"),
+        extracted(3, "Question", "Is it?"), extracted(4, "Question", "Was it?"), topic=DERIVED.name,
     )  # fmt: skip
     relations = [
         {"type": "CONTRADICTS", "from": "Insight-1", "to": "Insight-2"},

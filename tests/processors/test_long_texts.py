@@ -82,7 +82,8 @@ async def derived(stage: Stage, log: LimitedLog, *records: Record) -> StageRunne
 
 def of_one(store: Store, event_id: str = "e1") -> tuple[int, str]:
     [(label, record_id)] = store.sql(
-        "SELECT d.label, d.record_id FROM documents d JOIN talos_journal j ON d.record_id = j.entry_id WHERE j.event_id = ?",
+        "SELECT d.label, d.record_id FROM documents d JOIN talos_journal j ON d.record_id = j.entry_id "
+        "WHERE j.event_id = ?",
         event_id,
     )
     return label, record_id
@@ -99,9 +100,7 @@ def complete(store: Store, label: int, embedder: HashingEmbedder, most: int = 10
     store.publish(*facts, topic=DERIVED.name)
 
 
-async def test_every_record_of_a_long_text_is_far_below_what_a_broker_takes_by_default_and_the_last_carries_the_mark() -> (
-    None
-):
+async def test_each_record_of_a_long_text_is_far_below_a_brokers_default_limit_and_the_last_carries_the_mark() -> None:
     log, store = LimitedLog(), Store()
     texts = [store.record(journal(LONG + str(number), f"e{number}")) for number in range(8)]
     await derived(Embed(HashingEmbedder(4096)), log, *texts)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.search.records.append_only import TableCounts
+from storage.append_only import TableCounts
 from storage.search.records.filter import Filter, resolve
 from storage.search.records.filter_cache import FilterCache
 from storage.search.records.label_map import ABSENT, LabelMap

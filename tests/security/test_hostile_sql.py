@@ -98,7 +98,10 @@ BOMBS = [
     "SELECT repeat('x', 4000000000)",
     "SELECT length(lpad('x', 2100000000, 'y'))",
     "SELECT levenshtein(lpad('x', 200000, 'ab'), lpad('y', 200000, 'ba'))",
-    "SELECT sum(levenshtein(lpad('x', 3000, i::VARCHAR), lpad('y', 3000, (i * 7)::VARCHAR))) FROM range(100000000) r(i)",
+    (
+        "SELECT sum(levenshtein(lpad('x', 3000, i::VARCHAR), lpad('y', 3000, (i * 7)::VARCHAR))) "
+        "FROM range(100000000) r(i)"
+    ),
     "SELECT list(range) FROM range(3000000000)",
     "SELECT range(3000000000)",
     "SELECT len(range(3000000000))",
@@ -106,7 +109,10 @@ BOMBS = [
     "SELECT string_agg(range::VARCHAR || lpad('x', 1000, 'y')) FROM range(100000000)",
     "SELECT count(*) FROM range(100000) a, range(100000) b, range(1000) c WHERE hash(a.range, b.range, c.range) = 7",
     "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x",
-    "SELECT list_reduce(range(30), lambda a, b: a + b), (SELECT count(DISTINCT md5(range::VARCHAR)) FROM range(1000000000))",
+    (
+        "SELECT list_reduce(range(30), lambda a, b: a + b), "
+        "(SELECT count(DISTINCT md5(range::VARCHAR)) FROM range(1000000000))"
+    ),
 ]
 
 

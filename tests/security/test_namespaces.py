@@ -220,7 +220,8 @@ async def _the_owners_sql_shows_both(node: Node) -> None:
 
     def shared_rows(cursor: Any) -> dict[str, str]:
         names = cursor.execute(
-            "SELECT table_name FROM duckdb_columns() WHERE schema_name = 'main' GROUP BY 1 HAVING NOT bool_or(column_name = 'namespace')"
+            "SELECT table_name FROM duckdb_columns() WHERE schema_name = 'main' GROUP BY 1 "
+            "HAVING NOT bool_or(column_name = 'namespace')"
         ).fetchall()
         return {name: str(cursor.execute(f'SELECT * FROM "{name}"').fetchall()) for (name,) in names}
 

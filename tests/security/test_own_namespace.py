@@ -27,7 +27,7 @@ from mcp_ingress.toolsets.valence.kb_queries import (
 from processors.talos.read.graph_source import read_graph
 from storage.reader import find_outcome
 from storage.search.records.hits import read_best
-from storage.valence.belief_follower import HeldBeliefs
+from storage.valence.belief_follower import BeliefFollower
 from streams.ids import document_label
 from tests.processors.harness import Store
 from tests.sql.rows import insert
@@ -196,13 +196,13 @@ def test_beliefs_in_memory_are_those_of_one_namespace_and_another_ones_change_no
     cursor = store.database.cursor()
     for namespace in (OTHER, OWN):
         state(cursor, namespace, "first")
-    known = HeldBeliefs()
-    before = known.of(cursor, OWN)
+    follower = BeliefFollower()
+    before = follower.view(cursor, OWN)
     assert before.labels.tolist() == [document_label(OWN, "first")]
     state(cursor, OTHER, "second")
-    assert known.of(cursor, OWN) is before, "nothing of this namespace is read again"
+    assert follower.view(cursor, OWN) is before, "nothing of this namespace is read again"
     state(cursor, OWN, "second")
-    assert sorted(known.of(cursor, OWN).labels.tolist()) == sorted(
+    assert sorted(follower.view(cursor, OWN).labels.tolist()) == sorted(
         document_label(OWN, name) for name in ("first", "second")
     )
     store.database.close()
@@ -212,7 +212,7 @@ def test_a_belief_holds_until_the_very_moment_at_which_it_ends_and_from_that_at_
     store = Store()
     cursor = store.database.cursor()
     state(cursor, OWN, "ending", valid_from=MOMENT, valid_until=MOMENT + timedelta(days=1))
-    beliefs = HeldBeliefs().of(cursor, OWN)
+    beliefs = BeliefFollower().view(cursor, OWN)
     begin, moment, tick = (
         MOMENT.replace(tzinfo=UTC),
         (MOMENT + timedelta(days=1)).replace(tzinfo=UTC),

@@ -42,7 +42,10 @@ def fill(home: Path) -> Path:
 
 
 def test_a_second_process_is_refused_and_told_who_owns_the_directory(tmp_path: Path) -> None:
-    program = "import sys, storage.database as d, pathlib; d.Database(pathlib.Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    program = (
+        "import sys, storage.database as d, pathlib; d.Database(pathlib.Path(sys.argv[1])); "
+        "print('open', flush=True); sys.stdin.read()"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", program, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as owner:

@@ -37,17 +37,35 @@ def guard(parser: duckdb.DuckDBPyConnection, sql: str) -> None:
         "FROM tool_calls",
         'FROM main."Tool_Calls"',
         "WITH a AS (FROM tool_calls), b AS (FROM a) SELECT * FROM b JOIN sessions USING (session_id)",
-        "WITH RECURSIVE up(id, n) AS (SELECT session_id, 0 FROM sessions UNION ALL SELECT id, n + 1 FROM up WHERE n < 3) FROM up",
-        "SELECT *, row_number() OVER (PARTITION BY tool_name ORDER BY started_at) FROM tool_calls QUALIFY row_number() OVER () < 9",
-        "SELECT list_transform([1, 2], lambda x: x + 1), [x * 2 for x in [1, 2]], {'a': 1}, input ->> '$.command' FROM tool_calls",
-        "SELECT quantile_cont(duration_ms, [0.5, 0.95]) FILTER (NOT is_error) FROM tool_calls WHERE tool_name LIKE 'B%'",
+        (
+            "WITH RECURSIVE up(id, n) AS (SELECT session_id, 0 FROM sessions UNION ALL SELECT id, n + 1 FROM up "
+            "WHERE n < 3) FROM up"
+        ),
+        (
+            "SELECT *, row_number() OVER (PARTITION BY tool_name ORDER BY started_at) FROM tool_calls "
+            "QUALIFY row_number() OVER () < 9"
+        ),
+        (
+            "SELECT list_transform([1, 2], lambda x: x + 1), [x * 2 for x in [1, 2]], {'a': 1}, "
+            "input ->> '$.command' FROM tool_calls"
+        ),
+        (
+            "SELECT quantile_cont(duration_ms, [0.5, 0.95]) FILTER (NOT is_error) FROM tool_calls "
+            "WHERE tool_name LIKE 'B%'"
+        ),
         "SELECT * EXCLUDE (input) REPLACE (upper(tool_name) AS tool_name) FROM tool_calls USING SAMPLE 10 ROWS",
         "FROM (PIVOT tool_calls ON tool_name IN ('Bash', 'Read') USING count(*))",
         "FROM tool_calls t ASOF JOIN sessions s ON t.session_id = s.session_id AND t.started_at >= s.started_at",
         "SELECT tool_name FROM tool_calls UNION SELECT model FROM model_calls EXCEPT SELECT 'x'",
-        "SELECT s.session_id, n.c FROM sessions s, LATERAL (SELECT count(*) c FROM tool_calls t WHERE t.session_id = s.session_id) n",
+        (
+            "SELECT s.session_id, n.c FROM sessions s, LATERAL (SELECT count(*) c FROM tool_calls t "
+            "WHERE t.session_id = s.session_id) n"
+        ),
         "FROM range(3) r(i) CROSS JOIN unnest([1, 2])",
-        "SELECT CASE WHEN is_error THEN 1 END, duration_ms BETWEEN 1 AND 2, error_type IS NULL, now() - INTERVAL 1 DAY FROM tool_calls",
+        (
+            "SELECT CASE WHEN is_error THEN 1 END, duration_ms BETWEEN 1 AND 2, "
+            "error_type IS NULL, now() - INTERVAL 1 DAY FROM tool_calls"
+        ),
         "FROM information_schema.columns",
         "DESCRIBE tool_calls",
         "SUMMARIZE tool_calls",

@@ -9,8 +9,10 @@ from storage.database import Database
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
 PROMISED = {
-    "sessions": "session_id parent_session_id namespace source project agent model goal summary started_at ended_at duration_s",
-    "memories": "memory_id kind toolset session_id text created_at valid_from valid_until superseded_by is_live source_event_id",
+    "sessions": "session_id parent_session_id namespace source project agent model goal summary started_at "
+    "ended_at duration_s",
+    "memories": "memory_id kind toolset session_id text created_at valid_from valid_until superseded_by is_live "
+    "source_event_id",
 }
 
 

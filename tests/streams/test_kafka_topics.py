@@ -12,7 +12,10 @@ from streams.log.kafka import INVALID_REPLICATION, TOPIC_EXISTS, KafkaLog
 from streams.topics import Topic
 
 FENCED = "Unable to replicate the partition 1 time(s): All brokers are currently fenced."
-TOO_FEW = "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because only 1 broker(s) are registered."
+TOO_FEW = (
+    "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because only "
+    "1 broker(s) are registered."
+)
 ONE, TWO = (Topic(name, "a test's records", partitions=1) for name in ("one", "two"))
 
 

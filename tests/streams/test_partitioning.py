@@ -50,7 +50,7 @@ def load(name):
         caught.append(f"{{name}}: {{error!r}}")
 
 class Beside(importlib.abc.MetaPathFinder):
-    "When the first thread begins with the body of that module, the second begins too: it has to wait for the whole package."
+    "The second thread begins when the first is in that module's body: it has to wait for the whole package."
     other = None
     def find_spec(self, name, path, target=None):
         if name != {at!r} or Beside.other is not None:

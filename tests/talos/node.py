@@ -92,7 +92,7 @@ class SmallNode:
             Limits(0.05, 1.0, 0.05),
         )
         self.services.may_hold, self.services.recent = self.store.writer.may_hold, self.store.writer.recent
-        self.services.projections = Projections(home / "graph", read_graph)
+        self.services.parts[Projections] = Projections(home / "graph", read_graph)
         self._requests = 0
 
     largest, check = Log.largest, Log.check

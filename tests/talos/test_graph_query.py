@@ -143,9 +143,8 @@ async def test_the_preloaded_nodes_are_there_before_the_first_event(node: SmallN
 
 async def test_another_namespace_is_not_seen(told: SmallNode) -> None:
     cursor = told.store.database.cursor()
-    assert told.services.projections is not None
-    found = told.services.projections.find(cursor, "elsewhere", told.connection.last_writes)
-    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]  # type: ignore[union-attr]
+    found = told.services.parts[Projections].find(cursor, "elsewhere", told.connection.last_writes)
+    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]
 
 
 async def test_a_literal_and_a_property_named_like_a_clause_are_no_clauses(told: SmallNode) -> None:
@@ -232,7 +231,10 @@ async def test_a_value_that_does_not_fit_is_the_callers_to_mend(told: SmallNode)
 
 
 async def test_times_and_durations_are_computed(told: SmallNode) -> None:
-    asked = "MATCH (s:Session) WHERE s.started_at > datetime('2026-01-01T00:00:00Z') - duration('30 days') RETURN s.started_at"
+    asked = (
+        "MATCH (s:Session) WHERE s.started_at > datetime('2026-01-01T00:00:00Z') - duration('30 days') "
+        "RETURN s.started_at"
+    )
     [[started]] = await rows(told, asked)
     assert started.startswith("2026-01-05T12:00:0") and started.endswith("Z")
     assert await rows(
@@ -247,7 +249,8 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
     [
         ("MATCH (t:Tool {name: 'read', category: 'file'}) RETURN t.name", [["read"]]),
         (
-            "MATCH (s:Session)-[:PRODUCED|USED]->(x) WHERE NOT labels(x) = 'Insight' RETURN DISTINCT labels(x) AS l ORDER BY l DESC LIMIT 1",
+            "MATCH (s:Session)-[:PRODUCED|USED]->(x) WHERE NOT labels(x) = 'Insight' "
+            "RETURN DISTINCT labels(x) AS l ORDER BY l DESC LIMIT 1",
             [["Tool"]],
         ),
         ("MATCH (s:Session)-[:PRODUCED*1..2]->(f:Friction) RETURN count(DISTINCT f.description)", [[1]]),
@@ -258,7 +261,8 @@ async def test_times_and_durations_are_computed(told: SmallNode) -> None:
         ),
         ("MATCH (t:Tool) WHERE t.name IN ['grep', 'glob'] AND t.name <> 'glob' RETURN t.name", [["grep"]]),
         (
-            "MATCH (s:Session) WHERE s.summary IS NULL AND s.goal IS NOT NULL AND s.tool_calls >= 3 AND s.tool_calls < 4 RETURN count(*)",
+            "MATCH (s:Session) WHERE s.summary IS NULL AND s.goal IS NOT NULL AND s.tool_calls >= 3 "
+            "AND s.tool_calls < 4 RETURN count(*)",
             [[1]],
         ),
         (
@@ -293,7 +297,7 @@ async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: Sma
     with pytest.raises(Unavailable):
         await node.call("graph_query", cypher="RETURN 1")
     node.reader.is_down = False
-    node.services.projections = None
+    del node.services.parts[Projections]
     with pytest.raises(Unavailable, match="no graph"):
         await node.call("graph_query", cypher="RETURN 1")
 

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress.toolsets.talos.queries import MAX_RELATED, count_session, find_recurrence, find_related, session_exists
 from processors.talos.rules.identifiers import goal_id
 from processors.talos.rules.ontology import domain_id
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 from tests.talos.node import SmallNode
 
 SESSION = "2026-01-05-ontology-design"
@@ -16,10 +16,11 @@ SESSION = "2026-01-05-ontology-design"
 def related(node: SmallNode, record_id: str, namespace: str = "default") -> list[tuple[str, str]]:
     cursor = node.store.database.cursor()
     rows = cursor.execute(
-        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id FROM documents WHERE record_id = ?",
+        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id FROM documents "
+        "WHERE record_id = ?",
         [record_id],
     ).fetchall()
-    found = find_related(cursor, node.indexes, namespace, [Hit(*row) for row in rows])
+    found = find_related(cursor, node.indexes, namespace, [SearchHit(*row) for row in rows])
     return [(neighbour["type"], neighbour["id"]) for neighbour in found[record_id]]
 
 

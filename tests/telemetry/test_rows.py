@@ -38,8 +38,9 @@ def rows_of(kind: str, *paths: Path, times: int = 1) -> Store:
 
 
 COUNTS = """
-    SELECT (SELECT count(*) FROM session_events), (SELECT count(*) FROM telemetry_sessions), (SELECT count(*) FROM tool_calls),
-           (SELECT count(*) FROM tool_calls WHERE is_error), (SELECT count(*) FROM model_calls), (SELECT sum(output_tokens) FROM model_calls),
+    SELECT (SELECT count(*) FROM session_events), (SELECT count(*) FROM telemetry_sessions),
+           (SELECT count(*) FROM tool_calls), (SELECT count(*) FROM tool_calls WHERE is_error),
+           (SELECT count(*) FROM model_calls), (SELECT sum(output_tokens) FROM model_calls),
            (SELECT sum(cache_read_tokens) FROM model_calls), (SELECT count(*) FROM dead_letters)
 """
 
@@ -55,7 +56,8 @@ def test_importing_again_changes_no_count() -> None:
 def test_the_session_rows_say_goal_summary_model_and_parent() -> None:
     store = rows_of("claude-code", session_path())
     main, child = store.sql(
-        "SELECT session_id, parent_session_id, project, model, goal, summary FROM telemetry_sessions ORDER BY session_id"
+        "SELECT session_id, parent_session_id, project, model, goal, summary FROM telemetry_sessions "
+        "ORDER BY session_id"
     )
     assert main[:4] == (SESSION, None, "/home/ana/src/tidewatch", "claude-opus-4-1-20250805")
     assert main[4].startswith("Gauges in Newfoundland")

@@ -16,7 +16,10 @@ from tests.examples import examples
 from tests.processors.harness import Store, event
 from tests.valence.conftest import BeliefNode, Believer
 
-HELD = "SELECT content FROM beliefs WHERE coalesce(valid_from, created_at) <= ? AND (valid_until IS NULL OR valid_until > ?)"
+HELD = (
+    "SELECT content FROM beliefs WHERE coalesce(valid_from, created_at) <= ? "
+    "AND (valid_until IS NULL OR valid_until > ?)"
+)
 KNOWN = "SELECT content, status FROM belief_history WHERE known_from <= ? AND (known_until IS NULL OR known_until > ?)"
 
 

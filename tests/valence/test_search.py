@@ -12,7 +12,7 @@ import pytest
 
 from processors.valence.read import tension_candidates
 from processors.valence.read.tension_candidates import ActiveBeliefs, Placed, nearest_held, nearest_records
-from storage.valence.belief_follower import HeldBeliefs
+from storage.valence.belief_follower import BeliefFollower
 from tests.processors.harness import event
 from tests.valence.conftest import BeliefNode, Believer
 
@@ -24,13 +24,13 @@ VIEW = "SELECT belief_id, status, overall, internal_consistency FROM beliefs ORD
 async def test_what_a_search_filters_by_follows_the_table_through_every_kind_of_change(
     agent: Believer, node: BeliefNode
 ) -> None:
-    held, cursor = HeldBeliefs(), node.store.database.cursor()
+    follower, cursor = BeliefFollower(), node.store.database.cursor()
 
     def agrees() -> None:
-        known = held.of(cursor, "default")
+        known = follower.view(cursor, "default")
         columns = (known.labels, known.is_active, known.is_superseded, known.overall, known.created_us)
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == node.store.sql(TABLE)
-        assert list(held.of(cursor, "elsewhere").labels) == []
+        assert list(follower.view(cursor, "elsewhere").labels) == []
 
     agrees()
     a = await agent.hold("The cache is on", "cache")
@@ -44,7 +44,7 @@ async def test_what_a_search_filters_by_follows_the_table_through_every_kind_of_
     agrees()
     assert (
         b["id"] in (open_one["belief_a_id"], open_one["belief_b_id"])
-        and held.of(cursor, "default").is_active.sum() == 0
+        and follower.view(cursor, "default").is_active.sum() == 0
     )
 
 

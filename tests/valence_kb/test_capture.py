@@ -9,7 +9,10 @@ from processors.valence.rules.capture import LEAST, capture, signal_of
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 
-CAPTURED = "SELECT content, overall, signal, x.extraction_method FROM vkb_session_insights x JOIN beliefs USING (namespace, belief_id)"
+CAPTURED = (
+    "SELECT content, overall, signal, x.extraction_method FROM vkb_session_insights x "
+    "JOIN beliefs USING (namespace, belief_id)"
+)
 
 
 @pytest.mark.parametrize(

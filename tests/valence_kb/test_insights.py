@@ -184,7 +184,8 @@ async def test_a_belief_is_traced_to_exchange_call_and_record_and_forward_to_wha
         "belief_supersede", old_belief_id=newer["new_belief"]["id"], new_content="It uses Dragonfly", reason="again"
     )
     columns = (
-        "session_id, insight_id, exchange_id, exchange_sequence, request_id, invocation_id, tool_name, tool_call_id, transcript_event_id, "
+        "session_id, insight_id, exchange_id, exchange_sequence, request_id, invocation_id, tool_name, "
+        "tool_call_id, transcript_event_id, "
         'topic, "offset", status, current_belief_id, current_content, supersessions'
     )
     [row] = node.store.sql(f"SELECT {columns} FROM belief_origins WHERE belief_id = ?", insight["belief_id"])

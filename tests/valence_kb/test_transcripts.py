@@ -107,7 +107,8 @@ async def test_a_belief_is_traced_to_an_imported_exchange_as_to_a_recorded_one(
         "belief_supersede", old_belief_id=made["belief"]["id"], new_content="They are read at noon", reason="asked"
     )
     rows = node.store.sql(
-        "SELECT o.belief_id, o.session_id, o.exchange_id, x.origin, o.exchange_content = x.content, o.exchange_sequence = x.sequence, "
+        "SELECT o.belief_id, o.session_id, o.exchange_id, x.origin, o.exchange_content = x.content, "
+        "o.exchange_sequence = x.sequence, "
         'o.tool_call_id, c.tool_name, o.topic, r."offset" = o."offset", o.current_belief_id FROM belief_origins o '
         "JOIN exchanges x ON x.exchange_id = o.exchange_id LEFT JOIN tool_calls c ON c.tool_call_id = o.tool_call_id "
         "JOIN outcomes r ON r.request_id = o.request_id ORDER BY x.origin"

@@ -1,1 +1,4 @@
-"""Measurements as commands: each shows the target, the figure and the bare limit of the same run side by side."""
+"""Measurements as commands.
+
+Each shows its target, its figure, and the limit of the bare parts measured in the same run.
+"""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+from streams.clock import SystemClock
 from streams.codec import encode
 from streams.events import Event, wire_type
 from streams.ids import uuid7
@@ -22,12 +22,12 @@ def memory_record(text: str) -> Outgoing:
     data = {"content": text, "category": "observation", "request_id": str(uuid7())}
     return encode(
         MEMORY.name,
-        Event(str(uuid7()), "thalweg:bench", wire_type("talos.journal.written"), "bench", datetime.now(UTC), data),
+        Event(str(uuid7()), "thalweg:bench", wire_type("talos.journal.written"), "bench", SystemClock().now(), data),
     )
 
 
 def appends_ms(broker: str, records: Sequence[Outgoing], callers: int) -> tuple[list[float], float]:
-    """Milliseconds of each append by this many callers at once, each one record at a time; and seconds of all."""
+    """Milliseconds of each append by `callers` at once, one record at a time; and seconds of them all."""
     return asyncio.run(_appends(broker, records, callers))
 
 

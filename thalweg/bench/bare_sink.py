@@ -1,7 +1,7 @@
-"""The limit of applying: a consumer that reads the log and puts each event into a DuckDB table, a batch a transaction.
+"""The limit of applying: a consumer that inserts each event of the log into a DuckDB table.
 
-It keeps its position beside the rows, as an honest consumer must, and does nothing else: no schema check, no dedupe,
-no outcome, no search.
+One batch is one transaction. The consumer keeps its position beside the rows, as an honest consumer must, and does
+nothing else: no schema check, no dedupe, no outcome, no search.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ STRUCTURE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumption:
     """What was put into the table, and how long that took."""
 
     events: int
     seconds: float
 
 
-async def consume(broker: str, topic: str, file: Path) -> Consumed:
+async def consume(broker: str, topic: str, file: Path) -> Consumption:
     """Read one topic from its beginning to its end as of now."""
     log = open_log(broker)
     await log.start()
@@ -60,7 +60,7 @@ async def consume(broker: str, topic: str, file: Path) -> Consumed:
     finally:
         connection.close()
         await log.stop()
-    return Consumed(events, seconds)
+    return Consumption(events, seconds)
 
 
 def _put(connection: duckdb.DuckDBPyConnection, records: Sequence[Record], reached: dict[Partition, int]) -> int:

@@ -1,10 +1,9 @@
-"""`thalweg bench ingest`: events accepted one at a time, imported in bulk, and memories at a steady rate."""
+"""`thalweg bench ingest`: events one at a time, a bulk import, and memories at a steady rate."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def _one_at_a_time(report: Report, broker: str, count: int) -> None:
 def _observations(count: int) -> list[Outgoing]:
     def event(text: str) -> Event:
         data = {"session_id": "bench", "event_type": "assistant", "role": "assistant", "text": text}
-        return Event(str(uuid7()), "thalweg:bench", SESSION_EVENT, "bench", datetime.now(UTC), data)
+        return Event(str(uuid7()), "thalweg:bench", SESSION_EVENT, "bench", SystemClock().now(), data)
 
     return [encode(TELEMETRY.name, event(text)) for text in texts(count)]
 
@@ -104,7 +103,7 @@ async def _import(settings: Settings, transcript: Path) -> ImportReport:
 
 
 def _replay(settings: Settings) -> dict[str, Any]:
-    """The store made again from the log by the materialiser alone: nothing else runs, as beside the bare consumer."""
+    """Rebuild the store from the log; nothing but the materialiser runs, as with the bare consumer."""
     return rebuild_store(settings, from_log=True)
 
 

@@ -1,4 +1,4 @@
-"""Data sets with known answers: conversations to remember, and questions with the turns that answer them.
+"""Data sets with known answers: conversations, and questions with the turns that answer them.
 
 Read from files: LoCoMo (`locomo10.json`, or a folder of its conversations one by one), LongMemEval (a list of questions
 with their haystacks). Made here, from texts of our own: `messages` (long chat messages) and `notes` (texts alone).
@@ -74,7 +74,7 @@ def read_set(name: str) -> Iterator[Conversation]:
                 yield _read_item(item, f"{file.stem}-{number}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Refused(
-                f"{file.name} is no set that is known (LoCoMo, LongMemEval): {type(error).__name__}: {error}."
+                f"{file.name} is not a data set of LoCoMo or LongMemEval: {type(error).__name__}: {error}."
             ) from error
 
 
@@ -172,7 +172,10 @@ def _written() -> tuple[list[_Topic], list[str]]:
 
 
 def _messages() -> Conversation:
-    """Twelve sessions of long messages: each paragraph of a topic between two to eight paragraphs of chatter."""
+    """Twelve sessions of long messages.
+
+    Each paragraph of a topic stands among two to eight paragraphs of chatter.
+    """
     topics, chatter = _written()
     chance = random.Random(_SEED)
     chance.shuffle(topics)

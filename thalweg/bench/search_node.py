@@ -1,4 +1,7 @@
-"""The second half of `thalweg bench search`: a node as a process of its own on the same store, its indexes deleted."""
+"""The second half of `thalweg bench search`: a node rebuilds the indexes of the same store.
+
+The node is a process of its own; the index files are deleted before it starts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import Connection, anonymous_mb, resident_mb, running_node
+from thalweg.bench.scratch import SocketClient, anonymous_mb, resident_mb, running_node
 
 REBUILD = Target(60.0)
 RESIDENT = Target(800.0)
@@ -34,8 +37,8 @@ def measure_node(
 async def _ask(
     report: Report, home: Path, size: int, questions: Sequence[str], started: float
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds of searches while the indexes are rebuilt, and of as many as there are questions afterwards."""
-    calls, control = await Connection.open(home), await Connection.control(home)
+    """Milliseconds of searches while the indexes are rebuilt, and of one per question afterwards."""
+    calls, control = await SocketClient.open(home), await SocketClient.control(home)
     await calls.greet()
     meanwhile = [await _search(calls, questions[0])]
     while (await control.ask("status"))["indexes"]["is_rebuilding"] and time.perf_counter() - started < READY_S:
@@ -47,7 +50,7 @@ async def _ask(
     return meanwhile, afterwards
 
 
-async def _search(calls: Connection, question: str) -> float:
+async def _search(calls: SocketClient, question: str) -> float:
     started = time.perf_counter()
     await calls.request("tools/call", {"name": "journal_query", "arguments": {"query": question}})
     return (time.perf_counter() - started) * 1000

@@ -34,7 +34,7 @@ INITIALIZE = orjson.dumps(
 
 
 def measure_start(count: int, *, embedder: str, broker: str) -> Report:
-    """`initialize` over stdio: the very first on an empty directory, `count` cold, `count` with a node that runs."""
+    """Time `initialize` over stdio: once on an empty directory, `count` cold, `count` with a node."""
     report = Report("start", {"n": count, "embedder": embedder, "broker": broker or "sqlite://"})
     refuse_used(broker)
     with scratch_directory() as directory:

@@ -1,7 +1,7 @@
-"""`thalweg bench write`: a write through the real door, until it is accepted and until it can be searched.
+"""`thalweg bench write`: how long a write takes until it is accepted and until it is searchable.
 
-Beside it, in the same run, what the parts can do without thalweg (`bare_spine`): on a machine that is slow or busy both
-take longer, and their ratio says what is ours.
+The calls go through the real door. Beside them, in the same run, what the parts can do without thalweg (`bare_spine`):
+on a machine that is slow or busy both take longer, and their ratio says what is ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streams.errors import Refused
 from thalweg.bench import bare_spine
 from thalweg.bench.bare_log import appends_ms, memory_record
 from thalweg.bench.caller import write_in_turn
-from thalweg.bench.examples import ANSWER_P95, WRITE, stored_before, write_tool
+from thalweg.bench.examples import ANSWER_P95, WRITE, rows_before_write, write_tool
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import running_node, scratch_directory, texts
@@ -34,9 +34,9 @@ MODEL_TEXTS = 50
 def measure_write(
     callers: Sequence[int], count: int, *, embedder: str, broker: str, tool: str = WRITE, size: int = 0
 ) -> Report:
-    """`count` calls for each number of callers, beside bare appends of records of that size and the model alone.
+    """Time `count` calls for each number of callers, beside bare appends and the model alone.
 
-    The store has `size` rows already, made by events.
+    The appended records have the size of the tool's. The store has `size` rows already, made by events.
     """
     settings = {
         "tool": tool,
@@ -48,7 +48,7 @@ def measure_write(
     }
     report = Report("write", settings)
     write_tool(tool)
-    stored = stored_before(tool) if size else None
+    stored = rows_before_write(tool) if size else None
     if stored and broker:
         raise Refused("`--size` fills the embedded log of the scratch directory; leave `--broker` out.")
     refuse_used(broker)
@@ -92,7 +92,7 @@ def _through_the_door(report: Report, home: Path, callers: int, count: int, tool
 def _beside_the_bare_spine(
     report: Report, broker: str, directory: Path, model: Embedder, callers: int, count: int
 ) -> None:
-    """The same texts through log, model, store and vector index alone; and how many times as long ours took."""
+    """Time the same texts through bare log, model, store and vector index, and report the ratio."""
     entries = [*texts(WARM_UP, seed=0), *texts(count, seed=callers)]
     durations = bare_spine.searchable_ms(broker, directory / f"spine{callers}.duckdb", model, entries, callers)[
         WARM_UP:

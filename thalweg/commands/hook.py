@@ -15,9 +15,10 @@ from thalweg.commands.options import HOME
 @HOME
 @click.option("--namespace", help="The namespace of the session.")
 def hook(event: str, home: Path | None, namespace: str | None) -> None:
-    """Publish a client's hook event (its JSON is read from stdin); at a session's end its transcript is imported too.
+    """Publish a client's hook event, read from stdin as JSON.
 
-    Exit code 0, or 1 with a sentence; never 2, by which a hook forbids what its client is about to do.
+    At a session's end its transcript is imported too. Exit code 0, or 1 with a sentence; never 2, by which a hook
+    forbids what its client is about to do.
 
     \b
     Example: echo '{"session_id": "s1", "hook_event_name": "Stop"}' | thalweg hook Stop

@@ -70,7 +70,10 @@ def count_states(cursor: Any) -> dict[str, int]:
 
 
 def _conditions(request: dict[str, Any]) -> tuple[str, list[Any]]:
-    """The filters as SQL: `states`, `namespace`, `source`, `type`, `reason` (a part of it), `since`, `until`."""
+    """The request's filters as SQL conditions.
+
+    Filters: `states`, `namespace`, `source`, `type`, `reason` (a part of it), `since`, `until`.
+    """
     states = list(request.get("states") or STATES)
     clauses, parameters = [f"state IN ({marks(states)})"], list[Any](states)
     for name, clause in _COMPARED.items():
@@ -158,9 +161,10 @@ async def _read_letters(log: Log, letters: Sequence[Letter]) -> list[Record]:
 
 
 async def _dlq_replay(running: Running, request: dict[str, Any]) -> dict[str, Any]:
-    """Publish original records again, to their original topics, each partition's in the order in which they lay there.
+    """Publish the original records of letters again, to their original topics.
 
-    By default the new letters, so that a second call repeats nothing. What has since been mended is applied once.
+    Each partition's records keep their order. By default the new letters, so that a second call repeats nothing. What
+    has since been mended is applied once.
     """
     letters = await _chosen(running, request, ("new",))
     dropped = [letter for letter in letters if letter["state"] == "dropped"]

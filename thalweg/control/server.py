@@ -1,4 +1,4 @@
-"""The socket of the command line: what its commands ask of a running process, one JSON object a line, one back.
+"""The command line's socket: commands send one JSON object a line and get one back.
 
 It is not the agents' one: the right to call tools is not that to stop the node, copy its store or act in another
 namespace.

@@ -1,4 +1,4 @@
-"""The bundled example: one session of a coding agent in Claude Code's format, which `thalweg demo` imports."""
+"""The example that `thalweg demo` imports: a coding agent's session in Claude Code's format."""
 
 from pathlib import Path
 

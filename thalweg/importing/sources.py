@@ -1,4 +1,4 @@
-"""Finds the files of an import and cuts them into the units that a reader takes: lines, or a whole document."""
+"""Finds the files of an import and cuts them into units: lines, or a whole document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streams.errors import Refused
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-KEPT_OF_TOO_LONG = 1024 * 1024
+CUT_LINE_BYTES = 1024 * 1024
 SHOWN = 10
 """Names that a sentence gives at most."""
 _KINDS = {
@@ -43,10 +43,11 @@ class Unit:
 
 
 def find_files(form: Format, paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """The regular files to import, each once and sorted: a named one always, of a folder those that fit the format.
+    """The regular files to import, each once and sorted; and what was skipped.
 
-    With them what else a folder holds and is left: links, which may lead out of it, pipes, devices and sockets. Raises
-    Refused for a path that does not exist, a named one that is neither file nor folder, and when nothing is found.
+    A file that is named is always imported, a file in a folder if it fits the format. Skipped in a folder are links,
+    which may lead out of it, pipes, devices and sockets. Raises Refused for a path that does not exist, a named one
+    that is neither file nor folder, and when there is nothing to import.
     """
     found: dict[Path, None] = {}
     skipped: list[str] = []
@@ -98,9 +99,10 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_units(file: BinaryIO, *, documents: bool) -> Iterator[Unit]:
-    """The lines of a file; where `documents` are possible and its first line alone is not JSON, the file as one unit.
+    """The lines of a file, or with `documents` the whole file as one unit.
 
-    A file that is not JSON as a whole either is read by lines after all, so that only its bad lines are unreadable.
+    It is one unit if its first line alone is not JSON and the whole file is. Otherwise it is read by lines, so that
+    only its bad lines are unreadable.
     """
     if documents and os.fstat(file.fileno()).st_size <= MAX_DOCUMENT_BYTES:
         start = file.readline(MAX_LINE_BYTES + 1)
@@ -128,7 +130,7 @@ def _lines(file: BinaryIO) -> Iterator[Unit]:
             raw = line.rstrip(b"\r\n")
             yield Unit(number, raw.removeprefix(_BOM) if number == 1 else raw, size)
             continue
-        kept = line[:KEPT_OF_TOO_LONG]
+        kept = line[:CUT_LINE_BYTES]
         while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
             size += len(line)
         yield Unit(number, kept, size, is_cut=True)

@@ -1,4 +1,4 @@
-"""Snapshots for analysts' SQL, each with what it lacks: asked over the control socket and over HTTP alike."""
+"""Snapshots for analysts' SQL, and what each lacks; the control socket and HTTP both use them."""
 
 from __future__ import annotations
 

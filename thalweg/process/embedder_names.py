@@ -1,4 +1,4 @@
-"""Other names of the embedder's settings: `SURR_EMBED_PROVIDER`, `SURR_EMBED_MODEL` and `SURR_EMBED_DIM`."""
+"""Aliases of the embedder's settings: `SURR_EMBED_PROVIDER`, `SURR_EMBED_MODEL`, `SURR_EMBED_DIM`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHERS = ("sentence-transformers",)
 
 
 def embedder_of(environ: Mapping[str, str], chosen: str | None, default: str) -> str:
-    """The embedder: what was chosen by the product's own setting, else by the other names, else the default.
+    """The embedder's name: from the product's own setting, else from the aliases, else the default.
 
     Raises SettingsError when both are set and differ.
     """
@@ -39,11 +39,14 @@ def embedder_of(environ: Mapping[str, str], chosen: str | None, default: str) ->
 
 
 def check_dimension(environ: Mapping[str, str], dim: int | None) -> None:
-    """Raises SettingsError when `SURR_EMBED_DIM` is not the dimension of the model that was loaded (None: no model)."""
+    """Raises SettingsError if `SURR_EMBED_DIM` differs from the loaded model's dimension.
+
+    `dim` is None when there is no model.
+    """
     given = environ.get("SURR_EMBED_DIM")
     if given and given != str(dim):
         raise SettingsError(
             f"SURR_EMBED_DIM is {given!r}; the model's vectors have {dim} numbers."
             if dim
-            else f"SURR_EMBED_DIM is {given!r}; there is no embedder."
+            else f"SURR_EMBED_DIM is {given!r}, but there is no embedder; leave it out."
         )

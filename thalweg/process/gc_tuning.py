@@ -1,4 +1,4 @@
-"""When Python looks for garbage cycles: rarely, because a start and a batch make many objects and no cycles."""
+"""Garbage collection runs rarely: a start and a batch make many objects and no cycles."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ def rare_collections() -> Iterator[None]:
 
 
 def freeze_startup_objects() -> None:
-    """Exempt what is alive now from collections: full ones would stop every thread for tens of milliseconds."""
+    """Exempt all objects that are alive now from collection.
+
+    A full collection of them would stop every thread for tens of milliseconds.
+    """
     gc.collect()
     gc.freeze()

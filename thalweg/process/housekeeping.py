@@ -1,4 +1,4 @@
-"""What a process does first in its data directory: it closes the files to others and removes left-overs."""
+"""A process's first work in its data directory: it closes files to others and removes left-overs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def narrow(home: Path, broker_url: str) -> None:
 
 
 def clear(home: Path) -> None:
-    """Remove what a killed process left half-written; for a process that owns the directory, before it writes there."""
+    """Remove what a killed process left half-written.
+
+    Only the process that owns the directory may call it, before it writes there.
+    """
     for name in FOLDERS:
         remove_left_overs(home / name)
     for left_over in home.glob(".token.*.thalweg.tmp"):

@@ -1,4 +1,4 @@
-"""The HTTP door of a node as its settings say: where it listens, and the token without which nobody is let in."""
+"""A node's HTTP door by its settings: where it listens, and the token that every client needs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def http_token(settings: Settings, host: str) -> HttpToken:
             made.write(f"{token}\n".encode())
     if not 16 <= len(token) <= 512 or not all("!" <= character <= "~" for character in token):
         raise SettingsError(
-            f"The file {file} holds no bearer token ({ACCEPTED}): remove it, and the next start makes one."
+            f"The file {file} has no valid bearer token ({ACCEPTED}): remove it, and the next start makes one."
         )
     return HttpToken(token, file)
 

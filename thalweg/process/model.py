@@ -1,4 +1,4 @@
-"""Loading the embedding model that the settings name, or another one with the same folders and threads."""
+"""Loads the embedding model of the settings, or another one with the same folders and threads."""
 
 from __future__ import annotations
 

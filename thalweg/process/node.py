@@ -1,4 +1,4 @@
-"""The node: puts the parts together, watches over them, and ends with a sentence when one of them dies."""
+"""The node: it assembles the parts, watches them, and ends with a sentence when one of them dies."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, s
 from processors.frame.timer import timers
 from processors.memory.registry import COUNTED
 from processors.memory.stages.embed import Embed
-from processors.talos.read.graph_source import read_graph
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import Database
-from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.index_set import IndexSet
@@ -266,7 +264,6 @@ class Node(Parts):
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
-            projections=Projections(settings.home / "graph", read_graph),
             parts=find_tools().parts(Setup(settings, process_environment(), embedder)),
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,

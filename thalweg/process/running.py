@@ -1,6 +1,6 @@
-"""The parts of a node that runs, as one frozen value: what its readers (status, control, spaces) are given.
+"""The parts of a running node, as one frozen value.
 
-The node stands on top and builds it; nothing here or below knows the node.
+Its readers are status, control and spaces. The node stands on top and builds it; nothing here or below knows the node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""`thalweg up`: run a node in the foreground until a signal, `thalweg stop`, idleness, or the death of a part."""
+"""`thalweg up`: runs a node in the foreground.
+
+It ends on a signal, `thalweg stop`, idleness, or the death of a part.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,17 @@ STOP_S = 15.0
 
 
 class WithoutSecrets(logging.Formatter):
-    """A line of the log and its traceback, without secrets: a library's exception may quote what it was given."""
+    """Formats a log line and its traceback without secrets.
+
+    A library's exception may quote its arguments.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
 
 
-def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The last words of a process, likewise."""
+def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an exception that ends the process, without secrets."""
     sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
 
 
@@ -45,7 +51,7 @@ def serve(settings: Settings) -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
-    sys.excepthook = _tell
+    sys.excepthook = _print_exception
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
     # Faust's consumers make loops of their own, each in a thread
@@ -103,7 +109,7 @@ def met_full_disk(error: BaseException, settings: Settings) -> bool:
 
 
 def is_in_the_way(error: BaseException, settings: Settings) -> bool:
-    """Whether something of the data directory cannot be used: a file where a folder is needed, no rights to it."""
+    """Whether the data directory cannot be used: a file where a folder must be, or rights are missing."""
     return (
         isinstance(error, OSError)
         and error.filename is not None
@@ -122,7 +128,10 @@ def sentence_of(error: BaseException, settings: Settings) -> str:
 
 
 def keep_failure(error: BaseException, settings: Settings) -> None:
-    """For `thalweg status`, unless the directory is another process's, which then writes what is kept there."""
+    """Keep the failure for `thalweg status`, unless another process owns the directory.
+
+    That process then writes what is kept there.
+    """
     if lock_holder(settings.home / LOCK_NAME) in (None, str(os.getpid())):
         last_node.failed(settings.home, sentence_of(error, settings), format_time(SystemClock().now()))
 

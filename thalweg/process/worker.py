@@ -1,8 +1,8 @@
-"""A worker (`thalweg up --role worker`): runs the stages that need no store, beside the nodes of the same Kafka.
+"""A worker (`thalweg up --role worker`) runs the stages that need no store.
 
-It has no store and no door: what it derives goes to the log, and the nodes materialise it. Kafka gives each member of
-the group its share of the partitions; ids are functions of their input, so that what two members derive is applied
-once.
+It runs beside the nodes of the same Kafka. It has no store and no door: what it derives goes to the log, and the nodes
+materialise it. Kafka gives each member of the group its share of the partitions; ids are functions of their input, so
+that what two members derive is applied once.
 """
 
 from __future__ import annotations

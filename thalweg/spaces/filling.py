@@ -1,8 +1,8 @@
-"""Fills a space of vectors: reads from the store what it lacks, embeds that and publishes it, until nothing is missing.
+"""Fills a space of vectors until nothing is missing.
 
-Texts without a vector get the first passages at once; the other passages of long texts follow in slices, the newest
-text first, each of which lets the stage `embed` go first. What model or log refuses is a fact too, so that nothing is
-tried for ever.
+It reads from the store what the space lacks, embeds that and publishes it. Texts without a vector get the first
+passages at once; the other passages of long texts follow in slices, the newest text first, each of which lets the stage
+`embed` go first. What model or log refuses is a fact too, so that nothing is tried for ever.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ import numpy as np
 from processors.inner_voice.rules.provenance import ID_PREFIXES
 from processors.memory.kind import TableName
 from processors.memory.registry import ENDED, PRIVATE, TAGS, place_of
+from storage.append_only import Mark, mark, new_rows
 from storage.search.index_set import IndexSet
-from storage.search.records.append_only import Mark, mark, new_rows
 from storage.search.vectors.vector_model import VectorModel
 from streams.ids import document_label
 

@@ -12,7 +12,7 @@ from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
 from mcp_ingress.toolsets.talos.search_arguments import checked_limit, search_filter
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 from streams.clock import format_time
 
 
@@ -29,7 +29,7 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
 
 
-def _shown(hit: Hit) -> dict[str, Any]:
+def _shown(hit: SearchHit) -> dict[str, Any]:
     passage = {} if hit.passage is None else {"passage": {"start": hit.passage.start, "end": hit.passage.end}}
     return {
         "entity_type": hit.kind,

@@ -16,7 +16,7 @@ from processors.talos.rules.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRE
 from processors.talos.rules.session_signals import indicators_now
 from processors.talos.rules.significance import Counts
 from storage.search.index_set import IndexSet
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 
 MAX_RELATED = 10
 MAX_SIMILAR = 5
@@ -155,7 +155,7 @@ def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_
 
 
 def find_related(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[Hit]
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[SearchHit]
 ) -> dict[str, list[dict[str, str]]]:
     """The live neighbours of each record, one hop, at most ten, sessions first: `{"type": label, "id": id}`.
 
@@ -188,7 +188,9 @@ _SESSIONS_OF = {
 """(record, session) of kinds that no relation joins with their sessions."""
 
 
-def _ends(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: Hit) -> dict[str, str | None]:
+def _ends(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: SearchHit
+) -> dict[str, str | None]:
     """id -> label of what a record is joined with, None where only the sessions can tell."""
     is_entry = hit.kind == JOURNAL_ENTRY
     relations = indexes.records.follow_relations(cursor)

@@ -26,8 +26,8 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     entity_id = await _canonical(call, asked) if asked is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = BeliefFilter(call.namespace, domains, entity_id, arguments["include_superseded"])
-    indexes, held, now = call.services.indexes, call.part(Valence).beliefs, call.clock.now()
-    words = call.read(lambda cursor: prefetch(cursor, indexes, held, query, conditions, pool_of(limit), now))
+    indexes, follower, now = call.services.indexes, call.part(Valence).beliefs, call.clock.now()
+    words = call.read(lambda cursor: prefetch(cursor, indexes, follower, query, conditions, pool_of(limit), now))
     prefetched, (vector, _, space) = await asyncio.gather(words, encoded_query(call.services.embedder, query))
     found, total = await call.read(
         lambda cursor: search_beliefs(cursor, indexes, prefetched, vector, limit, space=space)

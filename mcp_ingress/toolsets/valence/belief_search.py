@@ -17,7 +17,7 @@ from processors.valence.rules.wording import without_grammar
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, pool_of
 from storage.search.records.matches import Matches
-from storage.valence.belief_follower import Beliefs, HeldBeliefs
+from storage.valence.belief_follower import BeliefFollower, Beliefs
 from streams.ids import document_label
 
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
@@ -59,7 +59,7 @@ class Prefetched:
 def prefetch(
     cursor: duckdb.DuckDBPyConnection,
     indexes: IndexSet,
-    held: HeldBeliefs,
+    follower: BeliefFollower,
     text: str,
     conditions: BeliefFilter,
     pool: int,
@@ -67,7 +67,7 @@ def prefetch(
 ) -> Prefetched:
     """Filters first, then words: what a search can do while its text is encoded."""
     with indexes.searching():
-        beliefs = held.of(cursor, conditions.namespace)
+        beliefs = follower.view(cursor, conditions.namespace)
         allowed = _allowed(cursor, beliefs, conditions, now)
         asked = without_grammar(text)
         matches = indexes.words.contained_in(cursor, asked, conditions.namespace, beliefs.members) & allowed

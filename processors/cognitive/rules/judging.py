@@ -52,7 +52,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is known of the insights' words: how many insights, and how many hold each of the query's words."""
+    """The number of insights, and for each word of the query how many of them contain it."""
 
     documents: int
     holding: Mapping[str, int]
@@ -73,7 +73,11 @@ def words(text: str) -> list[str]:
 
 
 def lexical_score(query: str, content: str, rarity: Mapping[str, float]) -> float:
-    """.7 · IDF-weighted share of the query's words in the document + .3 · their longest run in order / query length."""
+    """Score a document by the query's words, 0 to 1: .7 · share + .3 · longest run / length.
+
+    The share is that of the query's words in the document, weighted by IDF; the run is the most of them that stand
+    there one after the other; the length is the query's, in words.
+    """
     asked, said = words(query), words(content)
     if not asked:
         return 0.0

@@ -1,4 +1,4 @@
-"""From scored candidates to snippets: the floor, the share of each source, repeats, and what fills free slots.
+"""Selects snippets from scored candidates: floor, share of each source, duplicates, free slots.
 
 Thoughts are one source, entities and observations of the knowledge graph together the other.
 """
@@ -67,8 +67,10 @@ def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
 
 
 def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Hit]:
-    """Each row once and each text once: of equal texts the better score stays, of equal scores the knowledge
-    graph's."""
+    """One hit for each row and for each text.
+
+    Of equal texts the better score stays, of equal scores the knowledge graph's.
+    """
     seen: set[str | tuple[str, str]] = set()
     kept: list[Hit] = []
     for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):
@@ -82,7 +84,10 @@ def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], st
 def pick(
     candidates: Sequence[Candidate], floor: float, mix: float, top_k: int, hash_of: Callable[[str], str]
 ) -> list[Hit]:
-    """At most `top_k` hits at or above the floor, best first: each source's share, then whatever is left, by score."""
+    """At most `top_k` hits at or above the floor, best first.
+
+    Each source fills its share; the best of the others fill what is left.
+    """
     above = [candidate for candidate in candidates if candidate.score >= floor]
     both_hit = {candidate.is_thought for candidate in above} == {True, False}
     unique = without_repeats(above, hash_of)

@@ -1,4 +1,7 @@
-"""The counts from which significance is rated, read from the store by the consolidate stage and by `pattern_check`."""
+"""Reads from the store the counts from which significance is rated.
+
+The consolidate stage and `pattern_check` use them.
+"""
 
 from __future__ import annotations
 

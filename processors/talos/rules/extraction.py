@@ -1,6 +1,7 @@
-"""From a Talos event to the entities and relations in its text: rule based, a pure function of the event.
+"""Extracts entities and relations from the text of a Talos event, by rule.
 
-The journal tools and the extract stage call the same function, so the ids that are answered are those stored.
+It is a pure function of the event. The journal tools and the extract stage call the same function, so the ids that are
+answered are those stored.
 """
 
 from __future__ import annotations
@@ -130,9 +131,10 @@ def _extract(event: Event) -> Extraction:
 
 
 def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
-    """What an operator states: each entity has the id of its statement, and a relation names its ends by id or by text.
+    """The entities and relations that an operator states.
 
-    What the ontology does not have (a label, a pair of labels) is left out, as in texts. A session is never imported.
+    Each entity has the id of its statement; a relation names its ends by id or by text. What the ontology does not have
+    (a label, a pair of labels) is left out, as in texts. A session is never imported.
     """
     entities: dict[str, Entity] = {}
     by_text: dict[str, str] = {}
@@ -159,8 +161,10 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
 
 
 def texts_to_embed(event: Event) -> list[tuple[str, str]]:
-    """(record id, text) of all that should be found by meaning: the journal entry and its entities, names of domains
-    aside."""
+    """(record id, text) of all that should be found by meaning.
+
+    That is the journal entry and its entities, names of domains aside.
+    """
     found = (entity for entity in extract(event).entities if entity.label not in _NOT_EMBEDDED)
     entities = [(entity.id, searchable_text(entity.label, entity.text, entity.properties)) for entity in found]
     if event.type == JOURNAL_WRITTEN and entities:

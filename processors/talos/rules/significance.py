@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """High: friction clusters of five and more; recurring: of three or four; the others as their names say, live ones
-    only."""
+    """What of a namespace's live knowledge counts towards its significance.
+
+    `high`: friction clusters of five records and more; `recurring`: of three or four; the others as their names say.
+    """
 
     high: int = 0
     recurring: int = 0

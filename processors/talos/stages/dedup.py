@@ -51,7 +51,10 @@ ORDER BY k.number, e."offset", e.idx"""
 
 
 def _earlier(key: str, most: int) -> str:
-    """A query for earlier entities by the column `key`: from a JSON array of `_New.query_row` to (number, id, text)."""
+    """The query for earlier entities by the column `key`.
+
+    It takes a JSON array of `_New.query_row` and gives (number, id, text).
+    """
     return _EARLIER.format(structure=orjson.dumps([_COLUMNS | {key: "VARCHAR"}]).decode(), key=key, most=most)
 
 
@@ -178,7 +181,10 @@ class Dedup(Stage):
         ]
 
     def _near(self, cursor: duckdb.DuckDBPyConnection, news: Mapping[int, _New]) -> dict[int, dict[str, float]]:
-        """By the number of each the cosines by record id of the records nearest to it, all at least SIMILAR_COSINE."""
+        """The cosine of the nearest records of each, by record id; all at least SIMILAR_COSINE.
+
+        Keys are the numbers of `news`.
+        """
         model = self._indexes.model
         if model is None or not news:
             return {}

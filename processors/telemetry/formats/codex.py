@@ -1,5 +1,6 @@
-"""Reads the OpenAI Codex CLI's rollout files: `{"timestamp", "type", "payload"}` lines, and the bare items of early
-versions.
+"""Reads the OpenAI Codex CLI's rollout files.
+
+A line is `{"timestamp", "type", "payload"}`, or a bare item in early versions.
 
 Identity: no line has an id, so each is named by its session and content; where a line has no time either (the early
 form), equal lines of a file are numbered. The session is the one of the file's first `session_meta`: a forked session
@@ -228,7 +229,10 @@ def _given(item: dict[str, Any]) -> Any:
 
 
 def _output(output: Any) -> tuple[str, bool, float | None]:
-    """Text, failed or not, and duration of a tool's output: a text, a text with a head, or JSON with metadata."""
+    """Text of a tool's output, whether the tool failed, and its duration in ms.
+
+    The output is a text, a text with a head, or JSON with metadata.
+    """
     if isinstance(output, str) and output.startswith('{"'):
         try:
             output = orjson.loads(output)

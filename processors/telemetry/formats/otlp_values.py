@@ -9,7 +9,10 @@ _SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 
 def plain(value: Any) -> Any:
-    """The plain form of an AnyValue: `{"intValue": "10"}` becomes 10, a kvlist an object, bytes their base64 text."""
+    """The plain form of an AnyValue: `{"intValue": "10"}` becomes 10.
+
+    A kvlist becomes an object, bytes their base64 text.
+    """
     if not isinstance(value, dict):
         return None
     if "intValue" in value:

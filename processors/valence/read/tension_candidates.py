@@ -1,4 +1,4 @@
-"""Beliefs that a new one may be in tension with, from the store: for the detector and for the tool's answer."""
+"""Reads from the store the beliefs that a new one may be in tension with. The detector and the tool's answer use it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNION ALL SELECT belief_a_id FROM tension_findings WHERE belief_b_id = $1 AND na
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A belief to be compared: whether it is active, the entities it is linked to, and what it has superseded."""
+    """A belief to be compared: whether it is active, its linked entities, and what it superseded."""
 
     is_active: bool
     linked: frozenset[str]
@@ -49,7 +49,7 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the text of a belief stands among the others: its unit vector, and the `nearest_records` to it."""
+    """The neighbours of a belief's text: its unit vector, and the `nearest_records` to it."""
 
     vector: np.ndarray
     near: Matches
@@ -78,7 +78,7 @@ class Links:
 
 
 class ActiveBeliefs:
-    """The active beliefs of a namespace, as far as they were asked for: each is read once, many with one statement."""
+    """The active beliefs of a namespace, as far as they were asked for. Each is read once, many with one statement."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> None:
         self.cursor = cursor
@@ -94,7 +94,7 @@ class ActiveBeliefs:
         return [label for label in wanted if self._rows[label] is not None]
 
     def linked(self, labels: Iterable[int], entities: Collection[str]) -> list[int]:
-        """Those of these labels, in their order, that are active beliefs' with a link to one of these entities."""
+        """Those of these labels, in order, whose active belief is linked to one of these entities."""
         rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
         return [row[0] for row in rows if any(link["entity_id"] in entities for link in orjson.loads(row[8]))]
 
@@ -250,7 +250,10 @@ def nearest_held(active: ActiveBeliefs, space: Space, place: Placed, least: floa
 
 
 def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str], place: Placed | None) -> Cosines:
-    """The active beliefs that are linked to these entities: the nearest, or the latest where too few have a vector."""
+    """The active beliefs that are linked to these entities.
+
+    They are the nearest, or the latest where too few have a vector.
+    """
     links = _links(active, group, at_most=MANY_LINKS)
     if (
         not links.are_all
@@ -300,7 +303,10 @@ def _with_cosines(space: Space, labels: Sequence[int], place: Placed | None) -> 
 
 
 def linked_to(cursor: duckdb.DuckDBPyConnection, namespace: str, entity_id: str) -> np.ndarray:
-    """(n,) sorted labels of every belief, of any status, that is linked to this entity or to one merged into it."""
+    """Labels of every belief that is linked to this entity or to one merged into it.
+
+    (n,) sorted; of beliefs of any status.
+    """
     active = ActiveBeliefs(cursor, namespace)
     return _links(active, _groups(cursor, namespace, [entity_id])[entity_id]).labels
 

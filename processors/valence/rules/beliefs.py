@@ -311,8 +311,10 @@ def _duplicate_of(
 
 
 def _things(rows: Rows, links: Sequence[Mapping[str, str]]) -> tuple[frozenset[str], frozenset[str]]:
-    """What is linked, and what of it is a subject, by type and form: names that are merged, or will be, are one
-    thing."""
+    """The linked entities, and those of them that are subjects, by type and form.
+
+    Names that are merged, or will be, are one thing.
+    """
     named: dict[str, str] = {}
     for link in links:
         entity = rows.get(ENTITIES, link["entity_id"])
@@ -337,8 +339,10 @@ def _held_of(rows: Rows, row: Mapping[str, Any]) -> Held:
 
 
 def _resolve(event: Event, rows: Rows, named: Named) -> dict[str, str]:
-    """The entity of that name, made when there is none: of the type that is said, else the most linked one, else a
-    concept."""
+    """The entity of that name; made when there is none.
+
+    It is of the type that is said, else the most linked one, else a concept.
+    """
     known = rows.get(NAMES, named.key)
     by_type: dict[str, str] = dict(known["entity_ids"]) if known else {}
     if named.type is None and by_type:

@@ -1,5 +1,4 @@
-"""Entities by name: types, roles, keys under which a name is looked up, and the form in which two names are the
-same."""
+"""Entities by name: types, roles, keys for the look-up, and the form that equal names share."""
 
 from __future__ import annotations
 
@@ -62,7 +61,9 @@ def name_key(name: str) -> str:
 
 
 def same_form(name: str) -> str:
-    """The form that two names of one thing have in common: letters, digits, + and # only (`Node.js`, `node js`,
-    `NodeJS`)."""
+    """The form that names of one thing have in common.
+
+    Letters, digits, + and # only: `Node.js`, `node js` and `NodeJS` have one form.
+    """
     key = name_key(name)
     return "".join(character for character in key if character.isalnum() or character in _KEPT) or key

@@ -61,7 +61,10 @@ class Step(NamedTuple):
 
 
 def ageing_steps(status: str, last_observed: datetime, now: datetime) -> list[Step]:
-    """The steps that a pattern of that stored status (emerging or established) has taken by now, in their order."""
+    """The steps that a pattern has taken by now, in their order.
+
+    `status` is the stored one, emerging or established.
+    """
     steps = [
         Step(status, FADING, last_observed + FADING_AFTER[status]),
         Step(FADING, ARCHIVED, last_observed + ARCHIVED_AFTER),

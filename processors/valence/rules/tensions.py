@@ -1,4 +1,4 @@
-"""Tensions between two beliefs: whether they conflict, how badly, and what that means for their confidence."""
+"""Tensions of two beliefs: whether they conflict, how badly, and what their confidence becomes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from processors.valence.rules.wording import Wording, negates, opposes, says_the_same, values_differ, wording_of
+from processors.memory.rules.change import revises
+from processors.valence.rules.wording import Wording, has_more_values, negates, opposes, says_the_same, wording_of
 from streams.ids import derived_id
 
 TYPES = ("contradiction", "temporal_conflict", "scope_conflict", "partial_overlap")
@@ -81,7 +82,9 @@ def tension_id(one: str, other: str) -> str:
 def signals(a: Held, b: Held) -> tuple[bool, bool, bool]:
     """Negation, antonym, value."""
     first, second = a.wording, b.wording
-    return negates(first, second), opposes(first, second), values_differ(first, second, bool(a.subjects & b.subjects))
+    older, newer = sorted((a, b), key=lambda held: held.created_at)
+    value = revises(older.content, newer.content) or has_more_values(first, second)
+    return negates(first, second), opposes(first, second), value
 
 
 def signal_of(negation: bool, antonym: bool, value: bool) -> float:
@@ -109,8 +112,10 @@ def consistency(severity: str, other_overall: float) -> float:
 
 
 def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
-    """Whether the texts say the same in other words: very near, no conflict, the same entities, nothing that only one
-    of them names."""
+    """Whether two texts say the same in other words.
+
+    They are very near, do not conflict, name the same entities, and neither names anything that the other lacks.
+    """
     return (
         cosine > DUPLICATE_COSINE
         and a.entities == b.entities

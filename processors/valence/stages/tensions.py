@@ -70,7 +70,7 @@ _CLOSING = frozenset({BELIEF_SUPERSEDED, TENSION_RESOLVED})
 
 
 class Tensions(Stage):
-    """A stated belief -> its conflicts with others, and the entities it names that are the same as earlier ones."""
+    """A stated belief -> its conflicts with others, and its entities that earlier ones name too."""
 
     name = "tensions"
     source = MEMORY
@@ -105,7 +105,7 @@ class Tensions(Stage):
         return [[*stated.get(logged.key, ()), *facts] for logged, facts in zip(events, closed, strict=True)]
 
     def _stated(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> dict[str, list[Event]]:
-        """The conflicts of each stated belief and which of its entities are one; or that it has reinforced another."""
+        """The facts about each stated belief: conflicts and merged entities, or a reinforcement."""
         facts: dict[str, list[Event]] = {}
         for namespace in dict.fromkeys(logged.event.namespace for logged in events):
             own = {belief_id_of(logged.event): logged for logged in events if logged.event.namespace == namespace}

@@ -1,4 +1,4 @@
-"""Reading from the tables what searches know of every record: its session, the questions in it, its passages."""
+"""Reading the sessions, questions and passages of every record from the tables."""
 
 from __future__ import annotations
 

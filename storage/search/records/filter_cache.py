@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 
-from storage.search.records.append_only import NOTHING, Mark, mark, new_rows
+from storage.append_only import NOTHING, Mark, mark, new_rows
 from storage.search.records.filter import ROW_COLUMNS, Filter, is_plain, leaves, resolve
 from storage.search.records.label_map import ABSENT, places_in
 from storage.search.records.passages import PassageIndex

@@ -19,7 +19,7 @@ TIE_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A document that was found.
 
     `sides`: side -> (rank from 1, raw score: cosine, BM25, weighted mean of token cosines, place of its best parent).
@@ -45,21 +45,21 @@ class Hit:
 class SearchResult:
     """`total`: matches before the limit, of all sides' pools. `degraded`: what was missing, as a sentence, or None."""
 
-    hits: list[Hit]
+    hits: list[SearchHit]
     total: int
     degraded: str | None = None
 
 
 def read_best(
     cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
-) -> dict[int, Hit]:
+) -> dict[int, SearchHit]:
     """Of (n,) labels with (n,) scores the `limit` best, and what is tied with the last, by label.
 
     In place of those that are not there any more the next best are read.
     """
     rounded = np.round(scores, TIE_DIGITS)
     order = np.argsort(-rounded, kind="stable")
-    found: dict[int, Hit] = {}
+    found: dict[int, SearchHit] = {}
     start, missing = 0, limit
     while start < len(order) and missing > 0:
         stop = min(start + missing, len(order))
@@ -70,13 +70,13 @@ def read_best(
     return found
 
 
-def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, Hit]:
+def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
     """By key alone: DuckDB evaluates further conditions on all rows first (11 ms instead of 1 at 100,000)."""
     rows = cursor.execute(
         "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace "
         f"FROM documents WHERE label IN ({', '.join(map(str, labels))})"
     ).fetchall()
-    return {row[0]: Hit(*row[:-1]) for row in rows if row[-1] == namespace}
+    return {row[0]: SearchHit(*row[:-1]) for row in rows if row[-1] == namespace}
 
 
 def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:

@@ -1,4 +1,4 @@
-"""What searches keep in memory of every record, whatever the query: passages, sessions, relations, filters."""
+"""The passages, sessions, relations and filters that searches keep in memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, TypeVar, cast
 
 import duckdb
 
+from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.append_only import TableCounts
 from storage.search.records.backfill import read_passages, read_questions, read_sessions
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
@@ -64,7 +64,10 @@ class Records:
         self.generation += 1
 
     def clear_caches(self) -> None:
-        """Begin a generation that reads the tables anew: rows have gone, which nobody can tell from rows that came."""
+        """Begin a generation that reads the tables anew, because rows have gone.
+
+        A count cannot tell rows that went from rows that came.
+        """
         self.begin_generation()
         self._filters, self._relations, self._values = FilterCache(), Relations(), {}
 

@@ -1,4 +1,7 @@
-"""Relations between records by label, in memory: what is one relation away from the best hits of the other sides."""
+"""Relations between records by label, in memory.
+
+The side graph is what is one relation away from the best hits of the other sides.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from storage.search.records.append_only import NOTHING, Mark, follow_rows
+from storage.append_only import NOTHING, Mark, follow_rows
 from storage.search.records.id_table import IdTable
 from storage.search.records.label_map import ABSENT, LabelMap
 from streams.ids import document_label, record_label

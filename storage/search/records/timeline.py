@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from storage.search.entries import DocumentEntry
+from storage.search.records.label_map import ABSENT, places_in
 
 REACH = 2
 MAX_OF_SESSION = 100
@@ -42,7 +43,7 @@ class Timelines:
     """Labels by session and moment, in memory. One thread adds and removes; any number look.
 
     A moment of a session has a number, and by number the moments before and after it and the labels that its neighbours
-    see of it: so that what stands around some hundred records is a few steps over arrays. Number 0 is no moment.
+    see of it: finding the neighbours of some hundred records is a few steps over arrays. Number 0 is not a moment.
     """
 
     def __init__(self) -> None:
@@ -147,6 +148,13 @@ class Timelines:
                 every = [label for number in session.numbers for label in self._labels(number)]
             found += every[:: -(-len(every) // MAX_OF_SESSION) or 1]
         return found
+
+    def among(self, labels: np.ndarray) -> Neighbours:
+        """Pairs of neighbours within these sorted labels; both are the numbers of labels, not labels."""
+        around = self.around(labels.tolist())
+        places = places_in(labels, around.labels)
+        is_there = places != ABSENT
+        return Neighbours(around.rows[is_there], places[is_there], around.far[is_there])
 
     def around(self, labels: Iterable[int]) -> Neighbours:
         """The records up to REACH moments before and after each of these labels.

@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from storage.append_only import mark
 from storage.search.entries import DocumentEntry
 from storage.search.pace import pausing
-from storage.search.records.append_only import mark
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import AllowList
 from storage.search.records.matches import DocumentMatches, Matches
@@ -32,7 +32,7 @@ class Words:
     """
 
     def __init__(self, directory: Path, passages: PassageIndex, pause: Callable[[], None]) -> None:
-        """`pause` is called after every millisecond of work that nobody waits for."""
+        """`pause` is called after every millisecond of background work."""
         self.is_ready = False
         """Whether every committed document is in the index."""
         self._directory = directory
@@ -189,7 +189,10 @@ class Words:
         return np.setdiff1d(self.index.labels(), self._passages.labels())
 
     def state(self) -> dict[str, int | str]:
-        """For `status`: whether the index is whole, how many documents it has, how many of them in memory only."""
+        """The state of the index, for `status`.
+
+        Whether it is whole, how many documents it has, and how many of them are in memory only.
+        """
         state: dict[str, int | str] = {"state": "ready" if self.is_ready else "rebuilding"}
         if self._opened is not None:
             state |= {"count": len(self.index) - len(self._passages), "uncommitted": self.index.waiting}

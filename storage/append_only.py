@@ -1,4 +1,4 @@
-"""What is new in a table to which rows are only added: whatever was computed from it goes on from there.
+"""The new rows of an append-only table: what was computed from it goes on from there.
 
 The tables of memories are such tables: the first row of a key stays (the reducers see to it). Should rows have gone all
 the same, the numbers do not agree, and the caller computes anew.
@@ -12,75 +12,79 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from storage.statements import execute
+
 
 class Mark(NamedTuple):
-    """How far a table was read: so many rows, the last of them with this rowid."""
+    """How far a table was read: this many rows, the last of them with this rowid."""
 
     rows: int
     last: int
 
 
 NOTHING = Mark(0, -1)
-AT_ONCE = 1_024
+BATCH_ROWS = 1_024
+"""Rows that are taken before other threads get their turn."""
 
 
 def counts(cursor: duckdb.DuckDBPyConnection, *tables: str) -> tuple[int, ...]:
     """The number of rows of each table: half a millisecond for a few of them."""
     # as rows of one statement: as its columns they are joined, which takes half as long again
     parts = (f"SELECT {number} AS number, count(*) AS rows FROM {table}" for number, table in enumerate(tables))
-    rows = cursor.execute(" UNION ALL ".join(parts)).fetchall()
+    rows = execute(cursor, " UNION ALL ".join(parts), []).fetchall()
     return tuple(count for _, count in sorted(rows))
 
 
 def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:
     """Where the table ends now. What is read after this may hold more."""
-    row = cursor.execute(f"SELECT count(*), coalesce(max(rowid), -1) FROM {table}").fetchone()
+    row = execute(cursor, f"SELECT count(*), coalesce(max(rowid), -1) FROM {table}", []).fetchone()
     assert row is not None
     return Mark(*row)
 
 
 class TableCounts:
-    """The number of rows of some tables, read once a generation: followers read only the tables that changed."""
+    """The number of rows of some tables, read once a generation."""
 
     def __init__(self, *tables: str) -> None:
         self._tables = tables
-        self._known: tuple[int, dict[str, int]] = -1, {}
+        self._cached: tuple[int, dict[str, int]] = -1, {}
 
     def at(self, cursor: duckdb.DuckDBPyConnection, generation: int) -> dict[str, int]:
         """table -> rows; `generation` changes with every commit that may matter (read it before asking)."""
-        known = self._known
-        if known[0] != generation:
-            known = self._known = generation, dict(zip(self._tables, counts(cursor, *self._tables), strict=True))
-        return known[1]
+        cached = self._cached
+        if cached[0] != generation:
+            cached = self._cached = generation, dict(zip(self._tables, counts(cursor, *self._tables), strict=True))
+        return cached[1]
 
 
 def follow_rows(
     cursor: duckdb.DuckDBPyConnection,
     table: str,
     columns: str,
-    known: Mark,
+    start: Mark,
     count: int,
     take: Callable[[list[tuple[Any, ...]]], None],
 ) -> Mark | None:
-    """Give the columns of the rows after `known` to `take`, some at a time, oldest first; the mark then.
+    """Give the columns of the rows after `start` to `take` in batches, oldest first.
 
-    None when the table, which had `count` rows, has lost rows.
+    Returns the mark reached; None when the table, which had `count` rows, has lost rows.
     """
-    reached, last = known
-    found = cursor.execute(f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [known.last])
-    while rows := found.fetchmany(AT_ONCE):
+    reached, last = start
+    result = execute(cursor, f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [start.last])
+    while rows := result.fetchmany(BATCH_ROWS):
         take([row[1:] for row in rows])
         reached, last = reached + len(rows), rows[-1][0]
         time.sleep(0)  # the first time there are many, and searches wait for the interpreter
-    if reached != count and (reached,) != counts(cursor, table):  # more than were counted: they came in between
+    # rows that were committed since `count` may be among them, and others may have come after they were read
+    if reached != count and not count < reached <= counts(cursor, table)[0]:
         return None
     return Mark(reached, last)
 
 
 def new_rows(
-    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int
+    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, start: Mark, count: int
 ) -> tuple[list[tuple[Any, ...]], Mark] | None:
-    """What `follow_rows` gives, at once."""
+    """The rows that `follow_rows` gives, as one list."""
     rows: list[tuple[Any, ...]] = []
-    reached = follow_rows(cursor, table, columns, known, count, rows.extend)
+    reached = follow_rows(cursor, table, columns, start, count, rows.extend)
     return None if reached is None else (rows, reached)

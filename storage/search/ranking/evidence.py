@@ -1,0 +1,42 @@
+"""The evidence on candidates, from words, vectors, tokens, neighbours, relations and dates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from storage.search.ranking.background import background
+from storage.search.ranking.candidates import Candidates
+from storage.search.ranking.context import SearchContext
+from storage.search.ranking.dates import nearness
+from storage.search.ranking.weights import Evidence
+from storage.search.records.hits import read_dates
+from storage.search.records.matches import Matches, scores_of
+
+
+def collect_evidence(context: SearchContext, candidates: Candidates, keywords: Matches) -> Evidence:
+    """Collect what is known of each candidate, by its number among their labels.
+
+    `keywords`: all matches of the keyword side, also those that are too weak to be candidates.
+    """
+    query, space, labels = context.query, context.space, candidates.labels
+    evidence = Evidence(
+        len(labels),
+        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.text) or 1.0),
+        neighbours=context.records.timelines.among(labels),
+        asking=context.records.questions.shares(labels),
+        parents=candidates.parents,
+    )
+    if query.vector is not None:
+        evidence.vector = space.document_similarities(query.vector, labels)
+        evidence.background = background(space.similarities, query.vector, context.allowed.labels)
+    tokens = None if query.tokens is None else space.match_tokens(query.tokens, labels)
+    if tokens is not None:
+        evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights
+        evidence.lengths = tokens.lengths
+        fits = zip(labels[tokens.is_read].tolist(), tokens.fits[tokens.is_read].tolist(), strict=True)
+        evidence.fits = dict(fits)
+    if candidates.dates:
+        written = read_dates(context.cursor, labels.tolist())
+        days = [written[label][0].date() if label in written else None for label in labels.tolist()]
+        evidence.dates = np.array([0.0 if day is None else nearness(candidates.dates, day) for day in days])
+    return evidence
