@@ -161,7 +161,7 @@ def _check_place(tool: Any, toolset: str, module: str) -> None:
 def checked(tool: Tool) -> Tool:
     """The tool with exact schemas: the output's has what an answer says of what did not fit.
 
-    Every object of the input that names its properties gets `additionalProperties: false`. Raises ToolDefect.
+    The input's has `additionalProperties: false` on every object that names its properties. Raises ToolDefect.
     """
 
     def require(condition: bool, what: str) -> None:

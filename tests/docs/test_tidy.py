@@ -40,8 +40,6 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Record": 2,
-    "Stated": 2,
 }
 
 CLOCK_AND_CHANCE = re.compile(

@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
 from mcp_ingress.fitting.shown import WHOLE_SCHEMA, Shown, uri_of
 from mcp_ingress.services import Services
 from mcp_ingress.tool import LACKS, Tool
@@ -20,7 +21,7 @@ from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
 from processors.inner_voice.config import MAX_TOP_K, InnerVoiceConfig
 from processors.inner_voice.rules.provenance import ID_PREFIXES, SOURCE_TYPES, trust_tier
-from processors.inner_voice.rules.selection import Candidate, Hit, adapted_floor, pick
+from processors.inner_voice.rules.selection import Candidate, Snippet, adapted_floor, pick
 from processors.inner_voice.rules.text import cap, content_hash
 from processors.memory.kind import TableName
 from streams.clock import format_time
@@ -151,7 +152,7 @@ def _together(fetched: Mapping[TableName, Fetched], tables: tuple[TableName, ...
     return Fetched([candidate for part in parts for candidate in part.candidates], sum(part.eligible for part in parts))
 
 
-def _snippet(hit: Hit) -> dict[str, Any]:
+def _snippet(hit: Snippet) -> dict[str, Any]:
     found = hit.candidate
     text = cap(found.text)
     return {
@@ -166,6 +167,7 @@ def _snippet(hit: Hit) -> dict[str, Any]:
         "content_hash": hit.content_hash,
         "span_start": 0,
         "span_end": len(text),
+        **repeated(found.also, found.times),
         **_rest(text, found),
     }
 
@@ -176,7 +178,7 @@ def _rest(text: str, found: Candidate) -> dict[str, Any]:
     return {} if is_whole else {"truncated": True, "whole": uri_of("{id}", {"id": found.record_id})}
 
 
-def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Hit], *, is_quiet: bool) -> None:
+def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Snippet], *, is_quiet: bool) -> None:
     """Figures at info, ids at debug; never a text, and nothing at all when that is asked for."""
     if is_quiet:
         return
@@ -266,7 +268,7 @@ TOOL = Tool(
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": {**_SNIPPET, "whole": WHOLE_SCHEMA},
+                    "properties": {**_SNIPPET, **REPEATED, "whole": WHOLE_SCHEMA},
                     "required": list(_SNIPPET),
                 },
             },

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.talos import answers
@@ -40,6 +41,7 @@ def _shown(hit: SearchHit) -> dict[str, Any]:
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "domain": hit.domain,
         **passage,
+        **repeated(hit.also, hit.times),
     }
 
 
@@ -109,6 +111,7 @@ TOOL = Tool(
                             "properties": {"start": _PLACE, "end": _PLACE},
                             "required": ["start", "end"],
                         },
+                        **REPEATED,
                     },
                     "required": ["entity_type", "id", "content", "score", "created_at", "domain", "related"],
                 },

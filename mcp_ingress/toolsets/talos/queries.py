@@ -14,7 +14,7 @@ from processors.talos.read.session_state import read_state
 from processors.talos.read.significance_counts import count_significance
 from processors.talos.rules.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRELOADED
 from processors.talos.rules.session_signals import indicators_now
-from processors.talos.rules.significance import Counts
+from processors.talos.rules.significance import SignificanceCounts
 from storage.search.index_set import IndexSet
 from storage.search.records.hits import SearchHit
 
@@ -55,7 +55,7 @@ class Seen:
 
     indicators: set[str]
     signals: list[dict[str, Any]]
-    counts: Counts
+    counts: SignificanceCounts
 
 
 def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> About | None:
