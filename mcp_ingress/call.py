@@ -43,7 +43,7 @@ ANSWER_MARGIN_S = 0.3
 
 
 @dataclass
-class Connection:
+class ClientConnection:
     """One MCP connection: what it last wrote, and the session it opened last and has not closed."""
 
     client: str | None = None
@@ -61,20 +61,20 @@ class Published:
 
 @dataclass
 class Call:
-    """One tool call. `asked` is the caller's freshness token, else the connection's last writes."""
+    """One tool call. `freshness` is the caller's freshness token, else the connection's last writes."""
 
     services: Services
-    connection: Connection
+    connection: ClientConnection
     namespace: str
     request_id: str
-    asked: Freshness
+    freshness: Freshness
     traceparent: str | None = None
     session_id: str | None = None
     deadline: float = math.inf
     """Monotonic time by which the tool has to have answered: no wait goes on beyond it."""
     is_named: bool = False
     """Whether the request id is the caller's own: then this may be a resend."""
-    asked_at: datetime | None = None
+    requested_at: datetime | None = None
     """When the request was first made, if its caller named it: a resend makes the same events, their time too."""
     embedding_behind: int = 0
     """Records of the caller's that the search has not found by meaning, because their vectors are not there yet."""
@@ -92,7 +92,7 @@ class Call:
     @property
     def wanted(self) -> Freshness:
         """What a read is to see: what the caller asked for, and spooled writes that have followed."""
-        return self.asked.merged(self.services.spool.followed)
+        return self.freshness.merged(self.services.spool.followed)
 
     def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
         """An event of this call, at the time of the request.
@@ -104,7 +104,7 @@ class Call:
         extensions = {"traceparent": self.traceparent} if self.traceparent else {}
         identity = derived_id(self.namespace, self.request_id, kind, content)
         return Event(
-            identity, SOURCE, kind, self.namespace, self.asked_at or self.clock.now(), data, subject, extensions
+            identity, SOURCE, kind, self.namespace, self.requested_at or self.clock.now(), data, subject, extensions
         )
 
     async def publish(self, *events: tuple[str, Event]) -> Published:

@@ -70,12 +70,15 @@ class Services:
         return cast(PartType, self.parts[kind])
 
     async def embedding_behind(self, namespace: str) -> int:
-        """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
+        """How many applied events of a namespace still lack their vectors.
+
+        A search does not find these by meaning.
+        """
         late = {} if self.embedder is None else self.applied.lagging(VECTOR_STAGE, MEMORY.name)
         return await self.reader.run(lambda cursor: count_documents_since(cursor, namespace, late)) if late else 0
 
-    async def first_asked(self, namespace: str, request_id: str) -> datetime:
+    async def first_requested(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
-        return await self.requests.first_asked(
+        return await self.requests.first_requested(
             (namespace, request_id), self.clock.now(), self.reader, self.applied, self.limits.write_wait_s
         )

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from processors.cognitive.rules.agreement import ACCEPTED, APART, RELEVANT_ABOVE, macro_micro
+from processors.cognitive.rules.agreement import MAX_SCORE_GAP, MIN_KAPPA, RELEVANT_ABOVE, macro_micro
 from processors.cognitive.rules.wilcoxon import signed_rank
 
 PAIRS = 10
@@ -44,7 +44,7 @@ def agreement_report(cursor: duckdb.DuckDBPyConnection, namespace: str) -> dict[
     if not runs:
         return report | {"summary": "Nothing is judged yet."}
     macro, micro = macro_micro([(run.one, run.other) for run in runs])
-    accepted = macro >= ACCEPTED and micro >= ACCEPTED
+    accepted = macro >= MIN_KAPPA and micro >= MIN_KAPPA
     verdict = "accepted" if accepted else "not accepted"
     report |= {"accepted": accepted, "macro_kappa": macro, "micro_kappa": micro}
     report["summary"] = (
@@ -64,7 +64,7 @@ def _differing(runs: Sequence[JudgedQuery]) -> list[dict[str, Any]]:
     differing = []
     for run in runs:
         first, second = sum(run.one) / len(run.one), sum(run.other) / len(run.other)
-        if abs(first - second) > APART or run.kappa < ACCEPTED:
+        if abs(first - second) > MAX_SCORE_GAP or run.kappa < MIN_KAPPA:
             differing.append(
                 {"query_id": run.query_id, "judge1_score": first, "judge2_score": second, "kappa": run.kappa}
             )
@@ -77,7 +77,7 @@ def _documents(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[dict[s
         "SELECT document_id, avg(judge1_score) AS one, avg(judge2_score) AS other FROM judgements "
         "WHERE namespace = ? AND judge1_score IS NOT NULL AND judge2_score IS NOT NULL GROUP BY document_id "
         "HAVING round(abs(one - other), 9) > ? ORDER BY document_id",
-        [namespace, APART],
+        [namespace, MAX_SCORE_GAP],
     ).fetchall()
     return [{"document_id": number, "judge1_score": one, "judge2_score": other} for number, one, other in rows]
 

@@ -129,7 +129,8 @@ class Rows:
                 "created_at": created_at,
             },
         )
-        self._indexed.documents.append(DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at))
+        namespace = self._logged.event.namespace
+        self._indexed.documents.append(DocumentEntry(label, namespace, text, session_id, created_at, (toolset, kind)))
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})
 

@@ -9,13 +9,17 @@ import numpy as np
 
 
 class DocumentEntry(NamedTuple):
-    """A text that can be searched, and its place in its session (both None: it stands alone)."""
+    """A text that can be searched, and its place in its session (both None: it stands alone).
+
+    `kind`: its toolset and its kind.
+    """
 
     label: int
     namespace: str
     text: str
     session_id: str | None = None
     created_at: datetime | None = None
+    kind: tuple[str, str] | None = None
 
 
 class PassageOf(NamedTuple):

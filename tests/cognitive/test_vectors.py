@@ -76,7 +76,7 @@ def test_kappa_of_nothing_or_of_unequal_lists_is_an_error() -> None:
 
 
 def test_scores_snap_to_the_scale_and_halfway_goes_up() -> None:
-    assert [agreement.snapped(score) for score in (0, 0.14, 0.15, 0.4, 0.6, 0.85, 1)] == [0, 0, 0.3, 0.5, 0.7, 1.0, 1.0]
+    assert [agreement.snap(score) for score in (0, 0.14, 0.15, 0.4, 0.6, 0.85, 1)] == [0, 0, 0.3, 0.5, 0.7, 1.0, 1.0]
 
 
 def test_classes_of_queries_and_precision() -> None:

@@ -23,7 +23,7 @@ LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 WIDE_LINES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 0, "thalweg": 0, "tests": 0}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_SUMMARIES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 52, "thalweg": 0}
+LONG_SUMMARIES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 0, "thalweg": 0}
 """How many first sentences of docstrings may have more characters."""
 
 LONG_FUNCTIONS: set[str] = set()
@@ -40,8 +40,6 @@ FOUND_BY_BEING_THERE = re.compile(
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Record": 2,
-    "Stated": 2,
 }
 
 CLOCK_AND_CHANCE = re.compile(
@@ -70,9 +68,7 @@ OTHER_DOCUMENTS = re.compile(
     r"\((talos|valence|cognitive memory|inner voice|context graph)(\.md)? \d+(\.\d+)?\)|\b(reliability|platform)\.md\b"
     r"|\b[Tt]he seeds?\b|\bseed's\b|\bseeds? prints?\b"
 )
-NAMES_OF_OTHER_DOCUMENTS = {
-    "mcp_ingress/toolsets/valence/belief_search.py": 1,
-}
+NAMES_OF_OTHER_DOCUMENTS: dict[str, int] = {}
 
 
 def test_every_module_says_what_it_is_for_and_leaves_nothing_for_later() -> None:

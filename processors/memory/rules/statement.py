@@ -80,8 +80,8 @@ _STOP = (
     _DROPPED
     | _BE
     | _words(
-        "i he she they my your his her their me him them us in on at by for from with as to of into onto over under and "
-        "or but then so such very has have had having must should can about until after before through via"
+        "i he she they my your his her their me him them us in on at by for from with as to of into onto over under "
+        "and or but then so such very has have had having must should can about until after before through via"
     )
 )
 

@@ -47,7 +47,7 @@ MAX_ENTITIES = 64
 MAX_TEXT = 20_000
 """Bounds of what one event yields: the rest of a longer text is still in its journal entry."""
 MAX_READ = 100_000
-"""So many characters are read for cues, which is all that a tool accepts: a producer's book holds nobody up."""
+"""Characters that are read for cues. A tool accepts no more; a producer's book delays no one."""
 
 MAX_IMPORTED = 1000
 """Entities of one import; more go into more events."""
@@ -91,10 +91,9 @@ class Extraction:
     relations: tuple[Relation, ...] = ()
 
 
-_KEPT, _KEPT_BYTES = 64, 16 * 1024
-_lately: dict[tuple[object, ...], Extraction] = {}
-"""What was found in the last events, under everything that it follows from: the door, two stages and a reducer ask for
-the same."""
+_MAX_CACHED, _MAX_CACHED_BYTES = 64, 16 * 1024
+_cache: dict[tuple[object, ...], Extraction] = {}
+"""Extractions of recent events, by all that they follow from: the door, two stages and a reducer ask for the same."""
 
 
 def extract(event: Event) -> Extraction:
@@ -103,13 +102,13 @@ def extract(event: Event) -> Extraction:
         return Extraction()
     body = orjson.dumps(event.data)
     key = (event.type, event.namespace, event.source, event.id, event.time, body)
-    found = _lately.get(key)
+    found = _cache.get(key)
     if found is None:
         found = _extract(event)
-        if len(_lately) >= _KEPT:
-            _lately.clear()
-        if len(body) <= _KEPT_BYTES:
-            _lately[key] = found
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        if len(body) <= _MAX_CACHED_BYTES:
+            _cache[key] = found
     return found
 
 

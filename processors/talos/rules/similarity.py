@@ -12,7 +12,7 @@ SIMILAR_COSINE = 0.85
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EntityRecord:
     """What is compared: an entity. `cosine` is that to the new record, None when either has no vector of the model."""
 
     record_id: str
@@ -31,7 +31,7 @@ class Similar:
     cosine: float | None = None
 
 
-def similar_records(new: Record, candidates: Iterable[Record]) -> list[Similar]:
+def similar_records(new: EntityRecord, candidates: Iterable[EntityRecord]) -> list[Similar]:
     """The candidates that say the same as `new`, best first.
 
     Those of equal canonical form come first, then by falling cosine, then by id.

@@ -67,7 +67,7 @@ class _New:
     """An extracted entity of a batch, to be compared with what was there before it."""
 
     logged: LoggedEvent
-    record: similarity.Record
+    record: similarity.EntityRecord
 
     @property
     def namespace(self) -> str:
@@ -129,9 +129,9 @@ class Dedup(Stage):
         found = iter(await self._reader.run(lambda cursor: self._find(cursor, flat)) if flat else ())
         return [[self._similar(new, similar) for new in group if (similar := next(found))] for group in news]
 
-    def _records(self, logged: LoggedEvent) -> list[similarity.Record]:
+    def _records(self, logged: LoggedEvent) -> list[similarity.EntityRecord]:
         return [
-            similarity.Record(
+            similarity.EntityRecord(
                 entity["id"], entity["label"], entity["text"], (entity.get("properties") or {}).get("category")
             )
             for entity in logged.event.data["entities"]
@@ -228,10 +228,10 @@ def _rows(
 
 
 def _chosen(
-    new: similarity.Record, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]
+    new: similarity.EntityRecord, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]
 ) -> list[similarity.Similar]:
     candidates = [
-        similarity.Record(record_id, new.label, text, new.category, cosines.get(record_id))
+        similarity.EntityRecord(record_id, new.label, text, new.category, cosines.get(record_id))
         for record_id, text in earlier
     ]
     return similarity.similar_records(new, candidates)[:CANDIDATES]

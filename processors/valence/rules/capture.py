@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-MOST_A_SESSION = 10
-LEAST = 0.50
+MAX_PER_SESSION = 10
+MIN_SCORE = 0.50
 PASSING = 0.35
 AUTO = "auto"
 """How belief and session are linked when no call asked for it."""
@@ -58,7 +58,7 @@ SIGNALS: Sequence[tuple[str, float, re.Pattern[str]]] = tuple(
 """Name, score and phrase of each, best first; a sentence without any is said in passing and is not stored."""
 
 
-class Captured(NamedTuple):
+class Capture(NamedTuple):
     """What is kept of a turn: the sentence, the signal that it gave, and how sure that is."""
 
     content: str
@@ -66,7 +66,7 @@ class Captured(NamedTuple):
     score: float
 
 
-def capture(role: str, text: str) -> Captured | None:
+def capture(role: str, text: str) -> Capture | None:
     """The sentence of a user's turn with the best signal, None when none reaches .50.
 
     A question is kept only when that is asked for.
@@ -74,10 +74,10 @@ def capture(role: str, text: str) -> Captured | None:
     if role != "user":
         return None
     best = max(map(signal_of, _sentences(text)), key=lambda captured: captured.score, default=None)
-    return best if best is not None and best.score >= LEAST else None
+    return best if best is not None and best.score >= MIN_SCORE else None
 
 
-def signal_of(sentence: str) -> Captured:
+def signal_of(sentence: str) -> Capture:
     """The best signal of a sentence, and what would be kept of it: of a request what is asked to be kept."""
     for name, score, phrase in SIGNALS:
         match = phrase.search(sentence)
@@ -85,8 +85,8 @@ def signal_of(sentence: str) -> Captured:
             continue
         content = sentence[match.end() :].strip() if name == "explicit_request" else sentence
         if content.strip(" .!?"):
-            return Captured(content, name, score)
-    return Captured(sentence, "passing", PASSING)
+            return Capture(content, name, score)
+    return Capture(sentence, "passing", PASSING)
 
 
 def _sentences(text: str) -> list[str]:

@@ -117,7 +117,7 @@ def corroboration(doubts: Sequence[float]) -> float:
 
 
 def ladder(count: int) -> float:
-    """The least overall of a belief that so many distinct sources confirm: .5, .65, .8."""
+    """The least overall of a belief that this many distinct sources confirm: .5, .65, .8."""
     return 0.5 if count <= 1 else 0.65 if count == 2 else 0.8
 
 
