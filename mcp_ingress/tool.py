@@ -17,7 +17,7 @@ Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
 Kind = Literal["read", "write"]
 
 _COUNT = {"type": "integer", "minimum": 1}
-LACKS: Mapping[str, Any] = {
+GAP_FIELDS: Mapping[str, Any] = {
     "embedding_behind": {
         **_COUNT,
         "description": "So many of your writes are not found by meaning yet, by their words only.",
