@@ -20,7 +20,7 @@ _COUNT = {"type": "integer", "minimum": 1}
 GAP_FIELDS: Mapping[str, Any] = {
     "embedding_behind": {
         **_COUNT,
-        "description": "So many of your writes are not found by meaning yet, by their words only.",
+        "description": "This many of your writes are found by their words only, because they have no vectors yet.",
     },
     "behind": {
         "type": "object",

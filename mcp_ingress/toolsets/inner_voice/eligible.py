@@ -177,7 +177,7 @@ def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, row_filter:
 
 
 def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str, str, TableName]]:
-    """(toolset, kind, table) of what the namespace remembers, but for kinds that are no snippets."""
+    """(toolset, kind, table) of what the namespace remembers, without kinds that are never snippets."""
     present = cursor.execute("SELECT DISTINCT toolset, kind FROM documents WHERE namespace = ?", [namespace]).fetchall()
     return [(toolset, kind, place.table) for toolset, kind in present if (place := place_of(toolset, kind)) is not None]
 

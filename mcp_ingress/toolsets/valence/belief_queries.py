@@ -185,7 +185,7 @@ def _step(cursor: Cursor, namespace: str, belief_id: str) -> Row:
 
 
 def find_tension(cursor: Cursor, namespace: str, tension_id: str) -> Row | None:
-    """The tension, with `action`: what resolved it, None when that was no call."""
+    """The tension, with `action`: how a call resolved it; None when no call did."""
     return find_recorded(cursor, namespace, [tension_id]).get(tension_id)
 
 
