@@ -9,13 +9,17 @@ import numpy as np
 
 
 class DocumentEntry(NamedTuple):
-    """A text that can be searched, and its place in its session (both None: it stands alone)."""
+    """A text that can be searched, and its place in time.
+
+    That is in its session, or without one on its connection. Where both or the time are None it stands alone.
+    """
 
     label: int
     namespace: str
     text: str
     session_id: str | None = None
     created_at: datetime | None = None
+    connection: str | None = None
 
 
 class PassageOf(NamedTuple):

@@ -9,7 +9,7 @@ import duckdb
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.backfill import read_passages, read_questions, read_sessions
+from storage.search.records.backfill import read_passages, read_questions, read_timelines
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.passages import PassageIndex, split_passages
@@ -41,7 +41,7 @@ class Records:
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
-        self.timelines.add(read_sessions(cursor))
+        self.timelines.add(read_timelines(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
 
