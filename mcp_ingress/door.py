@@ -19,11 +19,14 @@ import orjson
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
 from mcp_ingress.call import Call, ClientConnection
+from mcp_ingress.fitting.fit import fit
+from mcp_ingress.fitting.nearest import fitted
+from mcp_ingress.fitting.shown import NOTHING_LONG
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import MAX_NAME, Invocation, session_of
-from mcp_ingress.resource import Resources, arguments_of, base_of
+from mcp_ingress.resource import Resources, arguments_of
 from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
@@ -185,8 +188,8 @@ class Door:
 
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
-        base = base_of(uri)
-        return await self._called(visitor, Request(base, {"uri": uri}, meta), self.resources.tools.get(base))
+        name = self.resources.name_of(uri)
+        return await self._called(visitor, Request(name, {"uri": uri}, meta), self.resources.tools.get(name))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
@@ -235,7 +238,7 @@ class Door:
         is_refusal = isinstance(error, Refused)
         extra = {**error.extra, **_staleness(tool, call)} if is_refusal else error.extra
         message = excerpt(error.message, MAX_MESSAGE)
-        body = style.body(name, own, message, extra, degraded=isinstance(error, Unavailable))
+        body = fit(style.body(name, own, message, extra, degraded=isinstance(error, Unavailable)), NOTHING_LONG, {})
         category = str(body.get("error", message))
         return Failure(own, category, style.rpc_code(own, is_refusal=is_refusal), style.plane), body
 
@@ -297,7 +300,7 @@ class Door:
         with anyio.move_on_after(tool.timeout_s):
             if call.is_named and tool.kind != "read":
                 call.requested_at = await self.services.first_requested(call.namespace, call.request_id)
-            return await tool.handler(call, arguments)
+            return await fitted(call, tool.shown, arguments, await tool.handler(call, arguments))
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
     async def _complete(

@@ -59,6 +59,8 @@ CONVENTIONS = """\
 A write answers with `freshness`; reads on the same connection wait for your own last writes by themselves.
 `pending: true` means accepted, not applied yet: not an error, nothing to repeat. \
 `degraded: true` means that a part is down; go on.
+A row with `truncated: true` shows a part of its text; the resource in `whole` has all of it. \
+`more: true`: not all rows fit, and `next` says how to ask on.
 An error's message names the argument and what is accepted."""
 
 
@@ -139,14 +141,16 @@ class _Handlers:
             known = self._written.get(visitor.principal, Freshness())
             self._written[visitor.principal] = known.merged(visitor.connection.last_writes)
         if answer.failure is not None and answer.failure.plane == "jsonrpc":
-            raise MCPError(code=answer.failure.rpc_code, message=answer.failure.message, data=answer.body)
+            said = answer.failure.message
+            data = {name: value for name, value in answer.body.items() if value != said}
+            raise MCPError(code=answer.failure.rpc_code, message=said, data=data)
         return wire_answer(answer)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         resources = self.door.resources.resources.values()
-        return ListResourcesResult(resources=[wire_resource(each) for each in resources])
+        return ListResourcesResult(resources=[wire_resource(each) for each in resources if each.path is None])
 
     async def list_templates(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None

@@ -44,6 +44,7 @@ KINDS = (
             "WHERE contains(metadata, '\"tags\"')"
         ),
         private=f"SELECT namespace, 'l0-' || id AS record_id FROM l0_raw WHERE {private_by('metadata')}",
+        is_source=True,
     ),
     Kind(TOOLSET, (L2,), MODEL_THOUGHT, Texts({L2_STORED: _row(L2, "content")})),
     Kind(

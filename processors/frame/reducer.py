@@ -136,7 +136,7 @@ class Rows:
             },
         )
         namespace = self._logged.event.namespace
-        entry = DocumentEntry(label, namespace, text, session_id, created_at, connection=connection)
+        entry = DocumentEntry(label, namespace, text, session_id, created_at, (toolset, kind), connection)
         self._indexed.documents.append(entry)
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})

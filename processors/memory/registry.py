@@ -75,6 +75,9 @@ ENDED = union(
 COUNTED = tuple(kind.counted for kind in DECLARED if kind.counted)
 """Tables whose rows are searched with a count of all matches."""
 
+SOURCES = tuple((kind.toolset, name) for kind in DECLARED if kind.is_source for name in kind.names)
+"""(toolset, kind) of memories that others are made of."""
+
 
 def texts_to_embed(event: Event) -> Sequence[tuple[str, str]]:
     """(record id, text) of all that becomes vectors in an event of one of the types in TEXTS."""

@@ -80,6 +80,7 @@ KINDS = (
             "WHERE contains(s.metadata, '\"tags\"')"
         ),
         private=f"SELECT x.namespace, x.exchange_id AS record_id {_EXCHANGES} WHERE {private_by('s.metadata')}",
+        is_source=True,
     ),
     Kind(
         TOOLSET,

@@ -12,6 +12,7 @@ class DocumentEntry(NamedTuple):
     """A text that can be searched, and its place in time.
 
     That is in its session, or without one on its connection. Where both or the time are None it stands alone.
+    `kind`: its toolset and its kind.
     """
 
     label: int
@@ -19,6 +20,7 @@ class DocumentEntry(NamedTuple):
     text: str
     session_id: str | None = None
     created_at: datetime | None = None
+    kind: tuple[str, str] | None = None
     connection: str | None = None
 
 

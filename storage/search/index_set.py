@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -56,16 +56,18 @@ class IndexSet:
         connect: Callable[[], duckdb.DuckDBPyConnection],
         model: VectorModel | None,
         counted: Sequence[str] = (),
+        sources: Collection[tuple[str, str]] = (),
     ) -> None:
         """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder.
 
-        `counted` names the tables whose rows are searched with a count of all matches.
+        `counted` names the tables whose rows are searched with a count of all matches, `sources` the (toolset, kind)
+        of records that others are made of.
         """
         self._counted = counted
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self._pace = Pace()
-        self.records = Records()
+        self.records = Records(sources)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self._connect = connect

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,12 +20,14 @@ from storage.search.ranking.context import Scored, SearchContext
 from storage.search.ranking.fusion import WEIGHTS, ordered
 from storage.search.ranking.rank import fuse_ranks, rank
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult, read_best
+from storage.search.records.hits import SearchResult, read_best, read_names
 from storage.search.records.label_map import places_in
 from storage.search.records.matches import DocumentMatches
 
 KEYWORD_DEPTH = 400
 """This many BM25 scores count as evidence; candidates are the best of them only."""
+MAX_OTHERS = 10
+"""This many other records that state the same as a hit are named."""
 _NO_MATCHES = DocumentMatches([], {})
 
 
@@ -48,8 +51,9 @@ def search(
     size, vector = query.pool_size, query.vector
     with indexes.searching():
         records, words, space = indexes.records, indexes.words, indexes.space(query.space)
+        records.follow_relations(cursor)  # what was merged is one fact
         context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records)
-        neighbours = _NO_MATCHES if vector is None else space.nearest(vector, size, context.allowed)
+        neighbours = _NO_MATCHES if vector is None else context.nearest(vector, size)
         has_tokens = query.tokens is not None and space.has_tokens
         can_rank = space is indexes.space() and (has_tokens or not neighbours.matches)
         is_ranked = query.weights is None and (vector is None or can_rank)
@@ -60,11 +64,12 @@ def search(
             keywords = words.search(cursor, query.text, context.allowed, depth, alone=vector is None)
         floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
         nearest = [match for match in neighbours.matches if match[1] >= floor]
+        matched = context.distinct(keywords.matches[:depth])
         if is_ranked:
-            scored = rank(context, nearest, keywords.matches[:depth])
+            scored = rank(context, nearest, matched)
         else:
             weights = WEIGHTS if query.weights is None else query.weights
-            scored = fuse_ranks(context, nearest, keywords.matches[:depth], weights)
+            scored = fuse_ranks(context, nearest, matched, weights)
         return _result(context, scored, neighbours.fits | keywords.fits | scored.fits, _degraded(indexes, query))
 
 
@@ -89,10 +94,19 @@ def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], deg
             sides={side: places[label] for side, places in sides.items() if label in places},
             parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
             passage=passages.passage(fits.get(label, label)),
+            **_statements(context, label),
         )
         for label in best[: query.limit]
     ]
     return SearchResult(hits, len(scored.labels), degraded)
+
+
+def _statements(context: SearchContext, label: int) -> dict[str, Any]:
+    """What else states the same as a hit, and how often it was stated."""
+    if not context.query.distinct:
+        return {}
+    others, times = context.records.facts.statements(label, [context.allowed.labels], MAX_OTHERS)
+    return {"also": read_names(context.cursor, others), "times": times}
 
 
 def _degraded(indexes: IndexSet, query: Query) -> str | None:

@@ -65,7 +65,13 @@ def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query:
     grouped: dict[str, list[SearchHit]] = defaultdict(list)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
     of_records = replace(
-        query, limit=EVERY_HIT, min_cosine=0.0, pool=POOL, sessions=max(query.limit, SESSIONS), weights=None
+        query,
+        limit=EVERY_HIT,
+        min_cosine=0.0,
+        pool=POOL,
+        sessions=max(query.limit, SESSIONS),
+        weights=None,
+        distinct=False,
     )
     records = search(cursor, indexes, of_records)
     for hit in records.hits:

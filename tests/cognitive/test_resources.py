@@ -35,7 +35,8 @@ async def test_resources_are_listed_as_uris_and_as_templates_and_read(node: Cogn
             f"memory://{name}" for name in ("l2-insights", "working-memory", "episode-memory", "l0-raw", "stale-memory")
         }
         templates = {template.uri_template for template in (await client.list_resource_templates()).resource_templates}
-        assert "memory://l0-raw{?session_id,date_range,speaker,limit,order}" in templates and len(templates) == 4
+        assert "memory://l0-raw{?session_id,date_range,speaker,limit,order}" in templates and len(templates) == 5
+        assert "thalweg://memory/{id}{?offset,field}" in templates
         uri = "memory://l0-raw?session_id=conv+001&limit=50"
         (content,) = (await client.read_resource(uri)).contents
         envelope = json.loads(content.text)  # type: ignore[union-attr]

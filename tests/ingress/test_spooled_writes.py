@@ -72,6 +72,7 @@ RESOURCES = (
     "memory://l0-raw?session_id=s",
     "memory://working-memory",
     "memory://stale-memory",
+    f"thalweg://memory/{UUID}",
 )
 
 
@@ -115,7 +116,7 @@ def test_these_are_all_tools_and_resources_that_write_at_once_or_read_the_store(
     tools = agent.inventory.tools.values()
     assert {tool.name for tool in tools if tool.kind == "write"} == WRITES.keys() | ASK_FIRST
     assert {tool.name for tool in tools if tool.kind == "read"} == READS.keys() | {"ping"}
-    assert {uri.split("?")[0] for uri in RESOURCES} == set(find_resources().resources)
+    assert {find_resources().name_of(uri) for uri in RESOURCES} == set(find_resources().resources)
 
 
 async def test_a_spooled_write_of_any_tool_says_that_it_is_accepted_and_not_to_be_sent_again(agent: Agent) -> None:

@@ -56,7 +56,7 @@ async def test_a_toolset_may_answer_its_errors_as_json_rpc_errors_with_code_mess
 ) -> None:
     async with connected(tmp_path) as client:
         number, message, data = await failed(client, "strict_fail", how=how)
-    assert number == rpc_code and data["error_code"] == code and message == data["message"]
+    assert number == rpc_code and data["error_code"] == code and message and message not in data.values()
     assert data["_cognitive_pulse"] == {"entropy": 0.5}
     assert how != "refused" or data["superseded_by"] == "b-2"
 

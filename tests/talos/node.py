@@ -17,6 +17,7 @@ from mcp_ingress.inventory import find_tools
 from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
+from processors.memory.registry import SOURCES
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.talos.read.session_state import read_state
@@ -78,7 +79,9 @@ class SmallNode:
         self.spool = Spool(home / "spool")
         self.embedder = embedder
         self.embed = Embed(embedder)
-        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
+        self.indexes = IndexSet(
+            home / "indexes", self.store.database.cursor, embedder.info if embedder else None, sources=SOURCES
+        )
         self.indexes.open({})
         self.services = Services(
             cast(Log, self),

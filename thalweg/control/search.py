@@ -6,24 +6,26 @@ was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mcp_ingress.facts import repeated
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import SearchHit, SearchResult
+from storage.search.records.hits import SearchHit, SearchResult, read_hit
 from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, explain
 from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
+from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
@@ -75,9 +77,30 @@ def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Que
     if query.filter.valid_at is not None:
         return search(cursor, indexes, query)
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
-    ended = _ended_records(cursor, query.filter.namespace, [hit.record_id for hit in found.hits])
-    hits = [hit for hit in found.hits if hit.record_id not in ended]
-    return replace(found, hits=hits[: query.limit], total=found.total - len(ended))
+    namespace = query.filter.namespace
+    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
+    ended = _ended_records(cursor, namespace, stated)
+    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
+    hits = [hit for hit in left if hit is not None]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
+
+
+def _without(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
+) -> SearchHit | None:
+    """The hit without the records that have ended; None where nothing is left.
+
+    Another record that states the same takes the place of one that has ended.
+    """
+    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
+    if hit.record_id not in ended:
+        return replace(hit, also=also)
+    if not also:
+        return None
+    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
+    return other and replace(
+        other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
+    )
 
 
 def _ended_records(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
@@ -170,6 +193,7 @@ def _hit_json(hit: SearchHit) -> dict[str, Any]:
         **{name: getattr(hit, name) for name in names},
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
+        **repeated(hit.also, hit.times),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
         "parts": _parts(hit.parts),

@@ -52,7 +52,7 @@ async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) ->
         asked = Query(query, vector, insights(call.namespace), TOP, space=space)
         result = await retrieve(call, asked, WEIGHTS)
         seconds += call.clock.monotonic() - started
-        precisions.append((kind, precision_at_5([found.row["id"] for found in result.found], expected)))
+        precisions.append((kind, precision_at_5([found.states(expected) for found in result.found], expected)))
     return precisions, seconds
 
 

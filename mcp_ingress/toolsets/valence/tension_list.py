@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical, list_tensions
@@ -40,6 +41,10 @@ TOOL = Tool(
     kind="read",
     handler=list_found,
     memory_operation="search_memory",
+    shown=Shown(
+        {"tensions": answers.TENSION_TEXTS},
+        onward="{shown} tensions fit: narrow the list by `status`, `severity` or `entity_id`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {

@@ -15,7 +15,11 @@ from processors.memory.kind import Origin, TableName
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that passed the filters, with its cosine to the query. `text` is the stored text in full."""
+    """A row that passed the filters, with its cosine to the query. `text` is the stored text in full.
+
+    `fact`: the number of what it states, None where that is not known. `also`: (kind, id) of other records that state
+    it; `times`: how often it was stated.
+    """
 
     table: TableName
     record_id: str
@@ -23,6 +27,9 @@ class Candidate:
     score: float
     created_at: datetime
     origin: Origin | None = None
+    fact: int | None = None
+    also: Sequence[tuple[str, str]] = ()
+    times: int = 1
 
     @property
     def is_thought(self) -> bool:
@@ -67,16 +74,18 @@ def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
 
 
 def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Snippet]:
-    """One hit for each row and for each text.
+    """One hit for each row, each text and each fact.
 
-    Of equal texts the better score stays, of equal scores the knowledge graph's.
+    Of equals the better score stays, of equal scores the knowledge graph's.
     """
-    seen: set[str | tuple[str, str]] = set()
+    seen: set[str | tuple[str, str] | int] = set()
     kept: list[Snippet] = []
     for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):
         identity, digest = (candidate.table, candidate.record_id), hash_of(candidate.text)
-        if identity not in seen and digest not in seen:
+        if identity not in seen and digest not in seen and candidate.fact not in seen:
             seen |= {identity, digest}
+            if candidate.fact is not None:
+                seen.add(candidate.fact)
             kept.append(Snippet(candidate, digest))
     return kept
 

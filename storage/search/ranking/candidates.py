@@ -72,7 +72,8 @@ def related(context: SearchContext, seeds: Sequence[int]) -> Matches:
     """What is one relation away from seeds, with the place of its best parent among these."""
     places = context.records.follow_relations(context.cursor).neighbours(seeds)
     allowed = context.allowed.of(np.fromiter(places, np.int64, len(places)))
-    return [(label, float(places[label])) for label in allowed.tolist()]
+    found = context.distinct([(label, float(places[label])) for label in allowed.tolist()])
+    return [(label, place) for label, place in found if label != seeds[int(place)]]
 
 
 def _recorded_at(context: SearchContext, dates: Sequence[NamedDate]) -> list[int]:
@@ -86,7 +87,7 @@ def _recorded_at(context: SearchContext, dates: Sequence[NamedDate]) -> list[int
         if start < end:
             dated = replace(filter, created_from=start, created_before=end)
             allowed = context.records.allowed(context.cursor, dated)
-            labels += [label for label, _ in context.space.nearest(vector, DATED_CANDIDATES, allowed).matches]
+            labels += [label for label, _ in context.nearest(vector, DATED_CANDIDATES, allowed).matches]
     return labels
 
 
@@ -106,7 +107,8 @@ def _labels(
     if query.sessions:
         best = (label for pair in zip_longest(nearest, keywords) for label, _ in filter(None, pair))
         chosen += timelines.together([*dated, *best], query.sessions)
-    return context.allowed.of(np.unique(np.concatenate([np.array(chosen, np.int64), around.labels])))
+    allowed = context.allowed.of(np.unique(np.concatenate([np.array(chosen, np.int64), around.labels])))
+    return np.unique(context.representatives(allowed))
 
 
 def _parents(labels: np.ndarray, seeds: Sequence[int], graph: Sequence[tuple[int, float]]) -> np.ndarray:

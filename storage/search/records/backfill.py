@@ -24,6 +24,14 @@ def read_timelines(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]
             yield DocumentEntry(label, namespace, "", session_id, created_at, connection=connection)
 
 
+def read_texts(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
+    """Every document with its text, its time and its kind, but not its session."""
+    cursor.execute("SELECT label, namespace, text, created_at, toolset, kind FROM documents")
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        for label, namespace, text, created_at, *kind in rows:
+            yield DocumentEntry(label, namespace, text, None, created_at, (kind[0], kind[1]))
+
+
 def read_questions(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
     """(label, text) of every document with a question mark."""
     cursor.execute("SELECT label, text FROM documents WHERE regexp_matches(text, '[?？؟]')")

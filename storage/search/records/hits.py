@@ -24,6 +24,7 @@ class SearchHit:
 
     `sides`: side -> (rank from 1, raw score: cosine, BM25, weighted mean of token cosines, place of its best parent).
     `parts`: side -> what it adds to the score; their sum is the score. `passage`: of a long text the best one.
+    `also`: (kind, id) of other records that state the same, newest first; `times`: how often it was stated.
     """
 
     label: int
@@ -39,6 +40,8 @@ class SearchHit:
     sides: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
     passage: Passage | None = None
+    also: Sequence[tuple[str, str]] = ()
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,22 @@ def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequen
         f"FROM documents WHERE label IN ({', '.join(map(str, labels))})"
     ).fetchall()
     return {row[0]: SearchHit(*row[:-1]) for row in rows if row[-1] == namespace}
+
+
+def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> SearchHit | None:
+    """The document with this label, without a score; None where the namespace has none."""
+    return _read_hits(cursor, namespace, [label]).get(label)
+
+
+def read_names(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
+    """(kind, record id) of the documents with these labels, in their order."""
+    if not labels:
+        return []
+    rows = cursor.execute(
+        f"SELECT label, kind, record_id FROM documents WHERE label IN ({', '.join(map(str, labels))})"
+    ).fetchall()
+    names = {label: (kind, record_id) for label, kind, record_id in rows}
+    return [names[label] for label in labels if label in names]
 
 
 def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import duckdb
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.backfill import read_passages, read_questions, read_timelines
+from storage.search.records.backfill import read_passages, read_questions, read_texts, read_timelines
+from storage.search.records.facts import Facts
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.passages import PassageIndex, split_passages
@@ -28,26 +29,30 @@ class Records:
     every commit that may change what a search finds begins the next.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Collection[tuple[str, str]] = ()) -> None:
+        """`sources`: (toolset, kind) of records that others are made of."""
+        self.facts = Facts(sources)
         self.passages = PassageIndex()
         self.timelines = Timelines()
         self.questions = QuestionShares()
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
-        self._relations = Relations()
+        self._relations = Relations(self.facts.merge)
         self._values: dict[Hashable, tuple[int, Any]] = {}
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
         self.timelines.add(read_timelines(cursor))
+        self.facts.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
 
     def apply(self, documents: Sequence[DocumentEntry]) -> None:
         """Take in committed documents."""
         self.timelines.add(documents)
+        self.facts.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
         for entry in documents:
             self.passages.add(entry.label, split_passages(entry.text))
@@ -56,6 +61,7 @@ class Records:
         """Forget documents with their passages; all labels that went."""
         gone = [*labels, *self.passages.remove(labels)]
         self.timelines.remove(labels)
+        self.facts.remove(labels)
         self.questions.remove(labels)
         return gone
 
@@ -69,7 +75,7 @@ class Records:
         A count cannot tell rows that went from rows that came.
         """
         self.begin_generation()
-        self._filters, self._relations, self._values = FilterCache(), Relations(), {}
+        self._filters, self._relations, self._values = FilterCache(), Relations(self.facts.merge), {}
 
     def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
         """table -> rows, of the tables that the caches follow, as of this generation."""
