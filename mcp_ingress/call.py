@@ -29,8 +29,8 @@ from storage.search.search import prefetch, search
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
-from streams.events import Event, wire_type
-from streams.ids import derived_id
+from streams.events import CONNECTION, Event, wire_type
+from streams.ids import derived_id, uuid7
 from streams.log.base import Outgoing
 from streams.positions import Freshness
 
@@ -46,6 +46,8 @@ ANSWER_MARGIN_S = 0.3
 class ClientConnection:
     """One MCP connection: what it last wrote, and the session it opened last and has not closed."""
 
+    id: str = field(default_factory=lambda: str(uuid7()))
+    """On the log: what it writes without a session belongs together by it."""
     client: str | None = None
     last_writes: Freshness = field(default_factory=Freshness)
     open_session_id: str | None = None
@@ -101,7 +103,9 @@ class Call:
         """
         kind = wire_type(short_type)
         content = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
-        extensions = {"traceparent": self.traceparent} if self.traceparent else {}
+        extensions = {CONNECTION: self.connection.id}
+        if self.traceparent:
+            extensions["traceparent"] = self.traceparent
         identity = derived_id(self.namespace, self.request_id, kind, content)
         return Event(
             identity, SOURCE, kind, self.namespace, self.requested_at or self.clock.now(), data, subject, extensions

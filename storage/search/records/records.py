@@ -9,7 +9,7 @@ import duckdb
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.backfill import read_passages, read_questions, read_sessions, read_texts
+from storage.search.records.backfill import read_passages, read_questions, read_texts, read_timelines
 from storage.search.records.facts import Facts
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
@@ -44,7 +44,7 @@ class Records:
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
-        self.timelines.add(read_sessions(cursor))
+        self.timelines.add(read_timelines(cursor))
         self.facts.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
