@@ -106,10 +106,14 @@ class Rows:
         *,
         created_at: datetime,
         session_id: str | None = None,
+        role: str | None = None,
         domain: str | None = None,
         tags: Iterable[str] | None = None,
     ) -> None:
-        """Make a text searchable under its record id, and its tags a filter. The first text of a record stays."""
+        """Make a text searchable under its record id, and its tags a filter. The first text of a record stays.
+
+        `role`: of the speaker, where a message says it (`user`, `assistant`).
+        """
         label = document_label(self._logged.event.namespace, record_id)
         if self.shared(DOCUMENTS, label) is not None:
             return
@@ -126,7 +130,9 @@ class Rows:
                 "created_at": created_at,
             },
         )
-        self._indexed.documents.append(DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at))
+        self._indexed.documents.append(
+            DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at, role)
+        )
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})
 

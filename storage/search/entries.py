@@ -9,13 +9,14 @@ import numpy as np
 
 
 class DocumentEntry(NamedTuple):
-    """A text that can be searched, and its place in its session (both None: it stands alone)."""
+    """A text that can be searched, its place in its session (both None: it stands alone), and the role that said it."""
 
     label: int
     namespace: str
     text: str
     session_id: str | None = None
     created_at: datetime | None = None
+    role: str | None = None
 
 
 class PassageOf(NamedTuple):

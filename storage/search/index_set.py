@@ -56,16 +56,18 @@ class IndexSet:
         connect: Callable[[], duckdb.DuckDBPyConnection],
         model: VectorModel | None,
         counted: Sequence[str] = (),
+        roles: str = "",
     ) -> None:
         """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder.
 
-        `counted` names the tables whose rows are searched with a count of all matches.
+        `counted` names the tables whose rows are searched with a count of all matches. `roles` SELECTs (namespace,
+        record_id, role) of what was said by somebody.
         """
         self._counted = counted
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self._pace = Pace()
-        self.records = Records()
+        self.records = Records(roles)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self._connect = connect

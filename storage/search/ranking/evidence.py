@@ -8,6 +8,7 @@ from storage.search.ranking.background import background
 from storage.search.ranking.candidates import Candidates
 from storage.search.ranking.context import SearchContext
 from storage.search.ranking.dates import nearness
+from storage.search.ranking.question import asks_of_user
 from storage.search.ranking.weights import Evidence
 from storage.search.records.hits import read_dates
 from storage.search.records.matches import Matches, scores_of
@@ -26,13 +27,15 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,
     )
+    if asks_of_user(query.text):
+        evidence.is_asked_for = context.records.of_users.among(labels)
     if query.vector is not None:
         evidence.vector = space.document_similarities(query.vector, labels)
         evidence.background = background(space.similarities, query.vector, context.allowed.labels)
     tokens = None if query.tokens is None else space.match_tokens(query.tokens, labels)
     if tokens is not None:
         evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights
-        evidence.lengths = tokens.lengths
+        evidence.lengths, evidence.passages = tokens.lengths, tokens.passages
         fits = zip(labels[tokens.is_read].tolist(), tokens.fits[tokens.is_read].tolist(), strict=True)
         evidence.fits = dict(fits)
     if candidates.dates:

@@ -9,12 +9,13 @@ import duckdb
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.backfill import read_passages, read_questions, read_sessions
+from storage.search.records.backfill import read_of_users, read_passages, read_questions, read_sessions
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.passages import PassageIndex, split_passages
 from storage.search.records.question_share import QuestionShares
 from storage.search.records.relations import FOLLOWED, Relations
+from storage.search.records.speakers import UserRecords, is_of_user
 from storage.search.records.timeline import Timelines
 
 Value = TypeVar("Value")
@@ -22,16 +23,19 @@ CACHED_VALUES = 8
 
 
 class Records:
-    """Passages, sessions and questions by label, and caches that follow the tables.
+    """Passages, sessions, questions and speakers by label, and caches that follow the tables.
 
     One thread applies and removes; any number read, each with a cursor of its own. A cache is good for one generation:
     every commit that may change what a search finds begins the next.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, roles: str = "") -> None:
+        """`roles` SELECTs (namespace, record_id, role): who said a record, where a table knows."""
+        self._roles = roles
         self.passages = PassageIndex()
         self.timelines = Timelines()
         self.questions = QuestionShares()
+        self.of_users = UserRecords()
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
@@ -41,6 +45,7 @@ class Records:
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
+        self.of_users.add(read_of_users(cursor, self._roles))
         self.timelines.add(read_sessions(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
@@ -49,6 +54,7 @@ class Records:
         """Take in committed documents."""
         self.timelines.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
+        self.of_users.add(entry.label for entry in documents if is_of_user(entry.text, entry.role))
         for entry in documents:
             self.passages.add(entry.label, split_passages(entry.text))
 
@@ -57,6 +63,7 @@ class Records:
         gone = [*labels, *self.passages.remove(labels)]
         self.timelines.remove(labels)
         self.questions.remove(labels)
+        self.of_users.remove(labels)
         return gone
 
     def begin_generation(self) -> None:
