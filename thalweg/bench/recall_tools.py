@@ -53,7 +53,7 @@ TARGETS: Mapping[tuple[bool, str], Target] = {
 
 
 @dataclass
-class _Found:
+class _Answers:
     """What the answers held: recall by (level, kind of question), and a number an answer of the rest."""
 
     recalls: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -76,7 +76,7 @@ def measure_tools(dataset: str, name: str, questions: int | None = None, *, sess
     """
     settings = {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all", "limit": LIMIT}
     report = Report("recall", settings | {"through": "journal_query", "sessions": sessions})
-    found = _Found()
+    found = _Answers()
     for conversation in read_set(dataset):
         rest = None if questions is None else questions - len(found.rows)
         if rest == 0:
@@ -88,7 +88,7 @@ def measure_tools(dataset: str, name: str, questions: int | None = None, *, sess
 
 
 def _measure(
-    conversation: Conversation, home: Path, name: str, questions: int | None, found: _Found, *, sessions: bool
+    conversation: Conversation, home: Path, name: str, questions: int | None, found: _Answers, *, sessions: bool
 ) -> None:
     variables = environment(home, embedder=name)
     turns = asyncio.run(_publish(variables, conversation.turns)) if sessions else {}
@@ -132,7 +132,7 @@ async def _ask(
     variables: dict[str, str],
     turns: dict[str, Turn],
     questions: int | None,
-    found: _Found,
+    found: _Answers,
 ) -> None:
     async with _agent(variables) as agent:
         if not turns:
@@ -140,7 +140,7 @@ async def _ask(
                 written = await _call(agent, "journal_write", {"content": turn.text, "category": "observation"})
                 turns[written["entry_id"]] = turn
             wait_applied(home, APPLIED_S)
-        places = _Places(turns)
+        places = _TurnFinder(turns)
         for question in conversation.questions[:questions]:
             started = time.perf_counter()
             answer = await _call(agent, "journal_query", {"query": question.text, "limit": LIMIT})
@@ -155,7 +155,7 @@ async def _ask(
             found.tokens.append(len(orjson.dumps(answer).decode()) / TOKEN_CHARS)
 
 
-class _Places:
+class _TurnFinder:
     """Which turn a row of an answer is: by its id, by those that stand with it, or by its text."""
 
     def __init__(self, turns: Mapping[str, Turn]) -> None:
@@ -195,7 +195,7 @@ async def _call(agent: Client, tool: str, arguments: dict[str, Any]) -> dict[str
     return body
 
 
-def _report(report: Report, found: _Found, *, sessions: bool) -> None:
+def _report(report: Report, found: _Answers, *, sessions: bool) -> None:
     is_locomo = any(kind == "multi-hop" for _, kind in found.recalls)
     for level, kind in sorted(found.recalls, key=lambda key: key[1] != "all"):
         wanted = TARGETS[sessions, level] if is_locomo and kind == "all" else None

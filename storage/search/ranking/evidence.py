@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from storage.search.question import asks_of_user
 from storage.search.ranking.background import background
 from storage.search.ranking.candidates import Candidates
 from storage.search.ranking.context import SearchContext
 from storage.search.ranking.dates import nearness
-from storage.search.ranking.question import asks_of_user
 from storage.search.ranking.weights import Evidence
 from storage.search.records.hits import read_dates
 from storage.search.records.matches import Matches, scores_of
@@ -22,7 +22,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     query, space, labels = context.query, context.space, candidates.labels
     evidence = Evidence(
         len(labels),
-        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.text) or 1.0),
+        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.matter) or 1.0),
         near=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,

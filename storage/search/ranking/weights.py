@@ -4,7 +4,7 @@
     then half as much again where the speaker is asked for, then lifted to half of a related record's score
 
 late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1.
-         A long text matches by its best passage, and counts 1 - 0.05 · ln(passages) of it: of many one is near by chance
+         A long text matches by its best passage, and that counts 1 - 0.05 · ln(passages): of many one is near by chance
 keyword  BM25 as a share of the most that the query can score, and 0.6 or 0.45 of the best neighbour's, one or two
          turns away; a long text says enough itself and takes nothing from its neighbours
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
@@ -19,7 +19,7 @@ trust    how many times its share the vector counts: 1 where the words are there
          and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`)
-speaker  what a user said, where a question asks for what the user said or did (`question`)
+speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
 imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
          as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
 

@@ -66,7 +66,10 @@ class Space(Protocol):
         ...
 
     def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n,) documents -> (n,) similarities; of a long one half that of its best passage, a quarter each of whole and beginning."""
+        """(n,) documents -> (n,) similarities.
+
+        Of a long one half that of its best passage, and a quarter each of the whole text's and the beginning's.
+        """
         ...
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:

@@ -1,14 +1,16 @@
-"""A question about what the user said finds the user's own words first; a table's role goes before a text's label."""
+"""A question says whose words it asks for and what the answer is to look like; its matter alone is looked for."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from processors.embedding.hashing import HashingEmbedder
+from processors.embedding.model import encode_query
 from storage.search.entries import DocumentEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.ranking.question import asks_of_user
+from storage.search.question import asks_of_user, matter_of
 from storage.search.ranking.weights import Evidence, score_parts, totals
 from storage.search.records.filter import Filter
 from storage.search.records.speakers import is_of_user
@@ -33,6 +35,41 @@ def test_a_question_asks_for_the_user_by_the_first_person_unless_it_asks_what_th
     question: str, asks: bool
 ) -> None:
     assert asks_of_user(question) is asks
+
+
+@pytest.mark.parametrize(
+    ("question", "matter"),
+    [
+        (
+            "Can you list the order in which I brought up different aspects of the parser throughout our chats, "
+            "in order? Mention ONLY and ONLY five items.",
+            "the parser ? .",
+        ),
+        ("Could you please give me a clear and full summary of how the parser grew?", "how the parser grew?"),
+        ("Walk me through the order that we discussed the releases", "the releases"),
+        ("Tell me about our conversations on tides", "about our conversations on tides"),
+        ("Summarize our discussions", "our discussions"),
+        ("Can you list the order in which I mentioned", "Can you list the order in which I mentioned"),
+        (
+            "What did we say in our sessions of the parser, in order?",
+            "What did we say in our sessions of the parser, in order?",
+        ),
+        ("What is needed in order to release?", "What is needed in order to release?"),
+        ("", ""),
+    ],
+)
+def test_of_a_wish_the_matter_is_looked_for_and_not_the_form_of_the_answer(question: str, matter: str) -> None:
+    assert matter_of(question) == matter
+
+
+def test_words_vector_and_tokens_are_of_the_matter() -> None:
+    wish, matter = "Can you list all parts of the parser?", "the parser?"
+    asked: list[str] = []
+    embedder = HashingEmbedder()
+    # type: ignore[method-assign]
+    embedder.encode = lambda texts: (asked.extend(texts), HashingEmbedder().encode(texts))[1]
+    encode_query(embedder, wish)
+    assert asked == [matter] == [Query(wish, None, Filter("a"), 5).matter]
 
 
 @pytest.mark.parametrize(
