@@ -30,8 +30,10 @@ GROUPS = {
 }
 BIN = "Scripts" if os.name == "nt" else "bin"
 QUICK = ("-n", "2", "-m", "not kafka and not crash and not process and not conformance and not models")
+PROCESS = ("-m", "process and not kafka and not crash")
+COVERED = (QUICK, PROCESS)
 MODELS = ("-m", "models", "tests/models")
-USAGE = "usage: python3 dev.py setup | demo | test | models | lock [--check] | run COMMAND …"
+USAGE = "usage: python3 dev.py setup | demo | test | coverage | models | lock [--check] | run COMMAND …"
 
 
 def main(arguments: list[str]) -> int:
@@ -46,6 +48,8 @@ def main(arguments: list[str]) -> int:
             return set_up(VENV, LOCK) or call(str(VENV / BIN / "thalweg"), "demo", *rest)
         case ["test", *rest]:
             return set_up(VENV, LOCK, DEV_LOCK) or call(str(VENV / BIN / "python"), "-m", "pytest", *(rest or QUICK))
+        case ["coverage"]:
+            return set_up(VENV, LOCK, DEV_LOCK) or coverage()
         case ["models", *rest]:
             return set_up(MODELS_VENV, MODELS_LOCK) or call(
                 str(MODELS_VENV / BIN / "python"), "-m", "pytest", *(rest or MODELS)
@@ -110,6 +114,19 @@ def _wanted(lock: Path) -> str:
 def _is_current(directory: Path, lock: Path) -> bool:
     stamp = _stamp(directory, lock)
     return stamp.exists() and stamp.read_text() == _wanted(lock)
+
+
+def coverage() -> int:
+    """Run the quick suite and the one of processes together; fails when they leave too many branches out.
+
+    .coveragerc says what counts, and how much of it must be run. What a command fails with is the exit code.
+    """
+    tool = (str(VENV / BIN / "python"), "-m", "coverage")
+    runs = [("run", "-m", "pytest", *suite) for suite in COVERED]
+    for arguments in (("erase",), *runs, ("combine", "--quiet"), ("report",)):
+        if failed := call(*tool, *arguments):
+            return failed
+    return 0
 
 
 def lock(*, check: bool) -> int:

@@ -29,6 +29,10 @@ kafka:
 test-process:
     python3 dev.py test -m "process and not kafka and not crash"
 
+# the quick suite and that of processes under coverage: fails when they leave too many branches out
+coverage:
+    python3 dev.py coverage
+
 test-kafka:
     THALWEG_REQUIRE_KAFKA=1 python3 dev.py test -m "kafka and not crash"
 

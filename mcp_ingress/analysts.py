@@ -1,6 +1,7 @@
-"""Analysts' SQL over HTTP: `POST /sql` asks what `thalweg sql` asks, of the same snapshot, in the same kind of child.
+"""Analysts' SQL over HTTP: `POST /sql` answers what `thalweg sql` answers.
 
-Who may ask sees everything in the store, of every namespace: questions are answered only where a setting says so.
+It reads the same snapshot in the same kind of child process. A caller sees every namespace in the store, so questions
+are answered only where a setting allows it.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ SnapshotOf = Callable[[float, Any], Awaitable[tuple[Snapshot, dict[str, Any]]]]
 
 
 class SqlEndpoint:
-    """Answers `{"sql": …, "max_age_s"?, "freshness"?, "timeout_s"?, "max_rows"?}`, AT_ONCE questions at once.
+    """Answers at most AT_ONCE questions at a time.
 
-    The answer has columns, types, rows and the snapshot's age in seconds.
+    A question is `{"sql": …, "max_age_s"?, "freshness"?, "timeout_s"?, "max_rows"?}`. The answer
+    has columns, types, rows and the snapshot's age in seconds.
     """
 
     def __init__(self, snapshot_of: SnapshotOf, limits: RateLimits) -> None:

@@ -82,7 +82,10 @@ class ArgumentCheck:
 
 
 def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
-    """Refuse JSON that storage must not hold: NUL, lone surrogates, NaN, infinity, huge integers, deep nesting."""
+    """Refuse JSON that the store cannot keep.
+
+    That is NUL, lone surrogates, NaN, infinity, integers of more than 64 bits, and deep nesting.
+    """
     where = f"The argument `{name}`" if name else "The arguments"
     if isinstance(value, str):
         if "\0" in value:

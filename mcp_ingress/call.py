@@ -17,8 +17,10 @@ from typing import Any, TypeVar
 import duckdb
 import orjson
 
-from mcp_ingress.services import EMBED, PartType, Services
+from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
+from processors.memory.vector_facts import VECTOR_STAGE
+from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -41,7 +43,7 @@ ANSWER_MARGIN_S = 0.3
 
 
 @dataclass
-class Connection:
+class ClientConnection:
     """One MCP connection: what it last wrote, and the session it opened last and has not closed."""
 
     client: str | None = None
@@ -59,20 +61,20 @@ class Published:
 
 @dataclass
 class Call:
-    """One tool call. `asked` is the caller's freshness token, else the connection's last writes."""
+    """One tool call. `freshness` is the caller's freshness token, else the connection's last writes."""
 
     services: Services
-    connection: Connection
+    connection: ClientConnection
     namespace: str
     request_id: str
-    asked: Freshness
+    freshness: Freshness
     traceparent: str | None = None
     session_id: str | None = None
     deadline: float = math.inf
     """Monotonic time by which the tool has to have answered: no wait goes on beyond it."""
     is_named: bool = False
     """Whether the request id is the caller's own: then this may be a resend."""
-    asked_at: datetime | None = None
+    requested_at: datetime | None = None
     """When the request was first made, if its caller named it: a resend makes the same events, their time too."""
     embedding_behind: int = 0
     """Records of the caller's that the search has not found by meaning, because their vectors are not there yet."""
@@ -90,7 +92,7 @@ class Call:
     @property
     def wanted(self) -> Freshness:
         """What a read is to see: what the caller asked for, and spooled writes that have followed."""
-        return self.asked.merged(self.services.spool.followed)
+        return self.freshness.merged(self.services.spool.followed)
 
     def event(self, short_type: str, data: Mapping[str, Any], *, subject: str | None = None) -> Event:
         """An event of this call, at the time of the request.
@@ -102,7 +104,7 @@ class Call:
         extensions = {"traceparent": self.traceparent} if self.traceparent else {}
         identity = derived_id(self.namespace, self.request_id, kind, content)
         return Event(
-            identity, SOURCE, kind, self.namespace, self.asked_at or self.clock.now(), data, subject, extensions
+            identity, SOURCE, kind, self.namespace, self.requested_at or self.clock.now(), data, subject, extensions
         )
 
     async def publish(self, *events: tuple[str, Event]) -> Published:
@@ -168,7 +170,7 @@ class Call:
         waits = self.applied(wanted, timeout_s=limits.read_wait_s, stages=stages)
         is_applied = await (self._with_vectors(wanted, waits) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
-        if vectors or EMBED in stages:
+        if vectors or VECTOR_STAGE in stages:
             self.embedding_behind = await self.services.embedding_behind(self.namespace)
         return not self.is_stale
 
@@ -176,7 +178,7 @@ class Call:
         """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(EMBED,)))
+        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(VECTOR_STAGE,)))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
@@ -210,13 +212,13 @@ class Call:
 
         Without `is_whole` it may lack what sessions inherited. Raises Unavailable.
         """
-        projections = self.services.projections
+        projections: Projections | None = self.services.parts.get(Projections)
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.services.applied
         asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
         found = await self.read(
-            functools.partial(projections.find, namespace=self.namespace, asked=asked, is_whole=is_whole)
+            functools.partial(projections.find, namespace=self.namespace, token=asked, is_whole=is_whole)
         )
         if isinstance(found, Path):
             return found

@@ -18,16 +18,20 @@ import orjson
 
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
+from mcp_ingress.fitting.fit import fit
+from mcp_ingress.fitting.nearest import fitted
+from mcp_ingress.fitting.shown import NOTHING_LONG
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import MAX_NAME, Invocation, session_of
-from mcp_ingress.resource import Resources, arguments_of, base_of
+from mcp_ingress.resource import Resources, arguments_of
 from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
 from mcp_ingress.turns import READS_AT_ONCE, WRITES_AT_ONCE, Turns
+from processors.memory.vector_facts import VECTOR_STAGE
 from streams.errors import Defect, RateLimited, Refused, ThalwegError, TimedOut, Unavailable, UnknownTool
 from streams.ids import derived_id, uuid7
 from streams.positions import Freshness
@@ -39,8 +43,8 @@ FRESHNESS_META = "thalweg/freshness"
 MAX_REQUEST_ID = 256
 MAX_MESSAGE = 2000
 """Characters of a refusal's sentence."""
-PROCESSED_S = 0.1
-"""How long a write that is answered counts as running at most: a store that is behind slows nobody down further."""
+SEARCHABLE_WAIT_S = 0.1
+"""How long at most an answered write counts as running, until it can be searched for."""
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 logger = logging.getLogger(__name__)
@@ -59,7 +63,7 @@ class Visitor:
     """A principal on a connection."""
 
     principal: Principal
-    connection: Connection = field(default_factory=Connection)
+    connection: ClientConnection = field(default_factory=ClientConnection)
     peer: Hashable = None
     """Which of the principal's connections it is, for the limits."""
     is_paced: bool = False
@@ -79,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a call failed: the toolset's code, a sentence or category, and how it is put as a JSON-RPC error."""
+    """Why a call failed: the toolset's code, a sentence or category, and the JSON-RPC form of both."""
 
     code: str
     message: str
@@ -89,7 +93,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer's object, the same as JSON text, what goes into `_meta`, and why the call failed, if it did."""
+    """The answer to a call: its object, the same as JSON text, its `_meta`, and the failure, if any."""
 
     body: dict[str, Any]
     text: str
@@ -178,14 +182,14 @@ class Door:
         if record.outcome != "rate_limited":
             self.publisher.put(*sessions.telemetry(record, session_id))
 
-    def _session_of(self, arguments: Any, connection: Connection) -> str | None:
+    def _session_of(self, arguments: Any, connection: ClientConnection) -> str | None:
         sessions = self.inventory.sessions
         return None if sessions is None else session_of(arguments, connection, sessions.is_id)
 
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
-        base = base_of(uri)
-        return await self._called(visitor, Request(base, {"uri": uri}, meta), self.resources.tools.get(base))
+        name = self.resources.name_of(uri)
+        return await self._called(visitor, Request(name, {"uri": uri}, meta), self.resources.tools.get(name))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
@@ -234,7 +238,7 @@ class Door:
         is_refusal = isinstance(error, Refused)
         extra = {**error.extra, **_staleness(tool, call)} if is_refusal else error.extra
         message = excerpt(error.message, MAX_MESSAGE)
-        body = style.body(name, own, message, extra, degraded=isinstance(error, Unavailable))
+        body = fit(style.body(name, own, message, extra, degraded=isinstance(error, Unavailable)), NOTHING_LONG, {})
         category = str(body.get("error", message))
         return Failure(own, category, style.rpc_code(own, is_refusal=is_refusal), style.plane), body
 
@@ -256,7 +260,7 @@ class Door:
             namespace=visitor.principal.namespace,
             request_id=named or str(uuid7()),
             is_named=named is not None,
-            asked=visitor.connection.last_writes if token is None else self.services.applied.token(token),
+            freshness=visitor.connection.last_writes if token is None else self.services.applied.token(token),
             traceparent=traceparent if isinstance(traceparent, str) and _TRACEPARENT.fullmatch(traceparent) else None,
             session_id=self._session_of(request.arguments, visitor.connection),
             deadline=self.services.clock.monotonic() + tool.timeout_s,
@@ -285,7 +289,7 @@ class Door:
 
     async def _end_when_processed(self, turns: Turns, started: float, written: Freshness) -> None:
         try:
-            await self.services.applied.wait(written, timeout_s=PROCESSED_S, stages=("embed",), patient=True)
+            await self.services.applied.wait(written, timeout_s=SEARCHABLE_WAIT_S, stages=(VECTOR_STAGE,), patient=True)
         finally:
             self._end(turns, started)
 
@@ -295,8 +299,8 @@ class Door:
     async def _run(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         with anyio.move_on_after(tool.timeout_s):
             if call.is_named and tool.kind != "read":
-                call.asked_at = await self.services.first_asked(call.namespace, call.request_id)
-            return await tool.handler(call, arguments)
+                call.requested_at = await self.services.first_requested(call.namespace, call.request_id)
+            return await fitted(call, tool.shown, arguments, await tool.handler(call, arguments))
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
     async def _complete(

@@ -19,6 +19,7 @@ import jsonschema_rs
 
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
+from mcp_ingress.fitting.shown import with_shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Sessions, Setup, Toolset
 from streams.errors import SettingsError, UnknownTool
@@ -158,7 +159,10 @@ def _check_place(tool: Any, toolset: str, module: str) -> None:
 
 
 def checked(tool: Tool) -> Tool:
-    """The tool with an exact input schema (`additionalProperties: false` on every object that names its properties)."""
+    """The tool with exact schemas: the output's has what an answer says of what did not fit.
+
+    The input's has `additionalProperties: false` on every object that names its properties. Raises ToolDefect.
+    """
 
     def require(condition: bool, what: str) -> None:
         if not condition:
@@ -182,7 +186,9 @@ def checked(tool: Tool) -> Tool:
     for which, schema in (("input", tool.input_schema), ("output", tool.output_schema)):
         require(schema.get("type") == "object", f"the {which} schema is of type object")
         require(jsonschema_rs.meta.is_valid(dict(schema)), f"the {which} schema is not a JSON Schema")
-    return replace(tool, input_schema=_exact(tool.input_schema))
+    return replace(
+        tool, input_schema=_exact(tool.input_schema), output_schema=with_shown(tool.output_schema, tool.shown)
+    )
 
 
 def _exact(schema: Mapping[str, Any]) -> dict[str, Any]:

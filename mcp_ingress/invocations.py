@@ -1,6 +1,7 @@
-"""Records of calls, published in the background: an answer never waits for them, and the queue is bounded.
+"""Publishes the records of calls in the background, from a bounded queue.
 
-A log that is down for a while loses none of them until the queue is full; then the newest are dropped and counted.
+An answer never waits for them. While the log is down the queue keeps them; once it is full, the newest are dropped and
+counted.
 """
 
 from __future__ import annotations

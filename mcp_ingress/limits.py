@@ -1,7 +1,8 @@
-"""Rate limits: a token bucket for each connection, each credential and the node, and a fair share of a full one.
+"""Rate limits: a token bucket for each connection, each credential and the node.
 
-A connection that stays under its share (of its credential's calls, and of the node's, divided by the connections that
-call) is accepted whatever the others do. The others may use what it leaves over, up to their own limit.
+Connections share a full bucket fairly. A connection that stays under its share (of its credential's calls, and of the
+node's, divided by the connections that call) is accepted whatever the others do. The others may use what it leaves
+over, up to their own limit.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ PAUSE_S = 0.05
 
 @dataclass(slots=True)
 class _Bucket:
-    """`tokens` grow by `rate` a second up to BURST_S seconds' worth, and may be owed down to as many below zero."""
+    """Tokens that grow by `rate` a second, up to BURST_S seconds' worth.
+
+    They may be owed down to that many below zero.
+    """
 
     rate: float
     at: float

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from mcp_ingress.call import SOURCE, Connection
+from mcp_ingress.call import SOURCE, ClientConnection
 from mcp_ingress.tool import Tool
 from streams.clock import Clock
 from streams.event_types.invocations import TOOL_INVOKED
@@ -30,7 +30,7 @@ class Invocation:
     name: str
     tool: Tool | None
     namespace: str
-    connection: Connection
+    connection: ClientConnection
     arguments: Any
     clock: Clock
     request_id: str | None = None
@@ -82,8 +82,11 @@ class Invocation:
         }
 
 
-def session_of(arguments: Any, connection: Connection, is_session_id: Callable[[str], bool]) -> str | None:
-    """The session a call belongs to: the one it names (None if malformed), else the connection's last open one."""
+def session_of(arguments: Any, connection: ClientConnection, is_session_id: Callable[[str], bool]) -> str | None:
+    """The session that a call belongs to; None when there is none.
+
+    It is the one that the call names (None if that is malformed), else the connection's last open one.
+    """
     named = arguments.get("session_id") if isinstance(arguments, Mapping) else None
     if named is None:
         return connection.open_session_id

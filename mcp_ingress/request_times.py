@@ -37,7 +37,7 @@ class RequestTimes:
         """False of a request for which the store surely holds no outcome: then it is not asked for one."""
         self._times: OrderedDict[RequestKey, datetime] = OrderedDict()
 
-    async def first_asked(
+    async def first_requested(
         self, request: RequestKey, now: datetime, reader: Reader, applied: AppliedPositions, timeout_s: float
     ) -> datetime:
         """The time of the request's first event, else `now`.

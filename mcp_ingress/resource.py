@@ -1,7 +1,7 @@
-"""A resource: one self-describing value on one screen, found in `toolsets/<toolset>/resources/<name>.py`.
+"""A resource is one self-describing value on one screen.
 
-Reading one is a call like any other: its parameters are its arguments, and the door runs it as a tool that is not
-listed.
+The module `toolsets/<toolset>/resources/<name>.py` defines it. Reading one is a call like any other: its
+parameters are its arguments, and the door runs it as a tool that is not listed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import NOTHING_LONG, Shown
 from mcp_ingress.tool import Tool
 from streams.errors import Refused
 
 MIME_TYPE = "application/json"
 MAX_URI = 8_192
+CORE = "core"
+"""The toolset whose resources every server has."""
 Items = tuple[list[dict[str, Any]], bool]
 """What a read gives: the items, and whether they are as fresh as was asked."""
 Handler = Callable[[Call, dict[str, Any]], Awaitable[Items]]
@@ -42,6 +45,10 @@ class Resource:
     handler: Handler
     required: tuple[str, ...] = ()
     timeout_s: float = 30.0
+    path: str | None = None
+    """The parameter that is the rest of the path, if one is: then the URI by itself is no resource, but a template."""
+    shown: Shown | None = NOTHING_LONG
+    """As of a tool; its rows are the field `contents`."""
 
     @property
     def name(self) -> str:
@@ -50,7 +57,9 @@ class Resource:
     @property
     def template(self) -> str | None:
         """The URI with its parameters (RFC 6570); None when it takes none."""
-        return f"{self.uri}{{?{','.join(self.parameters)}}}" if self.parameters else None
+        place = "" if self.path is None else f"/{{{self.path}}}"
+        asked = ",".join(name for name in self.parameters if name != self.path)
+        return f"{self.uri}{place}{{?{asked}}}" if self.parameters else None
 
     def as_tool(self) -> Tool:
         """The call that reads it. Its argument `uri` is the URI as it was asked."""
@@ -73,6 +82,7 @@ class Resource:
             kind="read",
             handler=read,
             timeout_s=self.timeout_s,
+            shown=self.shown,
         )
 
 
@@ -93,8 +103,15 @@ class Resources:
         return cls(found, tools, {uri: ArgumentCheck(tool.input_schema) for uri, tool in tools.items()})
 
     def select(self, toolsets: Collection[str]) -> Resources:
-        """The resources of these toolsets."""
-        return Resources.of([resource for resource in self.resources.values() if resource.toolset in toolsets])
+        """The resources of these toolsets, and those that the answers of all of them name."""
+        chosen = {CORE, *toolsets}
+        return Resources.of([resource for resource in self.resources.values() if resource.toolset in chosen])
+
+    def name_of(self, uri: str) -> str:
+        """The base URI of the resource that is asked for; the URI without its parameters where there is none."""
+        base = base_of(uri)
+        parents = (each.uri for each in self.resources.values() if each.path and base.startswith(f"{each.uri}/"))
+        return next(parents, base)
 
 
 @cache
@@ -131,13 +148,25 @@ def arguments_of(resource: Resource, uri: str) -> dict[str, Any]:
         raise Refused("The parameters of the URI are not valid percent-encoded UTF-8.") from None
     arguments: dict[str, Any] = {}
     for name, text in pairs:
-        if name not in resource.parameters:
-            accepted = ", ".join(resource.parameters) or "none"
+        if name not in resource.parameters or name == resource.path:
+            accepted = ", ".join(each for each in resource.parameters if each != resource.path) or "none"
             raise Refused(f"There is no parameter `{name[:80]}`; accepted: {accepted}.", code="resource_not_found")
         if name in arguments:
             raise Refused(f"The parameter `{name}` is given twice.")
         arguments[name] = _typed(name, text, resource.parameters[name])
+    if resource.path is not None:
+        arguments[resource.path] = _last_of_path(resource, uri)
     return arguments
+
+
+def _last_of_path(resource: Resource, uri: str) -> str:
+    try:
+        found = unquote(base_of(uri).removeprefix(resource.uri).removeprefix("/"), errors="strict")
+    except UnicodeDecodeError:
+        raise Refused("The path of the URI is not valid percent-encoded UTF-8.") from None
+    if not found:
+        raise Refused(f"The URI names no `{resource.path}`: {resource.template}.", code="resource_not_found")
+    return found
 
 
 def _typed(name: str, text: str, schema: Mapping[str, Any]) -> Any:

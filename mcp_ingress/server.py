@@ -28,7 +28,7 @@ from mcp.types import Resource as WireResource
 from mcp.types import Tool as WireTool
 from pydantic import ValidationError
 
-from mcp_ingress.call import Connection
+from mcp_ingress.call import ClientConnection
 from mcp_ingress.door import Answer, Door, Failure, Principal, Request, Visitor
 from mcp_ingress.inventory import hints
 from mcp_ingress.records import MAX_NAME
@@ -58,6 +58,8 @@ CONVENTIONS = """\
 A write answers with `freshness`; reads on the same connection wait for your own last writes by themselves.
 `pending: true` means accepted, not applied yet: not an error, nothing to repeat. \
 `degraded: true` means that a part is down; go on.
+A row with `truncated: true` shows a part of its text; the resource in `whole` has all of it. \
+`more: true`: not all rows fit, and `next` says how to ask on.
 An error's message names the argument and what is accepted."""
 
 
@@ -76,7 +78,10 @@ class Pulses(ServerMiddleware[Any]):
 
 
 class Lists(ServerMiddleware[Any]):
-    """Caches the answers of the lists: they stay the same while a node runs, and the SDK takes 10 ms for tools/list."""
+    """Caches the answers of the lists, which stay the same while a node runs.
+
+    The SDK takes 10 ms to make the one of tools/list.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], HandlerResult] = {}
@@ -135,14 +140,16 @@ class _Handlers:
             known = self._written.get(visitor.principal, Freshness())
             self._written[visitor.principal] = known.merged(visitor.connection.last_writes)
         if answer.failure is not None and answer.failure.plane == "jsonrpc":
-            raise MCPError(code=answer.failure.rpc_code, message=answer.failure.message, data=answer.body)
+            said = answer.failure.message
+            data = {name: value for name, value in answer.body.items() if value != said}
+            raise MCPError(code=answer.failure.rpc_code, message=said, data=data)
         return wire_answer(answer)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         resources = self.door.resources.resources.values()
-        return ListResourcesResult(resources=[wire_resource(each) for each in resources])
+        return ListResourcesResult(resources=[wire_resource(each) for each in resources if each.path is None])
 
     async def list_templates(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
@@ -243,14 +250,20 @@ def _unknown_resource(ctx: ServerRequestContext[Visitor], door: Door, uri: str) 
 
 
 def _unread(ctx: ServerRequestContext[Visitor], uri: str, failure: Failure, body: Mapping[str, Any]) -> MCPError:
-    """A failed read as a JSON-RPC error: a resource that is not there has a code of its own in the older era."""
+    """A failed read as a JSON-RPC error.
+
+    The older protocol era has a code of its own for a resource that is not there.
+    """
     is_old = failure.code == "resource_not_found" and ctx.protocol_version <= LAST_OLD_PROTOCOL
     code = OLD_NOT_FOUND if is_old else failure.rpc_code
     return MCPError(code=code, message=failure.message, data={**body, "resource": excerpt(uri, MAX_NAME)})
 
 
 def instructions(toolsets: Iterable[Toolset]) -> str:
-    """What the server tells its clients: what it is, what each toolset says, and what holds for all of them."""
+    """The server's instructions for its clients.
+
+    They say what it is, what each toolset does, and what holds for all of them.
+    """
     return "\n".join([INTRODUCTION, *(each.instructions for each in toolsets if each.instructions), CONVENTIONS])
 
 
@@ -270,7 +283,7 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
         principal: Principal = ctx.request.state.principal
         visitor = Visitor(
             principal,
-            Connection(last_writes=written.get(principal, Freshness())),
+            ClientConnection(last_writes=written.get(principal, Freshness())),
             ctx.request.client,
             is_paced=ctx.request.state.is_paced,
         )

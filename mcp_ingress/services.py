@@ -12,8 +12,8 @@ import numpy as np
 from mcp_ingress.request_times import RequestTimes
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
-from storage.graph.projection import Projections
 from storage.reader import Reader, count_documents_since
 from storage.search.index_set import IndexSet
 from streams.backlog import Backlog
@@ -23,8 +23,6 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 
 PartType = TypeVar("PartType")
-EMBED = "embed"
-"""The stage that makes vectors."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,6 @@ class Services:
     spool: Spool
     clock: Clock
     limits: Limits = field(default_factory=Limits)
-    projections: Projections | None = None
     vectors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
     parts: dict[type, Any] = field(default_factory=dict)
     """What toolsets need of the node for themselves, by type."""
@@ -73,12 +70,15 @@ class Services:
         return cast(PartType, self.parts[kind])
 
     async def embedding_behind(self, namespace: str) -> int:
-        """How many applied events of a namespace are not found by meaning yet, because their vectors are not there."""
-        late = {} if self.embedder is None else self.applied.lagging(EMBED, MEMORY.name)
+        """How many applied events of a namespace still lack their vectors.
+
+        A search does not find these by meaning.
+        """
+        late = {} if self.embedder is None else self.applied.lagging(VECTOR_STAGE, MEMORY.name)
         return await self.reader.run(lambda cursor: count_documents_since(cursor, namespace, late)) if late else 0
 
-    async def first_asked(self, namespace: str, request_id: str) -> datetime:
+    async def first_requested(self, namespace: str, request_id: str) -> datetime:
         """When this request was first made: now, unless it is a resend."""
-        return await self.requests.first_asked(
+        return await self.requests.first_requested(
             (namespace, request_id), self.clock.now(), self.reader, self.applied, self.limits.write_wait_s
         )

@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of the door: one SERVER span a message, a no-op until the node's operator configures an SDK.
+"""OpenTelemetry spans of the door: one SERVER span for each message.
 
-All names are here. They follow the semantic conventions for MCP and for GenAI (tool execution and memory); an argument
-or a result is never an attribute.
+They do nothing until the node's operator configures an SDK. All names are here. They follow the
+semantic conventions for MCP and for GenAI (tool execution and memory); an argument or a result is never an attribute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _tracer = trace.get_tracer("thalweg.mcp_ingress")
 
 
 class Spans(ServerMiddleware[Any]):
-    """The outermost middleware: opens the span `{mcp.method.name} {gen_ai.tool.name}` under the caller's trace."""
+    """The outermost middleware: it opens a span under the caller's trace.
+
+    The span's name is `{mcp.method.name} {gen_ai.tool.name}`.
+    """
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         tool = ctx.params.get("name") if ctx.params and ctx.method == "tools/call" else None

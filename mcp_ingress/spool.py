@@ -1,7 +1,8 @@
-"""The local spool: where writes go, synced, while the log does not answer, and from where they follow in order.
+"""The local spool keeps writes while the log does not answer, synced to disk.
 
-The file is a sequence of frames (length, CRC, the records of one append), so one append is in it whole or not at all;
-what a crash left half-written at the end was never answered and is cut off at the next start.
+Once the log is back they follow in order. The file is a sequence of frames (length, CRC, the records of one append), so
+an append is in it whole or not at all. A crash may leave a half-written frame at the end: its write was never answered,
+and the next start cuts it off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A tool: one self-describing value on one screen, found by the inventory in `toolsets/<toolset>/<tool>.py`."""
+"""A tool is one self-describing value on one screen.
+
+The inventory finds it in `toolsets/<toolset>/<tool>.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import NOTHING_LONG, Shown
 from mcp_ingress.services import Services
 
 Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -51,6 +55,8 @@ class Tool:
     always_load: bool = False
     notes_under: str | None = None
     """The object of a read's answer that says what it lacks (`behind`, `embedding_behind`); None: the answer itself."""
+    shown: Shown | None = NOTHING_LONG
+    """The texts of its answer that have an address, and how to ask for what does not fit; None: its handler fits it."""
     defaults: Callable[[Services], Mapping[str, Any]] | None = None
     """Defaults of arguments that the node's settings decide, for the schema that it lists."""
     memory_operation: str | None = None

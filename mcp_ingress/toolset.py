@@ -29,6 +29,8 @@ class ErrorStyle:
     codes: Mapping[str, str] = field(default_factory=dict)
     """The toolset's own name of each code that all toolsets share, where it has one."""
     shape: ErrorShape | None = None
+    sentence_field: str = "message"
+    """The one name under which an error's answer has its sentence, where it has no shape of its own."""
     code_field: str | None = None
     """A second name under which an error's answer carries its code."""
     plane: Plane = "result"
@@ -47,13 +49,20 @@ class ErrorStyle:
     def body(
         self, tool: str, code: str, message: str, extra: Mapping[str, Any], *, degraded: bool = False
     ) -> dict[str, Any]:
-        """The answer of an error. Extras never hide its own fields; the sentence stands under each name in use."""
+        """The answer of an error. Extras never hide its own fields."""
         if self.shape is not None:
             own = {name: value for name, value in extra.items() if name not in _OWN_FIELDS}
             return self.shape(tool, code, message, own)
-        said = {"error_code": code, "error_message": message, "message": message, "error": message}
         second = {} if self.code_field is None else {self.code_field: code}
-        return {**second, **extra, "success": False, "degraded": degraded, **said}
+        said = {name: value for name, value in extra.items() if name not in _OWN_FIELDS}
+        return {
+            **second,
+            **said,
+            "success": False,
+            "degraded": degraded,
+            "error_code": code,
+            self.sentence_field: message,
+        }
 
 
 @dataclass(frozen=True)
@@ -109,5 +118,10 @@ class Toolset:
     """Called before the arguments are looked at; raises Refused while the toolset is off."""
     pulse: Pulse | None = None
     sessions: Sessions | None = None
+    texts: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Texts of its records that are not their document's own, as `thalweg://memory/{id}?field=…` reads them.
+
+    Field -> SELECTs of the text by `$namespace` and `$id`.
+    """
     leaves_no_details: Callable[[Services], bool] | None = None
     """Whether the records of its calls are to hold nothing but the tool's name and what came of the call."""

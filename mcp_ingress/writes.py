@@ -62,7 +62,10 @@ def checked_text(
 
 
 def request(call: Call, short_type: str, fields: Mapping[str, Any], *, subject: str | None = None) -> Event:
-    """The memory event of this call: the fields that are given, and the request id under which it is decided."""
+    """The memory event of this call.
+
+    It carries the fields that are not None, and the request id under which it is decided.
+    """
     return call.event(short_type, {**_given(fields), "request_id": call.request_id}, subject=subject)
 
 
@@ -119,7 +122,10 @@ async def caught_up(call: Call, published: Published, stage: str) -> bool:
 
 
 def time_left(call: Call, limit_s: float) -> float:
-    """Seconds that a wait may take: at most `limit_s`, and never into the time that the answer itself needs."""
+    """How many seconds a wait may take, at most `limit_s`.
+
+    It leaves free the time that the answer itself needs.
+    """
     return min(limit_s, max(0.0, call.deadline - call.clock.monotonic() - ANSWER_MARGIN_S))
 
 

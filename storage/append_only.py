@@ -37,7 +37,7 @@ def counts(cursor: duckdb.DuckDBPyConnection, *tables: str) -> tuple[int, ...]:
 
 def mark(cursor: duckdb.DuckDBPyConnection, table: str) -> Mark:
     """Where the table ends now. What is read after this may hold more."""
-    row = cursor.execute(f"SELECT count(*), coalesce(max(rowid), -1) FROM {table}").fetchone()
+    row = execute(cursor, f"SELECT count(*), coalesce(max(rowid), -1) FROM {table}", []).fetchone()
     assert row is not None
     return Mark(*row)
 
@@ -47,43 +47,44 @@ class TableCounts:
 
     def __init__(self, *tables: str) -> None:
         self._tables = tables
-        self._known: tuple[int, dict[str, int]] = -1, {}
+        self._cached: tuple[int, dict[str, int]] = -1, {}
 
     def at(self, cursor: duckdb.DuckDBPyConnection, generation: int) -> dict[str, int]:
         """table -> rows; `generation` changes with every commit that may matter (read it before asking)."""
-        known = self._known
-        if known[0] != generation:
-            known = self._known = generation, dict(zip(self._tables, counts(cursor, *self._tables), strict=True))
-        return known[1]
+        cached = self._cached
+        if cached[0] != generation:
+            cached = self._cached = generation, dict(zip(self._tables, counts(cursor, *self._tables), strict=True))
+        return cached[1]
 
 
 def follow_rows(
     cursor: duckdb.DuckDBPyConnection,
     table: str,
     columns: str,
-    known: Mark,
+    start: Mark,
     count: int,
     take: Callable[[list[tuple[Any, ...]]], None],
 ) -> Mark | None:
-    """Give the columns of the rows after `known` to `take` in batches, oldest first; return the mark reached.
+    """Give the columns of the rows after `start` to `take` in batches, oldest first.
 
-    None when the table, which had `count` rows, has lost rows.
+    Returns the mark reached; None when the table, which had `count` rows, has lost rows.
     """
-    reached, last = known
-    # counted by the same statement: rows that were committed since `count` are in both numbers
-    select = f"SELECT (SELECT count(*) FROM {table}), rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid"
-    found = cursor.execute(select, [known.last])
-    while rows := found.fetchmany(BATCH_ROWS):
-        take([row[2:] for row in rows])
-        reached, (count, last) = reached + len(rows), rows[-1][:2]
+    reached, last = start
+    result = execute(cursor, f"SELECT rowid, {columns} FROM {table} d WHERE rowid > ? ORDER BY rowid", [start.last])
+    while rows := result.fetchmany(BATCH_ROWS):
+        take([row[1:] for row in rows])
+        reached, last = reached + len(rows), rows[-1][0]
         time.sleep(0)  # the first time there are many, and searches wait for the interpreter
-    return Mark(reached, last) if reached == count else None
+    # rows that were committed since `count` may be among them, and others may have come after they were read
+    if reached != count and not count < reached <= counts(cursor, table)[0]:
+        return None
+    return Mark(reached, last)
 
 
 def new_rows(
-    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, known: Mark, count: int
+    cursor: duckdb.DuckDBPyConnection, table: str, columns: str, start: Mark, count: int
 ) -> tuple[list[tuple[Any, ...]], Mark] | None:
     """The rows that `follow_rows` gives, as one list."""
     rows: list[tuple[Any, ...]] = []
-    reached = follow_rows(cursor, table, columns, known, count, rows.extend)
+    reached = follow_rows(cursor, table, columns, start, count, rows.extend)
     return None if reached is None else (rows, reached)

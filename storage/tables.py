@@ -94,9 +94,10 @@ class Table:
 
     @cached_property
     def update(self) -> str | None:
-        """An UPDATE of one row by its primary key, with `changed` as parameters: a third of INSERT OR REPLACE's time.
+        """An UPDATE of one row by its primary key, with `changed` as parameters.
 
-        None for a table with nested values: DuckDB updates those by deleting and inserting, which its keys refuse.
+        It takes a third of INSERT OR REPLACE's time. None for a table with nested values: DuckDB updates those by
+        deleting and inserting, which its keys refuse.
         """
         if not self.key or any(kind.endswith("]") or kind.startswith(_NESTED) for kind in self.columns.values()):
             return None

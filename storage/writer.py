@@ -49,7 +49,7 @@ class Writer:
     """Reads rows by key for the reducers and commits what they decided."""
 
     def __init__(self, database: Database, tables: Mapping[str, Table] | None = None) -> None:
-        """`tables`: what `read_tables` says of a store of this schema, for who knows it already."""
+        """`tables`: what `read_tables` says of a store of this schema, for a caller that has it already."""
         self.database = database
         self._cursor = database.cursor()
         self.tables = read_tables(self._cursor) if tables is None else tables
@@ -133,7 +133,10 @@ class Writer:
         self._remember(changes)
 
     def _insert(self, table: Table, rows: Sequence[Row], *, replace: bool = False) -> None:
-        """One or two changed rows by UPDATEs, more as one JSON array, very many by an appender (docs/adr/0006)."""
+        """Write one or two changed rows by UPDATEs, more as one JSON array, most by an appender.
+
+        docs/adr/0006 has the measurements.
+        """
         if replace and len(rows) <= UPDATE_MAX_ROWS and table.update is not None:
             for row in rows:
                 self._execute(table.update, table.changed(row))
@@ -151,7 +154,10 @@ class Writer:
                 appender.append_rows(map(table.parameters, rows))
 
     def _execute(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyConnection:
-        """Execute from a cache of parsed statements: the same few come again, and a parsed one is a fifth quicker."""
+        """Execute from a cache of parsed statements.
+
+        The same few come again, and a parsed one is a fifth quicker.
+        """
         statement = self._statements.get(sql)
         if statement is None:
             if len(self._statements) >= MAX_CACHED_STATEMENTS:

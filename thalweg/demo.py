@@ -31,9 +31,10 @@ from thalweg.example import session_path
 from thalweg.importing.command import run_import
 from thalweg.process.store_access import snapshot_of
 from thalweg.settings import Settings, load
-from thalweg.terminal.show import show_demo, working
+from thalweg.terminal.show import working
+from thalweg.terminal.show_demo import show_demo
 
-TAKEN_OVER = ("THALWEG_EMBEDDER",)
+ENVIRONMENT = ("THALWEG_EMBEDDER",)
 """Variables that count here too. The caller's broker and namespace do not: what the demo writes is not to keep."""
 CALL_S = 30.0
 CATCH_UP_S = 30.0
@@ -84,7 +85,7 @@ class Unmet(Exception):
 
 
 @dataclass
-class Step:
+class DemoStep:
     """One thing that was done: how long it took, and what came of it. `kind` is `step` or `call`."""
 
     name: str
@@ -102,11 +103,11 @@ def run_demo(flags: Mapping[str, Any], *, quiet: bool = False) -> dict[str, Any]
     """
     with scratch_directory() as directory:
         home = Path(flags.get("home") or directory / "home").absolute()
-        taken_over = {name: value for name, value in process_environment().items() if name in TAKEN_OVER}
-        settings = load({**flags, "home": home}, taken_over)
+        environment = {name: value for name, value in process_environment().items() if name in ENVIRONMENT}
+        settings = load({**flags, "home": home}, environment)
         _refuse_running(home)
-        with working(quiet) as tell:
-            demo = _Demo(settings, tell)
+        with working(quiet) as announce:
+            demo = _Demo(settings, announce)
             demo.run()
     report = demo.report()
     if not quiet:
@@ -128,14 +129,14 @@ def _refuse_running(home: Path) -> None:
 class _Demo:
     """One run: what was done so far, and what the report will say."""
 
-    def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
-        self.steps: list[Step] = []
+    def __init__(self, settings: Settings, announce: Callable[[str], None]) -> None:
+        self.steps: list[DemoStep] = []
         self._settings = settings
         self._environ = environment(settings.home, embedder=settings.embedder, broker=settings.broker)
         self._node = running_node(
             settings.home, embedder=settings.embedder, broker=settings.broker, write_wait_s=WRITE_WAIT_S
         )
-        self._tell = tell
+        self._announce = announce
         self._started = time.perf_counter()
         self._found: dict[str, Any] = {"broker": settings.broker_url, "query": QUERY}
 
@@ -144,7 +145,7 @@ class _Demo:
         try:
             self._run()
         except Exception as error:
-            if all(step.ok for step in self.steps) or not _is_foreseen(error):
+            if all(step.ok for step in self.steps) or not _is_expected(error):
                 raise
 
     def report(self) -> dict[str, Any]:
@@ -157,10 +158,10 @@ class _Demo:
         }
 
     @contextmanager
-    def _step(self, name: str, kind: str = "step") -> Iterator[Step]:
-        step = Step(name, kind)
+    def _step(self, name: str, kind: str = "step") -> Iterator[DemoStep]:
+        step = DemoStep(name, kind)
         self.steps.append(step)
-        self._tell(name)
+        self._announce(name)
         started = time.perf_counter()
         try:
             yield step
@@ -177,7 +178,7 @@ class _Demo:
             step.detail = f"process {process.pid}, on {self._settings.broker_url.split('://')[0]}"
         try:
             self._import()
-            asyncio.run(self._be_an_agent())
+            asyncio.run(self._run_agent())
             self._look()
         finally:
             with self._step("stop the node") as step:
@@ -199,7 +200,7 @@ class _Demo:
             [[repeats]] = self._rows("SELECT count(*) FROM duplicates")
             step.detail = f"no row more; {repeats} repeats recognised"
 
-    async def _be_an_agent(self) -> None:
+    async def _run_agent(self) -> None:
         """A Talos session through `thalweg mcp`, as any MCP client has it."""
         session_id = f"{SystemClock().now():%Y-%m-%d}-demo-{uuid7().hex[-8:]}"
         server = StdioServerParameters(command=sys.executable, args=["-m", "thalweg", "mcp"], env=self._environ)
@@ -316,8 +317,8 @@ def _expect(holds: bool, expected: str) -> None:
         raise Unmet(f"expected: {expected}")
 
 
-def _is_foreseen(error: BaseException) -> bool:
+def _is_expected(error: BaseException) -> bool:
     """Whether this is the system's own answer, not a bug of the demo. The MCP client wraps what is raised inside it."""
     if isinstance(error, BaseExceptionGroup):
-        return all(_is_foreseen(inner) for inner in error.exceptions)
+        return all(_is_expected(inner) for inner in error.exceptions)
     return isinstance(error, ThalwegError | MCPError | Unmet | TimeoutError)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from processors.cognitive.rules.agreement import snapped
-from processors.cognitive.rules.judging import Corpus, Document, Judged, Spent
+from processors.cognitive.rules.agreement import snap
+from processors.cognitive.rules.judging import Corpus, Cost, Document, Judgement
 from processors.embedding.providers import ProviderClient
 from streams.errors import Refused
 
@@ -70,7 +70,7 @@ class ApiJudge:
     def model(self) -> str:
         return f"{self.name}:{self.model_name}"
 
-    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judged:
+    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judgement:
         if not self.client.key:
             raise Refused(
                 f"The judge {self.model} needs a key in {self.client.provider.key_variable}.",
@@ -78,21 +78,21 @@ class ApiJudge:
             )
         return await asyncio.to_thread(self._judge, query, documents)
 
-    def _judge(self, query: str, documents: Sequence[Document]) -> Judged:
+    def _judge(self, query: str, documents: Sequence[Document]) -> Judgement:
         until = self.client.monotonic() + BUDGET_S
         scores: list[float | None] = []
-        spent = Spent()
+        spent = Cost()
         for document in documents:
             score, cost = (
-                (None, Spent())
+                (None, Cost())
                 if self.client.monotonic() > until
                 else self._score(PROMPT.format(query=query, document=document.content))
             )
             scores.append(score)
             spent += cost
-        return Judged(scores, spent)
+        return Judgement(scores, spent)
 
-    def _score(self, prompt: str) -> tuple[float | None, Spent]:
+    def _score(self, prompt: str) -> tuple[float | None, Cost]:
         form = CHAT_FORMS[self.name]
         question = {
             "model": self.model_name,
@@ -103,11 +103,11 @@ class ApiJudge:
         answer = self.client.ask(form.path, question).answer
         try:
             tokens_in, tokens_out = (int(answer["usage"][name]) for name in form.usage)
-            spent = Spent(tokens_in, tokens_out, self._cost(form, tokens_in, tokens_out))
+            spent = Cost(tokens_in, tokens_out, self._cost(form, tokens_in, tokens_out))
             found = _SCORE.fullmatch(form.text_of(answer).strip())
         except (KeyError, IndexError, TypeError, ValueError):
-            return None, Spent()
-        return (snapped(float(found.group())) if found else None), spent
+            return None, Cost()
+        return (snap(float(found.group())) if found else None), spent
 
     def _cost(self, form: ChatForm, tokens_in: int, tokens_out: int) -> float | None:
         price = next((price for name, price in form.prices.items() if self.model_name.startswith(name)), None)

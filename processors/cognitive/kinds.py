@@ -1,4 +1,4 @@
-"""What Cognitive Memory declares about its memories: raw dialogue, insights, episodes and items of working memory."""
+"""Declares Cognitive Memory's kinds: raw dialogue, insights, episodes, items of working memory."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ KINDS = (
             "WHERE contains(metadata, '\"tags\"')"
         ),
         private=f"SELECT namespace, 'l0-' || id AS record_id FROM l0_raw WHERE {private_by('metadata')}",
+        is_source=True,
     ),
     Kind(TOOLSET, (L2,), MODEL_THOUGHT, Texts({L2_STORED: _row(L2, "content")})),
     Kind(

@@ -70,7 +70,7 @@ class ApiEmbedder:
 
     @property
     def tries(self) -> int:
-        """How often the provider was asked for what this thread's last call gave, at most for one of its requests."""
+        """The most attempts that one request of this thread's last call took."""
         return int(getattr(self._last, "tries", 1))
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

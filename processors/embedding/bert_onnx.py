@@ -1,8 +1,8 @@
-"""Writes the ONNX graph of a BERT sentence encoder (encoder, mean pooling, unit length) from its safetensors file.
+"""Writes the ONNX graph of a BERT sentence encoder from its safetensors file.
 
-Op by op from the weights, in standard operators (opset 20), so that neither torch nor an exporter is needed; ONNX
-Runtime fuses what is worth fusing. Cosine to sentence-transformers is at least 0.9999995 (`tests/models`). `int8_onnx`
-writes it smaller, and not as near.
+The graph has the encoder, mean pooling and scaling to unit length. It is written op by op from the weights, in standard
+operators (opset 20), so that neither torch nor an exporter is needed; ONNX Runtime fuses what is worth fusing. Its
+cosine to sentence-transformers is at least 0.9999995 (`tests/models`). `int8_onnx` writes a smaller graph, less exact.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ class BertConfig:
 
 
 def build_graph(weights_file: Path, config: BertConfig = BertConfig()) -> bytes:
-    """The serialised model: `input_ids`, `attention_mask` int64 (batch, tokens) -> `sentence_embedding` float32
-    (batch, hidden) of unit rows, `token_embeddings` float32 (batch, tokens, hidden)."""
+    """The serialised model of a checkpoint's weights.
+
+    Inputs: `input_ids`, `attention_mask` int64 (batch, tokens). Outputs: `sentence_embedding` float32 (batch, hidden)
+    of unit rows, `token_embeddings` float32 (batch, tokens, hidden).
+    """
     return BertGraph(read_weights(weights_file), config).serialised()
 
 

@@ -1,8 +1,7 @@
-"""A deterministic embedder without a model: texts that share words and letter groups point the same way.
+"""A deterministic embedder without a model: texts with common words or letters get near vectors.
 
 Feature hashing (Weinberger et al. 2009): each word, word pair and letter trigram adds ±weight to one of 384 numbers
-(`hashing-N`: of N).
-It carries no learned meaning (`trained=False`) and serves tests and `--embedder hashing`.
+(`hashing-N`: of N). It carries no learned meaning (`trained=False`) and serves tests and `--embedder hashing`.
 """
 
 from __future__ import annotations

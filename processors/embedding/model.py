@@ -1,4 +1,4 @@
-"""What an embedder is: texts in, unit vectors out, and the name of the model under which they may be compared."""
+"""What an embedder is: it makes unit vectors of texts, comparable within the space of its model."""
 
 from __future__ import annotations
 

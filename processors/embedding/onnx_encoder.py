@@ -139,7 +139,10 @@ class OnnxEncoder:
 
 
 def _windows(ids: list[int], size: int) -> list[list[int]]:
-    """The ids as they are, or cut into windows of `size`, each between the first and the last mark of the whole."""
+    """Cut ids into windows of at most `size`.
+
+    Each window stands between the first and the last mark of the whole. Ids that fit stay as they are.
+    """
     if len(ids) <= size:
         return [ids]
     inner, step = ids[1:-1], size - 2
@@ -147,7 +150,7 @@ def _windows(ids: list[int], size: int) -> list[list[int]]:
 
 
 def _without_content(tokenizer: Tokenizer) -> np.ndarray:
-    """For each id of the vocabulary whether it says nothing by itself: function words of English, and signs."""
+    """Whether each id of the vocabulary means nothing alone: English function words, and signs."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     empty = np.zeros(max(vocabulary.values()) + 1, bool)
     for piece, number in vocabulary.items():

@@ -1,6 +1,7 @@
-"""Asking a provider over HTTP: paced, timed out, tried again with growing waits; for judges and for embeddings.
+"""Calls a provider over HTTP: paced, timed out, tried again with growing waits.
 
-The key comes from the environment when the node starts, and goes nowhere but into the request's header.
+Judges and embedders use it. The key comes from the environment when the node starts, and goes nowhere but into the
+request's header.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ Post = Callable[[str, Mapping[str, str], bytes], HttpReply]
 
 @dataclass(frozen=True)
 class Provider:
-    """A provider's address, the variables of its key and of another address, and how a request carries the key."""
+    """A provider's address, the variables of its key and its address, and how it takes the key.
+
+    `headers` makes a request's headers from the key.
+    """
 
     url: str
     key_variable: str

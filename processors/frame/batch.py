@@ -92,7 +92,7 @@ class Overlay:
 
 
 class EventState:
-    """What one event changes, kept apart until its reducer has returned: a reducer that raises changes nothing."""
+    """The changes of one event, kept apart until its reducer returns: one that raises changes nothing."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay

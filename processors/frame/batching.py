@@ -1,4 +1,4 @@
-"""What makes a batch: records that wake every waiting caller are applied at once, others linger a little.
+"""Batching: records that wake every waiting caller are applied at once, others linger a little.
 
 A transaction costs several milliseconds whatever it holds. So a batch ends when applying it would wake all callers.
 When it would wake some, it waits for what the others need, twice as long as the last batch took and once for each of
@@ -31,7 +31,7 @@ IDLE_S = 60.0
 
 
 @dataclass
-class _Pending:
+class _Batch:
     """Records that were read, and how far applying them would bring the store."""
 
     records: list[Record] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Batcher:
 
     async def batch(self) -> Sequence[Record]:
         """The next records, each partition in order; none after IDLE_S without any. Raises LogUnavailable."""
-        pending = _Pending()
+        pending = _Batch()
         while not pending.is_full and not self.is_ended:
             left = self._left(pending)
             if left is not None and left <= 0:
@@ -103,7 +103,7 @@ class Batcher:
             self._read()  # behind a backlog: while this batch is applied
         return pending.records
 
-    def _left(self, pending: _Pending) -> float | None:
+    def _left(self, pending: _Batch) -> float | None:
         """Seconds until the batch ends by itself; None while there is nothing in it."""
         if not pending.records:
             return None

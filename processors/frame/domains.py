@@ -1,4 +1,4 @@
-"""The domains: each is a package of `processors` whose parts have the same names, so that the frame finds them."""
+"""The domains: packages of `processors` whose parts have the same names. By these names the frame finds them."""
 
 from __future__ import annotations
 

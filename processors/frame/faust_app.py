@@ -8,7 +8,6 @@ deterministic ids make the repeats harmless (docs/adr/0001).
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,16 +49,18 @@ def make_app(
     directory: Path,
     group: str = "thalweg",
     instance_id: str | None = None,
+    security: KafkaSecurity | None = None,
 ) -> faust.App:
     """The app with an agent for each runner, a member of this consumer group.
 
     `broker`: `sqlite:///path` or `kafka://host:port`. `directory`: Faust's own.
     `instance_id` (stable per worker) lets a restarted worker take its partitions back at once.
+    `security`: the log's, for a secured Kafka.
     """
     app = faust.App(
         group,
         broker=broker.replace("kafka://", "aiokafka://"),
-        broker_credentials=_credentials(broker),
+        broker_credentials=security.faust_credentials() if security else None,
         datadir=str(directory),
         topic_allow_declare=False,
         topic_disable_leader=True,
@@ -90,12 +91,6 @@ def make_app(
 async def _revoked(app: faust.App, revoked: Any, **_: Any) -> None:
     """Partitions are revoked: what is not acknowledged goes to their next member. Only a test has to act on it."""
     hit("in_revoke")
-
-
-def _credentials(broker: str) -> Any:
-    """Faust's credentials for a secured Kafka, from the same THALWEG_KAFKA_* variables as the log's."""
-    security = KafkaSecurity.from_environ(os.environ) if broker.startswith("kafka://") else None
-    return security.faust_credentials() if security else None
 
 
 def _add_agent(app: faust.App, runner: StageRunner) -> None:
@@ -201,7 +196,7 @@ def to_record(message: Any) -> Record:
 
 
 async def watch(app: faust.App) -> None:
-    """Return never while the app is well; raise what made it crash, so that the process can end."""
+    """Wait as long as the app is well; raise what made it crash, so that the process can end."""
     while not app.should_stop:
         await asyncio.sleep(0.1)
     reason = app._crash_reason if getattr(app, "_crash_reason", None) else RuntimeError("the Faust app stopped")

@@ -21,11 +21,11 @@ from streams.topics import DERIVED
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 1.0
+POLL_S = 1.0
 RETRY_S = 15.0
 ABORT_POLL_S = 0.05
 """How often a job asks whether its work is still wanted: an abort takes effect within twice that."""
-WAIT_S = 30.0
+APPLY_WAIT_S = 30.0
 Result = TypeVar("Result")
 
 
@@ -75,7 +75,7 @@ class Job:
             finally:
                 self.progress = None
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(RETRY_S if self.problem else LOOK_S):
+                async with asyncio.timeout(RETRY_S if self.problem else POLL_S):
                     await self._wake.wait()
 
     async def while_wanted(
@@ -96,9 +96,9 @@ class Job:
     async def publish(self, records: Sequence[Outgoing]) -> None:
         """Put records on the log; returns when they are applied."""
         if records:
-            await self.wait_applied(Freshness.after(await self._log.publish(records, timeout_s=WAIT_S)))
+            await self.wait_applied(Freshness.after(await self._log.publish(records, timeout_s=APPLY_WAIT_S)))
 
     async def wait_applied(self, token: Freshness, stages: Sequence[str] = ()) -> None:
         """Wait as long as it takes, until the token is applied and processed by these stages."""
-        while not await self._applied.wait(token, timeout_s=WAIT_S, stages=stages, patient=True):
+        while not await self._applied.wait(token, timeout_s=APPLY_WAIT_S, stages=stages, patient=True):
             logger.info("%s: the store is behind", self._name)

@@ -52,7 +52,7 @@ class Counters:
 
 
 class Mirror(Protocol):
-    """A copy of some events beside the store, for convenience: it may lose or repeat its last ones in a crash."""
+    """A copy of some events beside the store. It is a convenience: a crash may lose or repeat its last lines."""
 
     types: frozenset[str]
     """The event types that it copies."""
@@ -165,7 +165,10 @@ class Materialiser:
                 await asyncio.sleep(1.0)
 
     async def _next(self, batcher: Batcher) -> Sequence[Record]:
-        """The next records; none while the log is down: the node lives on, because callers' writes are spooled."""
+        """The next records; none while the log is down.
+
+        The node lives on then, because callers' writes go to the spool.
+        """
         try:
             return await batcher.batch()
         except LogUnavailable as error:
@@ -294,7 +297,10 @@ def _bugs(reduced: Reduced) -> list[DeadLetter]:
 
 
 def _slices(records: Sequence[Record]) -> list[Sequence[Record]]:
-    """The records in order; a slice ends with the record that makes it MAX_BYTES or more, as a reading does."""
+    """Cut the records into slices of about MAX_BYTES, in order.
+
+    A slice ends with the record that brings it to MAX_BYTES or more, as a read of the log does.
+    """
     slices: list[list[Record]] = []
     size = MAX_BYTES
     for record in records:

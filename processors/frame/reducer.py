@@ -90,8 +90,11 @@ class Rows:
         self.put(table, row | values)
 
     def complete(self, table: str, row: Row) -> None:
-        """Put a row that several events make up, in any order: its `event_id` names the event that began it, and its
-        place on the log is that of the event that changed it last. Raises TypeError as `insert`."""
+        """Put a row that several events make up, in any order.
+
+        Its `event_id` names the event that began it; its place on the log is that of the event that changed it last.
+        Raises TypeError as `insert`.
+        """
         self._state.put(table, self._from_here(table, row) | {"event_id": row.get("event_id") or self._logged.event.id})
 
     def _from_here(self, table: str, row: Row) -> Row:
@@ -130,9 +133,8 @@ class Rows:
                 "created_at": created_at,
             },
         )
-        self._indexed.documents.append(
-            DocumentEntry(label, self._logged.event.namespace, text, session_id, created_at, role)
-        )
+        namespace, about = self._logged.event.namespace, (toolset, kind)
+        self._indexed.documents.append(DocumentEntry(label, namespace, text, session_id, created_at, about, role))
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})
 
@@ -162,8 +164,10 @@ class Rows:
 
 @dataclass(frozen=True)
 class Reducer:
-    """`reads` names the rows that `apply` gets, so that they are fetched a batch at a time: (table, primary key),
-    the key without its namespace where it has one."""
+    """How events of a type change rows: `apply` decides, `reads` names the rows that it asks for.
+
+    They are fetched a batch at a time: (table, primary key), the key without its namespace where it has one.
+    """
 
     apply: Callable[[LoggedEvent, Rows], Outcome | None]
     reads: Callable[[LoggedEvent], Iterable[tuple[str, Key]]] = lambda logged: ()

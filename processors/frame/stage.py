@@ -79,7 +79,7 @@ class Stage(ABC):
         return cls()
 
     async def linger(self) -> None:
-        """Give more records time to come: `linger_s`, or until a caller waits for this stage or one that needs it."""
+        """Wait `linger_s` for more records, or until a caller waits for this stage or one that needs it."""
         if self.linger_s and self._applied is not None:
             await self._applied.linger({self.name} | dependents(self.name), self.linger_s)
 

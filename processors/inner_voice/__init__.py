@@ -1,1 +1,1 @@
-"""Retrieval of snippets over the memories of every toolset: provenance, floors, slots, texts and hashes."""
+"""Retrieval of snippets from every toolset's memories: provenance, floors, slots, texts, hashes."""

@@ -1,4 +1,7 @@
-"""How snippets are retrieved unless a call says otherwise: the `SURR_*` variables, checked once at startup."""
+"""Defaults of the retrieval of snippets, from the `SURR_*` variables.
+
+They are checked once, at startup; a call may override them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A kind of memory, as its domain declares it in `processors/<domain>/kinds.py`: all that the generic rooms ask of it.
+"""A kind of memory, as its domain declares it in `processors/<domain>/kinds.py`.
 
-Each SQL fragment is a SELECT without parameters over the domain's own tables, of every namespace; its reader restricts
-it.
+It is all that the generic rooms know of the domain's memories. Each SQL fragment is a SELECT without parameters over
+the domain's own tables, of every namespace; its reader restricts it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Kind:
 
     `names`: values of `documents.kind`; none: every kind of the toolset. `place` None: never retrieved as a snippet.
     `texts` None: never embedded. `private` and `ended` SELECT (namespace, record_id) of what is private, and of what no
-    longer holds. `counted`: a table whose rows are searched with a count of all matches.
+    longer holds. `counted`: a table whose rows are searched with a count of all matches. `is_source`: other memories
+    are made of its texts and stand for it where they say the same.
     """
 
     toolset: str
@@ -78,3 +79,4 @@ class Kind:
     private: str | None = None
     ended: str | None = None
     counted: str | None = None
+    is_source: bool = False

@@ -1,4 +1,7 @@
-"""SQL over the metadata that callers attach to memories (a JSON column): their tags, and whether they are private."""
+"""SQL over the metadata of memories: their tags, and whether they are private.
+
+Callers attach it to memories; it is a JSON column.
+"""
 
 from __future__ import annotations
 

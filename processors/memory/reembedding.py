@@ -53,10 +53,10 @@ class Missing:
 
 
 def missing_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> tuple[np.ndarray, int]:
-    """Labels that should have a vector in this space and have none, sorted, and the number of those that have one.
+    """Labels that need a vector in this space and have none, sorted; and how many have one.
 
-    Those should that have one in any other space; where there is no other, every document of a kind that is embedded.
-    Those on which the model or the log has failed are left out.
+    A document needs one when it has one in any other space; where there is no other, when its kind is embedded. Those
+    on which the model or the log has failed are left out.
     """
     toolsets, kinds = ([pair[at] for pair in NOT_EMBEDDED] for at in range(2))
     wanted = _labels(cursor, f"{_WANTED} UNION {_WANTED_OF_ALL}", [space, space, toolsets, kinds])
@@ -71,7 +71,7 @@ def partial_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> list[int]:
 
 
 def failed_labels(cursor: duckdb.DuckDBPyConnection, space: str) -> np.ndarray:
-    """Labels of the texts that get no vector, or not all of them, in this space: model or log refused them."""
+    """Labels of the texts that the model or the log refused in this space, wholly or in part."""
     rows = cursor.execute(_FAILED, [space]).fetchall()
     return np.array([document_label(namespace, record_id) for namespace, record_id in rows], np.int64)
 
@@ -106,7 +106,7 @@ def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
 
 
 def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Missing]:
-    """The texts of these labels as the stage `embed` embeds them, in the order of their records on the log."""
+    """The texts of these labels as the stage `embed` embeds them, in the order of the log."""
     rows = cursor.execute(_TEXTS, [labels.tolist()]).fetchall()
     return [Missing(*row) for row in rows]
 
@@ -114,10 +114,10 @@ def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Mi
 def facts_of(
     info: ModelInfo, building: str, texts: Sequence[Missing], encoded: Mapping[str, Mapping[str, Any]], largest: int
 ) -> list[list[Event]]:
-    """The vectors of the texts (`encode_texts`) as facts of at most `largest` bytes, a list for each namespace.
+    """The vectors of the texts as facts of at most `largest` bytes, a list for each namespace.
 
-    `building` names this building of the space: a space that was dropped and is built again gets new facts; one that
-    goes on after a crash gets the same.
+    `encoded` is what `encode_texts` gave. `building` names this building of the space: a space that was dropped and is
+    built again gets new facts; one that goes on after a crash gets the same.
     """
     groups: dict[str, list[Event]] = {}
     for missing in texts:

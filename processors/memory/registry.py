@@ -1,4 +1,4 @@
-"""Every kind of memory that a domain declares in its `kinds.py`, and what the generic rooms ask of them all."""
+"""The kinds of memory that all domains declare, and what the generic rooms ask of them."""
 
 from __future__ import annotations
 
@@ -74,6 +74,9 @@ ENDED = union(
 """(namespace, record_id) of memories that no longer hold: merged, pruned, superseded, archived, deprecated."""
 COUNTED = tuple(kind.counted for kind in DECLARED if kind.counted)
 """Tables whose rows are searched with a count of all matches."""
+
+SOURCES = tuple((kind.toolset, name) for kind in DECLARED if kind.is_source for name in kind.names)
+"""(toolset, kind) of memories that others are made of."""
 
 
 def texts_to_embed(event: Event) -> Sequence[tuple[str, str]]:

@@ -17,6 +17,8 @@ from streams.codec import in_parts
 from streams.events import Event
 from streams.ids import derived_id
 
+VECTOR_STAGE = "embed"
+"""The stage whose facts these are: a search by meaning waits for it."""
 Item = dict[str, Any]
 """A vector with its record, and with its passage when it is not of the whole text: one of an event's `vectors`."""
 
@@ -37,7 +39,7 @@ def decode_vector(text: str) -> np.ndarray:
 
 
 def items_of(record_id: str, encoded: Mapping[str, Any]) -> list[Item]:
-    """The vectors of a text (`encode_texts`): of the whole, and of those passages that were embedded with it."""
+    """The items of a text (`encode_texts`): of the whole, and of the passages embedded with it."""
     whole = {"record_id": record_id, **{name: value for name, value in encoded.items() if name != "first"}}
     return [whole, *passages_of(record_id, encoded.get("first", ()))]
 

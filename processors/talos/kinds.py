@@ -1,4 +1,4 @@
-"""What Talos declares about its memories: journal entries, and the entities that are found in texts or imported."""
+"""Declares Talos' kinds: journal entries, and the entities that are found in texts or imported."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ KINDS = (
         LOGGED_THOUGHT,
         Texts({JOURNAL_WRITTEN: texts_to_embed}),
         TagSource("SELECT namespace, entry_id AS record_id, category AS tag FROM talos_journal", is_category=True),
+        is_source=True,
     ),
     Kind(
         TOOLSET,

@@ -1,8 +1,9 @@
-"""The mirror of the agents' own telemetry as JSON Lines: `telemetry/events.jsonl`, for tools that read files.
+"""Mirrors the agents' own telemetry as JSON Lines, for tools that read files.
 
-A copy for convenience, never truth: a crash may lose or repeat its last lines, the log has them all. Of our own tools
-it holds ids, counts and enums, as the telemetry topic does; what another producer sends stands there as it was sent.
-It rotates at 100 MB or with the UTC day; rotated files are packed and kept 30 days.
+The file is `telemetry/events.jsonl`. It is a convenience, never truth: a crash may lose or repeat its last lines, the
+log has them all. Of our own tools it holds ids, counts and enums, as the telemetry topic does; what another
+producer sends stands there as it was sent. It rotates at 100 MB or with the UTC day; rotated files are packed and kept
+30 days.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class TelemetryMirror:
         self._packing: threading.Thread | None = None
 
     def write(self, events: Sequence[Event]) -> None:
-        """Append a line each. A disk that takes none is said in the program's log and hinders nothing else."""
+        """Append a line for each event. A disk that takes none is a warning in the program's log, no more."""
         if not events:
             return
         try:
@@ -56,7 +57,7 @@ class TelemetryMirror:
         return any(self._directory.glob("events*.jsonl*"))
 
     def wait_packed(self, timeout_s: float = 30.0) -> None:
-        """Until what was rotated is packed."""
+        """Wait until the rotated file is packed."""
         if self._packing is not None:
             self._packing.join(timeout_s)
 

@@ -1,6 +1,7 @@
-"""Records of the OpenTelemetry Collector's Kafka exporter (`otlp_proto`, `otlp_json`) as telemetry events.
+"""Reads records of the OpenTelemetry Collector's Kafka exporter as telemetry events.
 
-They carry no CloudEvents envelope and need no key: their namespace is the node's own.
+Its encodings are `otlp_proto` and `otlp_json`. They carry no CloudEvents envelope and need no key: their namespace is
+the node's own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Telemetry becomes rows: sessions, their events, tool calls, model calls, states, OpenTelemetry signals.
+"""Reducers of telemetry: sessions and their events, tool and model calls, states, OpenTelemetry.
 
-Lines of a transcript may come twice and in pieces: a session's row widens, a tool call is completed by its result
-in whichever order the two come, and tokens count once per message (its last line is complete, hence the greatest).
+Lines of a transcript may come twice and in pieces: a session's row widens, a tool call is completed by its result in
+whichever order the two come, and tokens count once per message (its last line is complete, hence the greatest).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _model_of(data: Mapping[str, Any]) -> str | None:
 
 
 def widen_session(rows: Rows, session_id: str, moment: datetime, known: Mapping[str, Any], model: str | None) -> None:
-    """Let the session's row cover this moment; the first value of each field stays, of the model the last."""
+    """Extend the session's row to this moment; the first value of each field stays, of the model the last."""
     row = dict(rows.get(SESSIONS, session_id) or _NEW_SESSION)
     row["session_id"] = session_id
     row["started_at"] = _first(row["started_at"], moment)
@@ -125,7 +125,7 @@ def count_model_call(rows: Rows, session_id: str, call: Mapping[str, Any], momen
     rows.complete(MODEL_CALLS, counted)
 
 
-# --- the agent's own telemetry (talos.md 2.4): attributes whose names start with `talos.`
+# --- the agent's own telemetry: attributes whose names start with `talos.`
 
 
 def _attributes(logged: LoggedEvent) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _short(logged: LoggedEvent) -> str:
 
 
 def _note_name(logged: LoggedEvent, rows: Rows, moment: datetime) -> None:
-    """Keep the id of a tool or state under its name: the node of the graph that the session's edges lead to."""
+    """Store the node id of a tool or state under its name. The session's edges in the graph lead to that node."""
     named = _named(logged)
     if named is None or rows.get(NAMES, *named) is not None:
         return

@@ -1,4 +1,4 @@
-"""What Valence declares about its memories: beliefs, and the exchanges, insights and patterns of its conversations."""
+"""Declares Valence's kinds: beliefs, exchanges, insights, patterns and entities."""
 
 from __future__ import annotations
 
@@ -38,8 +38,10 @@ def _object(field: str, role: str) -> TextsOf:
 
 
 def _insight(event: Event) -> Sequence[tuple[str, str]]:
-    """An insight is a belief, possibly an existing one, and a record of its session that keeps the insight's own
-    words."""
+    """The texts of an insight: a belief, possibly an existing one, and a record of its session.
+
+    The record keeps the insight's own words.
+    """
     return [*_belief("content")(event), *_object("content", INSIGHT)(event)]
 
 
@@ -78,6 +80,7 @@ KINDS = (
             "WHERE contains(s.metadata, '\"tags\"')"
         ),
         private=f"SELECT x.namespace, x.exchange_id AS record_id {_EXCHANGES} WHERE {private_by('s.metadata')}",
+        is_source=True,
     ),
     Kind(
         TOOLSET,

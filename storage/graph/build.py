@@ -1,5 +1,6 @@
-"""The process that builds a projection: `python -m storage.graph.build FILE`, the graph on stdin as JSON.
+"""The process that builds a projection from a graph on stdin (JSON).
 
+`python -m storage.graph.build FILE`.
 A process of its own, so that nothing in the native library can end the node.
 """
 

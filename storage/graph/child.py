@@ -61,7 +61,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def simple(value: Any) -> Any:
-    """Convert a value to one that JSON has: a node or an edge becomes an object, a path an object of two lists."""
+    """Convert a value to JSON: a node or an edge becomes an object, a path an object of two lists."""
     if isinstance(value, dict):
         if "_NODES" in value:
             return {"nodes": simple(value["_NODES"]), "relationships": simple(value["_RELS"])}

@@ -193,7 +193,10 @@ def _violation(cypher: str, token: Token) -> Refused:
 
 
 def to_ladybug(cypher: str) -> tuple[str, list[tuple[int, int]]]:
-    """The query with ladybug's names for functions, and the changes as (offset in the result, added characters)."""
+    """Give the query's functions the names that ladybug has for them.
+
+    Returns the query and its changes as (offset in the result, added characters).
+    """
     tokens = tokens_of(cypher)
     parts: list[str] = []
     changes: list[tuple[int, int]] = []

@@ -28,7 +28,10 @@ def _names(token: Token, relation: str) -> bool:
 
 
 def _is_untyped(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a relationship without a type begins here: `--`, or `-[` without a colon before `]` or properties."""
+    """Whether a relationship without a type begins here.
+
+    It is `--`, or `-[` without a colon before `]` or properties.
+    """
     if tokens[index].text != "-" or index + 1 == len(tokens):
         return False
     after = tokens[index + 1].text

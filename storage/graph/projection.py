@@ -66,17 +66,19 @@ class Projections:
         shutil.rmtree(directory, ignore_errors=True)
 
     def find(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, asked: Freshness, *, is_whole: bool = True
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, token: Freshness, *, is_whole: bool = True
     ) -> Path | BuildRequest:
-        """The file that covers the token `asked` and is at most `MAX_AGE_S` behind, else a request to build one.
+        """Return a file that covers the positions of `token`, else a request to build one.
+
+        The file is at most `MAX_AGE_S` behind.
 
         Without `is_whole` a projection without inherited edges is enough.
         """
         covers = _applied(cursor)  # before the graph is read: it may have more, never less
         for kind in {True, is_whole}:
-            known = self._built.get((namespace, kind))
-            if known is not None and known.file.exists() and _serves(known, covers, asked):
-                return known.file
+            projection = self._built.get((namespace, kind))
+            if projection is not None and projection.file.exists() and _serves(projection, covers, token):
+                return projection.file
         return BuildRequest(namespace, self._read_graph(cursor, namespace, is_whole), covers, is_whole)
 
     def build(self, request: BuildRequest) -> Path:
@@ -100,19 +102,19 @@ class Projections:
             shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _serves(known: _Built, applied: Positions, asked: Freshness) -> bool:
+def _serves(projection: _Built, applied: Positions, token: Freshness) -> bool:
     """Whether a projection may answer.
 
     A caller with a token also sees what was derived from its write, so nothing may have been derived since.
     """
-    if applied == known.covers:
+    if applied == projection.covers:
         return True
-    if time.monotonic() - known.built_at > MAX_AGE_S:
+    if time.monotonic() - projection.built_at > MAX_AGE_S:
         return False
     derived = {at: offset for at, offset in applied.items() if at.topic == DERIVED.name}
-    return not asked or (
-        all(known.covers.get(at, 0) >= offset for at, offset in asked)
-        and all(known.covers.get(at, 0) >= offset for at, offset in derived.items())
+    return not token or (
+        all(projection.covers.get(at, 0) >= offset for at, offset in token)
+        and all(projection.covers.get(at, 0) >= offset for at, offset in derived.items())
     )
 
 

@@ -1,4 +1,7 @@
-"""Running a Cypher query over a projection in a child process, within limits of time, memory, rows and bytes."""
+"""A Cypher query runs over a projection in a child process.
+
+Its time, memory, rows and bytes are limited.
+"""
 
 from __future__ import annotations
 

@@ -9,13 +9,17 @@ import numpy as np
 
 
 class DocumentEntry(NamedTuple):
-    """A text that can be searched, its place in its session (both None: it stands alone), and the role that said it."""
+    """A text that can be searched, and its place in its session (both None: it stands alone).
+
+    `kind`: its toolset and its kind. `role`: of the speaker that said it.
+    """
 
     label: int
     namespace: str
     text: str
     session_id: str | None = None
     created_at: datetime | None = None
+    kind: tuple[str, str] | None = None
     role: str | None = None
 
 
@@ -29,9 +33,10 @@ class PassageOf(NamedTuple):
 
 
 class VectorEntry(NamedTuple):
-    """A unit vector with its model (`space` and `model_id` None: the live one), and its packed token vectors.
+    """A unit vector with its model, and its packed token vectors.
 
-    `passage`: of which passage it is, when it is not a whole document's. `passages`: how many a long document has.
+    `space` and `model_id`: None for the live model. `passage`: of which passage it is, when it is not a whole
+    document's. `passages`: how many a long document has.
     """
 
     label: int

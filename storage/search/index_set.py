@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -56,18 +56,19 @@ class IndexSet:
         connect: Callable[[], duckdb.DuckDBPyConnection],
         model: VectorModel | None,
         counted: Sequence[str] = (),
+        sources: Collection[tuple[str, str]] = (),
         roles: str = "",
     ) -> None:
         """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder.
 
-        `counted` names the tables whose rows are searched with a count of all matches. `roles` SELECTs (namespace,
-        record_id, role) of what was said by somebody.
+        `counted` names the tables whose rows are searched with a count of all matches, `sources` the (toolset, kind)
+        of records that others are made of. `roles` SELECTs (namespace, record_id, role) of what a speaker said.
         """
         self._counted = counted
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self._pace = Pace()
-        self.records = Records(roles)
+        self.records = Records(sources, roles)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self._connect = connect
@@ -227,7 +228,7 @@ class IndexSet:
         self.words.cache_frequent(self.are_counted, self._closing.is_set)
 
     def are_counted(self) -> bool:
-        """Whether a table whose matches are counted has so many rows that counting takes time."""
+        """Whether a table whose matches are counted is so large that counting takes time."""
         if not self._counted:
             return False
         cursor = self._connect()
@@ -279,5 +280,8 @@ class IndexSet:
         return {"keyword": self.words.state(), "vector": vector, "late": late} | about
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
-        """Every document's label in the keyword and in the vector index, sorted: to be compared with the tables."""
+        """Return every document's label in the keyword and in the vector index, sorted.
+
+        For comparison with the tables.
+        """
         return self.words.labels(), self.spaces.labels()

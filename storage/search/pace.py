@@ -39,7 +39,7 @@ class Pace:
             self._searching.discard(search)
 
     def pause(self) -> None:
-        """Call after every millisecond of work that nobody waits for."""
+        """Call after every millisecond of background work."""
         time.sleep(SHARE_S if self._searching else MOMENT_S)
 
 

@@ -1,4 +1,4 @@
-"""What a question tells beside its matter: whose words it asks for, and what the answer is to look like.
+"""What a question says beside its matter: whose words it asks for, and the form of the answer.
 
 English only: of other questions all is matter, and they ask for nobody's words.
 """
@@ -35,10 +35,10 @@ _FORM = re.compile(
 )
 
 
-def asks_of_user(text: str) -> bool:
-    """Whether a question is about what the user said or did: it says `I`, `we` or `the user`, and not `did you`.
+def asks_about_user(text: str) -> bool:
+    """Whether a question is about what the user said or did.
 
-    A person tells an agent what is so; the agent's answers repeat it, at greater length.
+    Then it says `I`, `we` or `the user`, and not `did you` or `you recommended`. A person tells an agent what is so; the agent's answers repeat it, at greater length.
     """
     return _OF_SPEAKER.search(text) is not None and _OF_LISTENER.search(text) is None
 

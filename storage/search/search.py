@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,12 +21,14 @@ from storage.search.ranking.context import Scored, SearchContext
 from storage.search.ranking.fusion import WEIGHTS, ordered
 from storage.search.ranking.rank import fuse_ranks, rank
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult, read_best
+from storage.search.records.hits import SearchResult, read_best, read_names
 from storage.search.records.label_map import places_in
 from storage.search.records.matches import DocumentMatches
 
 KEYWORD_DEPTH = 400
 """This many BM25 scores count as evidence; candidates are the best of them only."""
+MAX_OTHERS = 10
+"""This many other records that state the same as a hit are named."""
 _NO_MATCHES = DocumentMatches([], {})
 
 
@@ -49,9 +52,11 @@ def search(
     size, vector = query.pool_size, query.vector
     with indexes.searching():
         records, words, space = indexes.records, indexes.words, indexes.space(query.space)
+        records.follow_relations(cursor)  # what was merged is one fact
         context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records)
-        near = _NO_MATCHES if vector is None else space.nearest(vector, size, context.allowed)
-        can_rank = space is indexes.space() and (not near.matches or (query.tokens is not None and space.has_tokens))
+        neighbours = _NO_MATCHES if vector is None else context.nearest(vector, size)
+        has_tokens = query.tokens is not None and space.has_tokens
+        can_rank = space is indexes.space() and (has_tokens or not neighbours.matches)
         is_ranked = query.weights is None and (vector is None or can_rank)
         depth = KEYWORD_DEPTH if is_ranked else size
         if prefetched is not None and depth <= KEYWORD_DEPTH and (vector is not None or words.is_ready):
@@ -59,38 +64,50 @@ def search(
         else:
             keywords = words.search(cursor, query.matter, context.allowed, depth, alone=vector is None)
         floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
-        nearest = [match for match in near.matches if match[1] >= floor]
+        nearest = [match for match in neighbours.matches if match[1] >= floor]
+        matched = context.distinct(keywords.matches[:depth])
         if is_ranked:
-            scored = rank(context, nearest, keywords.matches[:depth])
+            scored = rank(context, nearest, matched)
         else:
             weights = WEIGHTS if query.weights is None else query.weights
-            scored = fuse_ranks(context, nearest, keywords.matches[:depth], weights)
-        return _result(context, scored, near.fits | keywords.fits | scored.fits, _degraded(indexes, query))
+            scored = fuse_ranks(context, nearest, matched, weights)
+        return _result(context, scored, neighbours.fits | keywords.fits | scored.fits, _degraded(indexes, query))
 
 
 def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], degraded: str | None) -> SearchResult:
     """The best of the candidates, read from the table."""
     query, passages = context.query, context.records.passages
-    found = read_best(context.cursor, query.filter.namespace, scored.labels, scored.scores, query.limit)
-    places = places_in(scored.labels, np.fromiter(found, np.int64, len(found)))
-    scores = dict(zip(found, scored.scores[places].tolist(), strict=True))
-    parts = {side: dict(zip(found, values[places].tolist(), strict=True)) for side, values in scored.parts.items()}
+    hits_by_label = read_best(context.cursor, query.filter.namespace, scored.labels, scored.scores, query.limit)
+    places = places_in(scored.labels, np.fromiter(hits_by_label, np.int64, len(hits_by_label)))
+    scores = dict(zip(hits_by_label, scored.scores[places].tolist(), strict=True))
+    parts = {
+        side: dict(zip(hits_by_label, values[places].tolist(), strict=True)) for side, values in scored.parts.items()
+    }
     sides = {
-        side: {label: (place, raw) for place, (label, raw) in enumerate(matches, 1) if label in found}
+        side: {label: (place, raw) for place, (label, raw) in enumerate(matches, 1) if label in hits_by_label}
         for side, matches in scored.sides.items()
     }
-    best = ordered(scores, {label: (hit.created_at, hit.record_id) for label, hit in found.items()})
+    best = ordered(scores, {label: (hit.created_at, hit.record_id) for label, hit in hits_by_label.items()})
     hits = [
         replace(
-            found[label],
+            hits_by_label[label],
             score=scores[label],
             sides={side: places[label] for side, places in sides.items() if label in places},
             parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
             passage=passages.passage(fits.get(label, label)),
+            **_statements(context, label),
         )
         for label in best[: query.limit]
     ]
     return SearchResult(hits, len(scored.labels), degraded)
+
+
+def _statements(context: SearchContext, label: int) -> dict[str, Any]:
+    """What else states the same as a hit, and how often it was stated."""
+    if not context.query.distinct:
+        return {}
+    others, times = context.records.facts.statements(label, [context.allowed.labels], MAX_OTHERS)
+    return {"also": read_names(context.cursor, others), "times": times}
 
 
 def _degraded(indexes: IndexSet, query: Query) -> str | None:

@@ -17,7 +17,7 @@ import numpy as np
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import predicate
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 from storage.search.search import search
 from storage.search.words.bm25 import K1, bm25, rarity
 
@@ -38,7 +38,7 @@ class SessionHit:
     session_id: str
     score: float
     parts: Mapping[str, float]
-    hits: list[Hit]
+    hits: list[SearchHit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,16 @@ class SessionResult:
 
 def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SessionResult:
     """The sessions, best first. Records without a session are passed over."""
-    grouped: dict[str, list[Hit]] = defaultdict(list)
+    grouped: dict[str, list[SearchHit]] = defaultdict(list)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
     of_records = replace(
-        query, limit=EVERY_HIT, min_cosine=0.0, pool=POOL, sessions=max(query.limit, SESSIONS), weights=None
+        query,
+        limit=EVERY_HIT,
+        min_cosine=0.0,
+        pool=POOL,
+        sessions=max(query.limit, SESSIONS),
+        weights=None,
+        distinct=False,
     )
     records = search(cursor, indexes, of_records)
     for hit in records.hits:
@@ -85,12 +91,12 @@ def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query:
     return SessionResult(sorted(found, key=lambda hit: (-hit.score, hit.session_id)), query.limit, records.degraded)
 
 
-def _best_record(hits: Iterable[Hit]) -> float:
+def _best_record(hits: Iterable[SearchHit]) -> float:
     """The best score without what is taken off for questions: they show as well what was talked about."""
     return max((hit.score - hit.parts.get("asking", 0.0) for hit in hits), default=0.0)
 
 
-def _score_tokens(indexes: IndexSet, query: Query, sessions: Mapping[str, Sequence[Hit]]) -> dict[str, float]:
+def _score_tokens(indexes: IndexSet, query: Query, sessions: Mapping[str, Sequence[SearchHit]]) -> dict[str, float]:
     """session -> how well its records together match the query's tokens, 0 to 1."""
     if query.tokens is None:
         return {}

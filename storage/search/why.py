@@ -1,6 +1,7 @@
-"""Why a record is, or is not, among the results of a search: filters first, then each side, floors, pools and ranks.
+"""Why a record is, or is not, among the results of a search.
 
-It asks the search itself: whether a record is returned is never computed a second time.
+Filters come first, then each side, floors, pools and ranks. The search itself is run: whether a record is returned is
+never computed a second time.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import numpy as np
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
 from storage.search.records.filter import Filter, TagFilter, predicate
-from storage.search.records.hits import SearchResult
+from storage.search.records.hits import SearchResult, read_names
 from storage.search.search import search
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.vector_codec import read_vector
 
-Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "unmatched", "outranked"]
+Verdict = Literal["returned", "unknown", "merged", "superseded", "filtered", "repeated", "unmatched", "outranked"]
 Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query], SearchResult]
-WIDE = 10_000
+WIDE_POOL = 10_000
 """The pool that finds the place of a record which a search's own pool leaves out."""
 
 
@@ -30,7 +31,7 @@ WIDE = 10_000
 class Explanation:
     """Why a record, or a session, has the place that it has.
 
-    `place` is its place among all that was found (1 = best), `sides` what each side says of it, within `WIDE`:
+    `place` is its place among all that was found (1 = best), `sides` what each side says of it, within `WIDE_POOL`:
     side -> (rank, raw score), `parts` what each side adds to its score. `filtered_by`: conditions that it fails.
     `reasons` are sentences.
     """
@@ -66,10 +67,13 @@ def explain(
         verdict: Verdict = "merged" if "exclude_merged" in failed else "filtered"
         reasons = tuple(_filter_reason(cursor, query.filter, name, record_id) for name in failed)
         return Explanation(verdict, filtered_by=failed, cosine=cosine, is_embedded=cosine is not None, reasons=reasons)
+    if query.distinct and (stand_in := _stand_in(cursor, indexes, query.filter, label)) is not None:
+        reason = f"It states the same as {stand_in}, which stands for it."
+        return Explanation("repeated", cosine=cosine, is_embedded=cosine is not None, reasons=(reason,))
     pool = pool_of(limit)
-    everything = search(cursor, indexes, replace(query, limit=WIDE, pool=pool))
+    everything = search(cursor, indexes, replace(query, limit=WIDE_POOL, pool=pool))
     place = next((place for place, hit in enumerate(everything.hits, 1) if hit.record_id == record_id), None)
-    wide = search(cursor, indexes, replace(query, limit=WIDE, pool=WIDE))
+    wide = search(cursor, indexes, replace(query, limit=WIDE_POOL, pool=WIDE_POOL))
     sides = next((dict(hit.sides) for hit in wide.hits if hit.record_id == record_id), {})
     parts = dict(everything.hits[place - 1].parts) if place is not None else {}
     found = Explanation("returned", place, sides, cosine=cosine, is_embedded=cosine is not None, parts=parts)
@@ -85,6 +89,16 @@ def explain(
     reasons = (*_beyond(sides, pool), *_vector_reason(query.vector, cosine, sides, indexes, floor))
     reasons += tuple(_other_reasons(query.matter, stored, sides))
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
+
+
+def _stand_in(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, filter: Filter, label: int) -> str | None:
+    """The id of the record that stands for what this one states; None when it does so itself."""
+    with indexes.searching():
+        indexes.records.follow_relations(cursor)
+        allowed = indexes.records.allowed(cursor, filter)
+        (other,) = indexes.records.facts.representatives(np.array([label], np.int64), allowed.labels).tolist()
+        names = [] if other == label else read_names(cursor, [other])
+    return names[0][1] if names else None
 
 
 def failed_filters(

@@ -1,4 +1,7 @@
-"""Why a session is, or is not, among the sessions that answer a question: decided by the very search for sessions."""
+"""Why a session is, or is not, among the sessions that answer a question.
+
+The search for sessions itself is run.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A copy of a whole database file: `python -m storage.sql.copy_file SOURCE TARGET`, in a process of its own.
+"""The process that copies a whole database file.
 
-DuckDB's lock is a POSIX lock: the owner of the database would lose it by opening and closing the file once more.
-DuckDB never overwrites a block that the current header reaches, so a copy is whole when the header has not changed.
+`python -m storage.sql.copy_file SOURCE TARGET`. DuckDB's lock is a POSIX lock: the owner of the database would lose it
+by opening and closing the file once more. DuckDB never overwrites a block that the current header reaches, so a copy is
+whole when the header has not changed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from storage.atomic_file import atomic_file
 
 HEADER_BYTES = 3 * 4096
-CHANGED = 3
+FILE_CHANGED = 3
 """Exit code: the owner wrote a new header during the copy; nothing was published, so try again."""
 
 
@@ -37,4 +38,4 @@ class _Changed(Exception):
 
 
 if __name__ == "__main__":
-    sys.exit(0 if copy(Path(sys.argv[1]), Path(sys.argv[2])) else CHANGED)
+    sys.exit(0 if copy(Path(sys.argv[1]), Path(sys.argv[2])) else FILE_CHANGED)

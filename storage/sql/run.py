@@ -1,4 +1,7 @@
-"""Running an analyst's query in a child process over a snapshot, within limits of time, memory, rows and bytes."""
+"""An analyst's query runs over a snapshot in a child process.
+
+Its time, memory, rows and bytes are limited.
+"""
 
 from __future__ import annotations
 

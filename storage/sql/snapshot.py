@@ -1,4 +1,4 @@
-"""The snapshot that analysts query: a copy of the whole database file, reused while it is young enough.
+"""The snapshot that analysts query: a copy of the database file, reused while it is young.
 
 A CHECKPOINT and a file copy in a child make it (docs/adr/0004). That is about forty times faster than
 `COPY FROM DATABASE`, and the copy has everything: tables, keys, views.
@@ -16,7 +16,7 @@ import duckdb
 from storage.atomic_file import remove_left_overs
 from storage.child_process import last_line, run_child
 from storage.database import Database
-from storage.sql.copy_file import CHANGED
+from storage.sql.copy_file import FILE_CHANGED
 from streams.errors import Refused, Unavailable
 from streams.files import file_age_s
 
@@ -115,6 +115,6 @@ def _checkpoint(cursor: duckdb.DuckDBPyConnection) -> bool:
 
 def _copy(source: Path, target: Path) -> bool:
     done = run_child("storage.sql.copy_file", str(source.resolve()), str(target), timeout_s=COPY_TIMEOUT_S)
-    if done.returncode not in (0, CHANGED):
+    if done.returncode not in (0, FILE_CHANGED):
         raise Unavailable(f"The store could not be copied: {last_line(done.stderr)}")
     return done.returncode == 0

@@ -1,7 +1,8 @@
-"""The beliefs of a namespace in memory: what a search filters and ranks by, as arrays that follow the table.
+"""The beliefs of a namespace in memory, as arrays that follow the table.
 
-Reading it from DuckDB costs 15 ms with 100,000 beliefs, at every search. `valence_belief_changes` gets a row for each
-state that a belief comes into and loses none, so that only what has changed since is read again.
+A search filters and ranks by them. Reading them from DuckDB costs 15 ms with 100,000 beliefs, at every search.
+`valence_belief_changes` gets a row for each state that a belief comes into and loses none, so that only what has
+changed since is read again.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from streams.ids import document_label
 
 _COLUMNS = (
     "label, status = 'active' AS is_active, status = 'superseded' AS is_superseded, overall, "
-    "overall_origin = 'computed' AS is_computed, epoch_us(created_at) AS created_us, coalesce(epoch_us(valid_from), -9223372036854775807) AS from_us, "
+    "overall_origin = 'computed' AS is_computed, epoch_us(created_at) AS created_us, "
+    "coalesce(epoch_us(valid_from), -9223372036854775807) AS from_us, "
     "coalesce(epoch_us(valid_until), 9223372036854775807) AS until_us"
 )
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """Every belief of a namespace as it was at one moment. Arrays of equal length, in the order of the members' labels
-    (sorted).
+    """Every belief of a namespace as it was at one moment, as arrays of equal length.
+
+    Their order is that of the members' labels, which are sorted.
 
     Times are microseconds since 1970; a belief without a `valid_from` or `valid_until` holds for ever on that side.
     `overall` does not count tensions in, which only concern those that are `is_computed`.
@@ -45,8 +48,10 @@ class Beliefs:
     until_us: np.ndarray
 
     def valid_at(self, moment: datetime, *, include_superseded: bool) -> np.ndarray:
-        """(n,) whether each may be found at this moment: active and inside its validity; or superseded or expired
-        too."""
+        """(n,) whether each may be found at this moment.
+
+        It is active and inside its validity; with `include_superseded` it may be superseded or expired, too.
+        """
         now = int(moment.timestamp() * 1_000_000)
         begun: np.ndarray = self.from_us <= now
         if include_superseded:

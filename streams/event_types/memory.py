@@ -22,7 +22,9 @@ _OF_LONG = {
     },
     "passage": _PASSAGE
     | {
-        "description": "The vector is of this part of the text (characters from 0, `end` not included), not of the whole."
+        "description": (
+            "The vector is of this part of the text (characters from 0, `end` not included), not of the whole."
+        )
     },
 }
 
@@ -32,7 +34,8 @@ EVENT_TYPES = (
         DERIVED.name,
         "Vectors of a memory's texts and of the passages of long ones, with their token vectors, "
         "and the model that made them. "
-        "What is too large for one event is several: a vector belongs to its record and passage, whichever event brings it.",
+        "What is too large for one event is several: a vector belongs to its record and passage, "
+        "whichever event brings it.",
         obj(
             {
                 "space": FILLED,

@@ -1,6 +1,7 @@
-"""Requests of the Talos toolset, on the memory topic, and what its stages find in memories, on the derived one.
+"""Requests of the Talos toolset, and the facts that its stages derive from memories.
 
-Text travels here, never on the telemetry topic. Each fact's id is a pure function of its input's id.
+Requests are on the memory topic, facts on the derived one. Text travels here, never on the telemetry topic. Each fact's
+id is a pure function of its input's id.
 """
 
 from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, UNIT, array, obj

@@ -1,4 +1,4 @@
-"""Requests of the Valence toolset about beliefs and their tensions, and what processors find out about them."""
+"""Requests of the Valence toolset about beliefs and tensions, and the facts that stages derive."""
 
 from typing import Any
 

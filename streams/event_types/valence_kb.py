@@ -1,5 +1,7 @@
-"""Requests of the Valence toolset about conversations: sessions, exchanges, patterns, insights; and how patterns
-age."""
+"""Requests of the Valence toolset about conversations, and the ageing of patterns.
+
+Conversations are sessions, exchanges, patterns and insights.
+"""
 
 from typing import Any
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from urllib.parse import urlsplit
 
 from streams.errors import SettingsError
@@ -22,5 +21,5 @@ def open_log(url: str) -> Log:
         from streams.log.kafka import KafkaLog
         from streams.log.kafka_security import KafkaSecurity
 
-        return KafkaLog(parts.netloc, KafkaSecurity.from_environ(os.environ))
+        return KafkaLog(parts.netloc, KafkaSecurity.from_environ())
     raise SettingsError(f"The broker {url!r} is not of the form sqlite:///path/log.db or kafka://host:port.")

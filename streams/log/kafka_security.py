@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,8 +36,11 @@ class KafkaSecurity:
             )
 
     @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> KafkaSecurity:
-        """From THALWEG_KAFKA_PROTOCOL, _MECHANISM, _USERNAME, _PASSWORD and _CA_FILE. Raises SettingsError."""
+    def from_environ(cls, environ: Mapping[str, str] = os.environ) -> KafkaSecurity:
+        """From THALWEG_KAFKA_PROTOCOL, _MECHANISM, _USERNAME, _PASSWORD and _CA_FILE. Raises SettingsError.
+
+        The password goes from the environment to the client: the settings, which are shown, never have it.
+        """
         names = ("protocol", "mechanism", "username", "password", "ca_file")
         return cls(**{name: environ[PREFIX + name.upper()] for name in names if PREFIX + name.upper() in environ})
 

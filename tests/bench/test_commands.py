@@ -15,7 +15,7 @@ from streams.log import open_log
 from streams.topics import MEMORY
 from tests.bench.test_recall import CHAT
 from thalweg.bench.bare_log import memory_record
-from thalweg.bench.examples import NOT_MEASURED, example, write_tool
+from thalweg.bench.examples import EXEMPT_TOOLS, example, write_tool
 from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
@@ -69,7 +69,7 @@ def test_any_write_tool_can_be_measured_and_its_promise_stands_beside_it() -> No
 
 def test_every_write_tool_is_called_with_arguments_that_it_accepts() -> None:
     for tool in find_tools():
-        if tool.kind == "write" and tool.name not in NOT_MEASURED:
+        if tool.kind == "write" and tool.name not in EXEMPT_TOOLS:
             find_tools().checks[tool.name](example(write_tool(tool.name), texts(1)[0]))
 
 

@@ -95,7 +95,7 @@ def test_what_is_no_data_set_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="neither a file"):
         list(read_set(str(tmp_path / "nothing")))
     (tmp_path / "bad.json").write_text('{"a": 1}')
-    with pytest.raises(Refused, match="no set that is known"):
+    with pytest.raises(Refused, match="is not a data set of LoCoMo"):
         list(read_set(str(tmp_path)))
 
 

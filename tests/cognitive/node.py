@@ -19,6 +19,7 @@ from mcp_ingress.spool import Spool
 from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
+from processors.memory.registry import SOURCES
 from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
 from storage.search.index_set import IndexSet
@@ -39,7 +40,7 @@ class CognitiveNode:
         self.applied = AppliedPositions()
         self.reader = FallibleReader(self.store.database, threads=2)
         self.embedder = HashingEmbedder()
-        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, self.embedder.info)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, self.embedder.info, sources=SOURCES)
         self.indexes.open({})
         self.stage = Embed(self.embedder)
         judges = LexicalJudge(), SemanticJudge(self.embedder)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from processors.cognitive.config import CognitiveConfig
-from processors.cognitive.rules.judging import Corpus, Document, Judged
-from processors.cognitive.rules.staging import DUAL, NEEDED, SINGLE, SPOT, Run, next_mode
+from processors.cognitive.reports import agreement_report, bias
+from processors.cognitive.rules.judging import Corpus, Document, Judgement
+from processors.cognitive.rules.staging import DUAL, MIN_RUNS, SINGLE, SPOT, Run, next_mode
 from processors.cognitive.rules.wilcoxon import signed_rank
 from tests.cognitive.node import CognitiveNode, opened
 from tests.cognitive.test_tools import truth
 from tests.processors.harness import event
-from thalweg.cognitive.agreement import agreement_report, bias
 
 HOLLANDER = [6, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75]
 """Darwin's maize, differences of fifteen pairs: the statistic is 24, p is .0413 (Fisher 1935)."""
@@ -80,7 +80,7 @@ def runs(*modes: tuple[str, float | None]) -> list[Run]:
 
 
 def test_ten_queries_of_kappa_85_make_one_judge_enough_and_a_bad_spot_check_ends_that() -> None:
-    agreed = runs(*[(DUAL, 0.85)] * NEEDED)
+    agreed = runs(*[(DUAL, 0.85)] * MIN_RUNS)
     requests = [f"request-{number}" for number in range(2000)]
     assert next_mode(agreed[1:], "r") == DUAL and next_mode([], "r") == DUAL
     assert next_mode([Run(DUAL, 0.84), *agreed[1:]], "r") == DUAL
@@ -103,9 +103,9 @@ class CountingJudge:
     def __init__(self, model: str) -> None:
         self.model, self.asked = model, 0
 
-    async def judge(self, query: str, documents: list[Document], corpus: Corpus) -> Judged:
+    async def judge(self, query: str, documents: list[Document], corpus: Corpus) -> Judgement:
         self.asked += 1
-        return Judged([1.0 if document.id % 2 else 0.0 for document in documents])
+        return Judgement([1.0 if document.id % 2 else 0.0 for document in documents])
 
 
 async def test_the_second_judge_is_spared_while_both_agree_and_its_scores_are_missing_not_made_up(
@@ -117,8 +117,10 @@ async def test_the_second_judge_is_spared_while_both_agree_and_its_scores_are_mi
         node.services.part(CognitiveConfig), judges=(one, other), is_staged=True
     )
     docs = [{"id": 1, "content": "a"}, {"id": 2, "content": "b"}]
-    answers = [await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs) for _ in range(NEEDED + 12)]
-    assert all(answer["mode"] == DUAL and answer["kappa"] == 1.0 for answer in answers[:NEEDED])
+    answers = [
+        await node.ok("store_dual_judge_scores", query_id=42, query="q", docs=docs) for _ in range(MIN_RUNS + 12)
+    ]
+    assert all(answer["mode"] == DUAL and answer["kappa"] == 1.0 for answer in answers[:MIN_RUNS])
     single = [answer for answer in answers if answer["mode"] == SINGLE]
     assert len(single) >= 6 and one.asked == len(answers) and other.asked == len(answers) - len(single)
     for answer in single:

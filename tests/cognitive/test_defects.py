@@ -111,7 +111,10 @@ FILTERS: dict[str, tuple[str, str]] = {
 
 async def test_no_resource_ignores_a_filter(node: CognitiveNode) -> None:
     assert set(FILTERS) == {
-        f"{each.name}.{name}" for each in find_resources().resources.values() for name in each.parameters
+        f"{each.name}.{name}"
+        for each in find_resources().resources.values()
+        if each.toolset == "cognitive_memory"
+        for name in each.parameters
     }
     early = node.clock.now().date()
     for day, (session, speaker, reward) in enumerate((("one", "user", 0.9), ("two", "assistant", -0.9))):

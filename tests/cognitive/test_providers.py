@@ -21,7 +21,7 @@ import pytest
 from mcp_ingress.toolsets.cognitive_memory.judges import configured
 from processors.cognitive.api_judge import ApiJudge
 from processors.cognitive.config import CognitiveConfig
-from processors.cognitive.rules.judging import Corpus, Document, Judged
+from processors.cognitive.rules.judging import Corpus, Document, Judgement
 from processors.embedding import providers
 from processors.embedding.api import ApiEmbedder
 from processors.embedding.hashing import HashingEmbedder
@@ -112,7 +112,7 @@ def judges(server: Server, **settings: Any) -> tuple[CognitiveConfig, list[float
     return made, waits
 
 
-def judged(made: CognitiveConfig, which: int = 0, count: int = 1) -> Judged:
+def judged(made: CognitiveConfig, which: int = 0, count: int = 1) -> Judgement:
     assert made.judges is not None
     documents = [Document(number, f"text {number}") for number in range(count)]
     return asyncio.run(made.judges[which].judge("a query", documents, Corpus(0, {})))

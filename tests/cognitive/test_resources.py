@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from mcp import Client, MCPError
 
+from mcp_ingress.resource import MAX_URI, arguments_of, base_of, find_resources
 from mcp_ingress.server import build_server
+from streams.errors import Refused
 from tests.cognitive.node import CognitiveNode, opened
 from tests.processors.harness import event
 from tests.talos.making import NOON
@@ -33,7 +35,8 @@ async def test_resources_are_listed_as_uris_and_as_templates_and_read(node: Cogn
             f"memory://{name}" for name in ("l2-insights", "working-memory", "episode-memory", "l0-raw", "stale-memory")
         }
         templates = {template.uri_template for template in (await client.list_resource_templates()).resource_templates}
-        assert "memory://l0-raw{?session_id,date_range,speaker,limit,order}" in templates and len(templates) == 4
+        assert "memory://l0-raw{?session_id,date_range,speaker,limit,order}" in templates and len(templates) == 5
+        assert "thalweg://memory/{id}{?offset,field}" in templates
         uri = "memory://l0-raw?session_id=conv+001&limit=50"
         (content,) = (await client.read_resource(uri)).contents
         envelope = json.loads(content.text)  # type: ignore[union-attr]
@@ -108,3 +111,31 @@ async def test_a_read_changes_no_row_and_days_back_counts(node: CognitiveNode) -
         and len(await node.read("memory://stale-memory?days_back=40")) == 1
     )
     assert node.store.sql("FROM working_memory_slots ORDER BY slot") == before
+
+
+@pytest.mark.parametrize(
+    ("uri", "sentence"),
+    [
+        pytest.param("memory://l0-raw?speaker=" + "s" * MAX_URI, f"The URI has {MAX_URI + 24} characters", id="long"),
+        ("memory://l0-raw?session_id=%ff", "The parameters of the URI are not valid percent-encoded UTF-8."),
+        ("memory://l0-raw?limit=1&limit=2", "The parameter `limit` is given twice."),
+        ("memory://l0-raw?limit=ten", "The parameter `limit` is 'ten'; an integer is expected."),
+        ("memory://episode-memory?query=q&reward_min=good", "The parameter `reward_min` is 'good'; a number is"),
+        ("memory://episode-memory?query=q&reward_min=nan", "The parameter `reward_min` is not a number."),
+        ("memory://l2-insights?colour=red", "There is no parameter `colour`; accepted: "),
+    ],
+)
+def test_a_uri_whose_parameters_cannot_be_is_refused_with_the_parameters_name(uri: str, sentence: str) -> None:
+    with pytest.raises(Refused) as caught:
+        arguments_of(find_resources().resources[base_of(uri)], uri)
+    assert caught.value.message.startswith(sentence)
+
+
+def test_a_number_of_a_uri_is_brought_within_its_bounds_and_a_plus_is_a_space() -> None:
+    resource = find_resources().resources["memory://l0-raw"]
+    bounds = resource.parameters["limit"]
+    for given, expected in ((10**9, bounds["maximum"]), (-5, bounds["minimum"]), (7, 7)):
+        assert arguments_of(resource, f"memory://l0-raw?session_id=a+b&limit={given}") == {
+            "session_id": "a b",
+            "limit": expected,
+        }

@@ -241,6 +241,39 @@ async def test_a_golden_set_is_checked_immutable_and_shares_no_session_with_the_
     )
 
 
+async def test_a_ground_truth_has_one_query_for_an_id_and_no_session_of_the_golden_set(node: CognitiveNode) -> None:
+    imported = {"id": 42, "query": "How do rivers carve?", "expected_docs": [1], "session_id": "s-truth"}
+    node.store.publish(event("cm.golden_set.imported", {"queries": golden_set([1])}, id="golden"))
+    changed = {
+        "first": {},
+        "again": {},
+        "another": {"query": "Why do caches lie?"},
+        "blank": {"id": 43, "query": " "},
+        "nowhere": {"id": 44, "session_id": "\t"},
+        "golden": {"id": 45, "session_id": "g7"},
+    }
+    for name, data in changed.items():
+        node.store.publish(event("cm.ground_truth.imported", imported | data, id=f"truth-{name}"))
+    rows = dict(node.store.sql("SELECT request_id, coalesce(message, status) FROM outcomes"))
+    assert rows["truth-first"] == rows["truth-again"] == "applied"
+    assert rows["truth-another"] == "The ground truth holds another query under the id 42."
+    assert "query" in rows["truth-blank"] and "session_id" in rows["truth-nowhere"]
+    assert rows["truth-golden"] == "The session g7 belongs to golden_test_set; the sets share no session."
+    assert node.store.sql("SELECT id, query FROM ground_truth") == [(42, "How do rivers carve?")]
+
+
+async def test_a_golden_set_names_each_query_once_and_each_with_a_session(node: CognitiveNode) -> None:
+    twice, nowhere = golden_set([1]), golden_set([1])
+    twice[1] = twice[0]
+    nowhere[3] = nowhere[3] | {"session_id": " "}
+    node.store.publish(event("cm.golden_set.imported", {"queries": twice}, id="twice"))
+    node.store.publish(event("cm.golden_set.imported", {"queries": nowhere}, id="nowhere"))
+    rows = dict(node.store.sql("SELECT request_id, message FROM outcomes"))
+    assert rows["twice"] == "The golden test set names a query twice."
+    assert "belongs to nobody" in rows["nowhere"]
+    assert node.store.sql("SELECT count(*) FROM golden_test_set") == [(0,)]
+
+
 async def test_ping_answers_also_when_the_store_is_down(node: CognitiveNode) -> None:
     node.reader.is_down = True
     answer = await node.ok("ping")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from processors.cognitive.rules.judging import lexical_score, longest_run
 from processors.cognitive.rules.ranking import WEIGHTS, WeightsError, checked_weights, fuse
 from processors.cognitive.rules.text_quality import fidelity, reflection_warnings, warning
 from streams.errors import Refused
-from thalweg.cognitive.memory_files import read_rows
+from thalweg.commands.memory.files import read_rows
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_kappa_of_nothing_or_of_unequal_lists_is_an_error() -> None:
 
 
 def test_scores_snap_to_the_scale_and_halfway_goes_up() -> None:
-    assert [agreement.snapped(score) for score in (0, 0.14, 0.15, 0.4, 0.6, 0.85, 1)] == [0, 0, 0.3, 0.5, 0.7, 1.0, 1.0]
+    assert [agreement.snap(score) for score in (0, 0.14, 0.15, 0.4, 0.6, 0.85, 1)] == [0, 0, 0.3, 0.5, 0.7, 1.0, 1.0]
 
 
 def test_classes_of_queries_and_precision() -> None:
@@ -139,3 +141,39 @@ def test_bad_rows_are_refused_with_their_line_numbers(tmp_path: Path) -> None:
     )
     path.write_text(good)
     assert read_rows(path) == [(1, {"query": "a", "session_id": "s", "expected_docs": [1]})]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"query": " "}, "`query` must be a string"),
+        ({"session_id": 7}, "`session_id` must be a string"),
+        ({"expected_docs": []}, "`expected_docs` must be a list of ids"),
+        ({"expected_docs": [True]}, "`expected_docs` must be a list of ids"),
+        ({"expected_docs": [2**53]}, "`expected_docs` must be a list of ids"),
+        ({"id": 0}, "`id` must be an integer from 1 to 2^53-1"),
+        ({"metadata": []}, "`metadata` must be an object"),
+        ({"note": ""}, "there is no field `note`"),
+    ],
+)
+def test_a_row_with_a_wrong_field_is_refused_by_name(tmp_path: Path, changed: dict[str, Any], problem: str) -> None:
+    path = tmp_path / "truth.jsonl"
+    path.write_text(json.dumps({"query": "a", "session_id": "s", "expected_docs": [1], "id": 4, **changed}))
+    with pytest.raises(Refused) as caught:
+        read_rows(path)
+    assert caught.value.message == f"truth.jsonl was not imported: line 1: {problem}."
+
+
+def test_of_many_bad_rows_twenty_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    path = tmp_path / "truth.jsonl"
+    path.write_text("[]\n\n" * 25)
+    with pytest.raises(Refused) as caught:
+        read_rows(path)
+    assert caught.value.message.count("not a JSON object") == 20 and "line 39: " in caught.value.message
+    assert caught.value.message.endswith("; and 5 more.")
+
+
+def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "truth.jsonl").write_text("\n \n")
+    with pytest.raises(Refused, match=r"^truth\.jsonl holds no row\.$"):
+        read_rows(tmp_path / "truth.jsonl")

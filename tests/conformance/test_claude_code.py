@@ -199,7 +199,7 @@ def test_a_refused_call_is_shown_to_the_model_as_an_error_with_what_it_may_send(
     )
     assert session.shown(1)["is_error"] is True
     refusal = session.answer(1)
-    assert refusal["error_code"] == "unknown_category" and '`category` is "wisdom"' in refusal["error_message"]
+    assert refusal["error_code"] == "unknown_category" and '`category` is "wisdom"' in refusal["message"]
     assert "insight" in refusal["valid_options"] and session.ended["result"] == "Noted."
     assert thalweg.sql("SELECT count(*) FROM journal") == [[0]]
 

@@ -41,7 +41,7 @@ CONTROL_FLOW = {
     "thalweg.client.launch.NodeError": "the pump answers it as an error of JSON-RPC, a command raises NodeDown",
     "thalweg.demo.Unmet": "a step of the demo catches it",
     "thalweg.spaces.filling.TextFailed": "the filling of a space records it as a failure of that text",
-    "thalweg.status.doctor.Unsound": "the doctor prints it beside its check",
+    "thalweg.doctor.checks.Unsound": "the doctor prints it beside its check",
 }
 """Exceptions outside the tree, none of which reaches a caller as it is, and why."""
 

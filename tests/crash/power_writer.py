@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from streams.errors import LogUnavailable
 from streams.log.base import Outgoing
 from streams.log.sqlite import SqliteLog
@@ -59,14 +59,14 @@ async def write(home: Path, journal: Path, first: int, end: int) -> None:
         log.is_away = AWAY <= number % ROUND < BACK
         if number % ROUND == DRAINED:
             await parts.spool.drain(log)
-        call = Call(parts, Connection(), NAMESPACE, f"r-{number}", Freshness())
+        call = Call(parts, ClientConnection(), NAMESPACE, f"r-{number}", Freshness())
         event = call.event("talos.journal.written", {"content": text_of(number), "category": "insight"})
         await call.publish((MEMORY.name, event))
         mark(journal, str(number))
     await log.stop()
 
 
-def connect_without_sync(log: SqliteLog) -> sqlite3.Connection:
+def connect_without_sync(log: SqliteLog) -> sqlite3.ClientConnection:
     """The log's connection, acknowledging what may still be in memory only."""
     connection = _connect(log)
     connection.execute("PRAGMA synchronous=OFF")

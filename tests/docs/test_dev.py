@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shutil
 import subprocess
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+import dev
+from tests.docs.source import PROGRAM, ROOT
 
 
 @pytest.mark.parametrize("command", ["setup", "models"])
@@ -52,3 +54,32 @@ def test_the_environment_of_named_models_is_the_others_and_the_extra() -> None:
     models = pins("requirements-models.lock")
     assert pins("requirements.lock") | pins("requirements-dev.lock") <= models
     assert {"sentence-transformers", "torch"} <= {pin.partition("==")[0] for pin in models}
+
+
+UNCOUNTED = ("graph/build", "graph/child", "sandbox", "sql/child")
+"""What runs only in children without the node's environment."""
+
+
+def test_the_gate_counts_the_branches_of_the_whole_program_and_of_the_nodes_that_tests_start() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / ".coveragerc")
+    run, report = settings["run"], settings["report"]
+    assert run["source_pkgs"].split(", ") == list(PROGRAM) and run.getboolean("branch")
+    assert run["patch"].split(", ") == ["subprocess", "_exit"]
+    assert report.getfloat("fail_under") == 95 and "omit" not in run
+    assert report["omit"].split() == [f"storage/{name}.py" for name in UNCOUNTED]
+    assert re.search(r"^step python3 dev\.py coverage\b", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("failing", range(6))
+def test_the_gate_ends_with_what_its_first_failing_step_says(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    steps: list[str] = []
+
+    def call(*command: str) -> int:
+        steps.append(" ".join(command[3:]))
+        return 7 if len(steps) == failing + 1 else 0
+
+    monkeypatch.setattr(dev, "call", call)
+    suites = [f"run -m pytest {' '.join(suite)}" for suite in (dev.QUICK, dev.PROCESS)]
+    assert dev.coverage() == (7 if failing < 5 else 0)
+    assert steps == ["erase", *suites, "combine --quiet", "report"][: failing + 1]

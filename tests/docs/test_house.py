@@ -66,8 +66,15 @@ GENERIC = {
     "processors/embedding": (),
     "processors/frame": (),
     "processors/memory": (),
+    "thalweg": (
+        "thalweg/bench",
+        "thalweg/commands/memory",
+        "thalweg/demo.py",
+        "thalweg/terminal/show_demo.py",
+        "thalweg/settings.py",
+    ),
 }
-"""Rooms whose modules name no domain, and the folders in them that are a domain's own."""
+"""Rooms whose modules name no domain, and what in them is a domain's own, an example's, or a setting."""
 
 
 def naming(room: str, own: tuple[str, ...]) -> list[str]:
@@ -76,7 +83,7 @@ def naming(room: str, own: tuple[str, ...]) -> list[str]:
     return [
         f"{path}:{number}: {line.strip()}"
         for path in paths
-        if not path.startswith(tuple(f"{folder}/" for folder in own))
+        if path not in own and not path.startswith(tuple(f"{folder}/" for folder in own))
         for number, line in enumerate((ROOT / path).read_text(encoding="utf-8").splitlines(), 1)
         if DOMAINS.search(line)
     ]

@@ -20,10 +20,10 @@ MOST_COLUMNS = 120
 MOST_CHARACTERS_OF_A_SUMMARY = 100
 LATER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
-WIDE_LINES = {"streams": 2, "storage": 1, "processors": 20, "mcp_ingress": 0, "thalweg": 0, "tests": 0}
+WIDE_LINES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 0, "thalweg": 0, "tests": 0}
 """How many lines of a package may be wider. Migrations are left out: what is released is not edited."""
 
-LONG_SUMMARIES = {"streams": 3, "storage": 49, "processors": 113, "mcp_ingress": 52, "thalweg": 0}
+LONG_SUMMARIES = {"streams": 0, "storage": 0, "processors": 0, "mcp_ingress": 0, "thalweg": 0}
 """How many first sentences of docstrings may have more characters."""
 
 LONG_FUNCTIONS: set[str] = set()
@@ -31,28 +31,15 @@ LONG_FUNCTIONS: set[str] = set()
 UNUSED = {
     "processors/valence/timers/age_patterns.py: AGE_PATTERNS",  # a timer, found by being there
     "streams/log/kafka_batches.py: timestamp_type",  # aiokafka reads it
-    "thalweg/control/control.py: COMMANDS",  # the wall between namespaces is tested by it
-    "thalweg/importing/importer.py: files_done",
-    "thalweg/importing/importer.py: files_total",
 }
 
 FOUND_BY_BEING_THERE = re.compile(
     r"thalweg\.(__main__|commands\.\w+)|mcp_ingress\.toolsets\.\w+\.(resources\.)?\w+|streams\.event_types\.\w+"
-    r"|processors\.\w+\.(reducers|stages|timers|kinds|record_formats)(\.\w+)?"
+    r"|processors\.\w+\.(reducers|stages|timers|kinds|record_formats|reports)(\.\w+)?"
 )
 
 CLASS_NAMES_USED_TWICE = {
     "Mapper": 7,  # one role in each format
-    "Connection": 2,
-    "Counts": 2,
-    "Hit": 2,
-    "Judged": 2,
-    "Record": 2,
-    "Stated": 2,
-    "Step": 2,
-    "Stored": 2,
-    "_Pending": 2,
-    "_Store": 2,
 }
 
 CLOCK_AND_CHANCE = re.compile(
@@ -63,34 +50,25 @@ PLACES_OF_CLOCK_AND_CHANCE = {
     "streams/clock.py": "the one clock",
     "streams/ids.py": "the one maker of ids",
     "processors/embedding/providers.py": "the jitter between two tries",
-    "thalweg/bench/bare_log.py": "",
-    "thalweg/bench/ingest.py": "",
     "thalweg/bench/recall_sets.py": "a seeded choice of examples",
     "thalweg/bench/scratch.py": "seeded texts",
     "thalweg/bench/search_store.py": "seeded vectors",
-    "thalweg/bench/search_tool.py": "",
-    "thalweg/client/pump.py": "a call without a request id gets one",
     "thalweg/process/http_door.py": "the bearer token is made here",
-    "thalweg/status/doctor.py": "",
 }
 
 ENVIRONMENT = re.compile(r"os\.(environb?|getenv|putenv)")
 PLACES_OF_THE_ENVIRONMENT = {
-    "thalweg/environment.py",
-    "processors/frame/faust_app.py",
-    "streams/failpoints.py",
-    "streams/log/__init__.py",
-    "thalweg/__main__.py",
+    "thalweg/environment.py": "the one place of the program",
+    "thalweg/__main__.py": "a variable of NumPy's, set before it is imported",
+    "streams/failpoints.py": "a test chooses where a process dies, also before it has read its settings",
+    "streams/log/kafka_security.py": "a password goes to the clients of Kafka alone, never through the settings",
 }
 
 OTHER_DOCUMENTS = re.compile(
     r"\((talos|valence|cognitive memory|inner voice|context graph)(\.md)? \d+(\.\d+)?\)|\b(reliability|platform)\.md\b"
     r"|\b[Tt]he seeds?\b|\bseed's\b|\bseeds? prints?\b"
 )
-NAMES_OF_OTHER_DOCUMENTS = {
-    "mcp_ingress/toolsets/valence/belief_search.py": 1,
-    "processors/telemetry/reducers.py": 1,
-}
+NAMES_OF_OTHER_DOCUMENTS: dict[str, int] = {}
 
 
 def test_every_module_says_what_it_is_for_and_leaves_nothing_for_later() -> None:
@@ -177,7 +155,7 @@ def test_clock_and_chance_have_one_place() -> None:
 
 
 def test_the_environment_is_read_in_one_place() -> None:
-    assert places_that_name(ENVIRONMENT) <= PLACES_OF_THE_ENVIRONMENT
+    assert places_that_name(ENVIRONMENT) <= set(PLACES_OF_THE_ENVIRONMENT)
 
 
 def test_no_sentence_refers_to_a_document_that_is_not_in_the_repository() -> None:

@@ -118,6 +118,8 @@ async def test_every_printed_request_gives_an_answer_of_the_printed_shape(prepar
         assert prepared("memory", "archive", str(kept), "--json").json()["item_id"] == kept
         (gone,) = (await _read(client, "memory://stale-memory?reason=MANUAL_ARCHIVE"))["contents"]
         assert gone["original_content"] == "item 10"
+    report = prepared("memory", "agreement", "--json").json()
+    assert prepared("memory", "agreement").out.startswith(report["summary"] + "\n")
     assert prepared("memory", "archive", str(kept)).sentence == f"There is no item {kept} in working memory."
     (prepared.home / "bad.jsonl").write_text('{"query": "q", "session_id": "s", "expected_docs": [1]}\n{\n')
     assert "line 2: not JSON" in prepared("memory", "import-ground-truth", str(prepared.home / "bad.jsonl")).sentence

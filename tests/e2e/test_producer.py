@@ -151,6 +151,20 @@ async def test_replaying_poison_gives_the_same_letter_and_never_a_row(thalweg: P
     assert neither.code == 2
 
 
+async def test_a_letter_that_is_dropped_says_why_and_counts_no_more(thalweg: Program, node: NodeProcess) -> None:
+    await send(node, [binary(MEMORY.name, "p-1", "thalweg.talos.journal.written.v1", {"category": "insight"})])
+    node.settle()
+    [letter] = thalweg("dlq", "list", "--json").json()["dead_letters"]
+    line = thalweg("dlq", "list").out
+    assert letter["dead_letter_id"] in line and letter["error_message"] in line and "1 fit; in all 1 new" in line
+    assert thalweg("dlq", "drop", letter["dead_letter_id"]).code == 2  # it has to be said why
+    dropped = thalweg("dlq", "drop", letter["dead_letter_id"], "--because", "records of a load test")
+    assert (dropped.code, dropped.out) == (0, "Dropped 1.\n")
+    node.settle()
+    assert thalweg("dlq", "list", "--state", "new").out == "0 fit; in all 1 dropped\n"
+    assert "records of a load test" in thalweg("dlq", "show", letter["dead_letter_id"]).out
+
+
 TRACE = bytes.fromhex("0af7651916cd43dd8448eb211c80319c")
 SPAN = bytes.fromhex("b7ad6b7169203331")
 

@@ -71,6 +71,30 @@ def test_nothing_found_names_every_remedy(tmp_path: Path, monkeypatch: pytest.Mo
         load_embedder("minilm", cache_dir=tmp_path)
 
 
+def test_without_the_package_the_files_come_from_the_hub_and_are_verified_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    official = find_model(tmp_path / "cache")
+    downloaded = {"model.safetensors": official.weights, "tokenizer.json": official.tokenizer}
+    monkeypatch.setattr(model_files, "PACKAGE", "no_such_package")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda repository, name, **_: str(downloaded[name]))
+    assert find_model(tmp_path / "cache") == official
+    downloaded["tokenizer.json"] = tmp_path / "tokenizer.json"
+    downloaded["tokenizer.json"].write_bytes(b"{}")
+    with pytest.raises(EmbedderUnavailable, match=r"tokenizer\.json .* sha256 differs"):
+        find_model(tmp_path / "cache")
+
+
+def test_a_hub_that_cannot_be_reached_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **__: object) -> str:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(model_files, "PACKAGE", "no_such_package")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", away)
+    with pytest.raises(EmbedderUnavailable, match="were not found"):
+        find_model(tmp_path)
+
+
 def test_a_checksum_is_remembered_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"one")

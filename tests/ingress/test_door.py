@@ -134,8 +134,6 @@ async def test_a_refusal_has_the_tools_code_and_extras_which_hide_nothing(desk: 
         "degraded": False,
         "error_code": "already_superseded",
         "message": "That belief is superseded.",
-        "error": "That belief is superseded.",
-        "error_message": "That belief is superseded.",
         "superseded_by": "b-2",
     }
 

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.door import REQUEST_ID_META, Answer, Door, Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
@@ -72,6 +72,7 @@ RESOURCES = (
     "memory://l0-raw?session_id=s",
     "memory://working-memory",
     "memory://stale-memory",
+    f"thalweg://memory/{UUID}",
 )
 
 
@@ -115,7 +116,7 @@ def test_these_are_all_tools_and_resources_that_write_at_once_or_read_the_store(
     tools = agent.inventory.tools.values()
     assert {tool.name for tool in tools if tool.kind == "write"} == WRITES.keys() | ASK_FIRST
     assert {tool.name for tool in tools if tool.kind == "read"} == READS.keys() | {"ping"}
-    assert {uri.split("?")[0] for uri in RESOURCES} == set(find_resources().resources)
+    assert {find_resources().name_of(uri) for uri in RESOURCES} == set(find_resources().resources)
 
 
 async def test_a_spooled_write_of_any_tool_says_that_it_is_accepted_and_not_to_be_sent_again(agent: Agent) -> None:
@@ -242,7 +243,7 @@ async def test_whenever_the_log_goes_and_comes_the_writes_of_a_namespace_lie_on_
 
 async def written(parts: Any, number: int) -> Any:
     """What came of the write with this number."""
-    call = Call(parts, Connection(), "default", f"r-{number}", Freshness())
+    call = Call(parts, ClientConnection(), "default", f"r-{number}", Freshness())
     return await call.publish(
         (MEMORY.name, call.event("talos.journal.written", {"content": str(number), "category": "insight"}))
     )

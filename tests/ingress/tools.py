@@ -42,7 +42,7 @@ async def decide(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def asked(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"success": True, "asked": call.asked.to_json(), "traceparent": call.traceparent}
+    return {"success": True, "asked": call.freshness.to_json(), "traceparent": call.traceparent}
 
 
 async def slow(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mcp_ingress.spool import Spool
 from processors.embedding.hashing import HashingEmbedder
 from processors.embedding.model import ModelInfo
 from processors.inner_voice.config import InnerVoiceConfig
+from processors.memory.registry import SOURCES
 from storage.applied import AppliedPositions
 from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
@@ -51,7 +52,7 @@ class Rig:
         self.store = Store()
         self.embedder = FixedEmbedder()
         self.reader = FallibleReader(self.store.database, threads=1)
-        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, MODEL)
+        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, MODEL, sources=SOURCES)
         self.indexes.open({})
         self.services = Services(
             cast(Log, None),

@@ -19,7 +19,8 @@ from tests.conformance.npm import installed
 from tests.kafka.foreign import console_produce, line
 from tests.kafka.rig.broker import Broker, java
 from tests.node_process import NodeProcess
-from thalweg.status.doctor import Unsound, _producers
+from thalweg.doctor.checks import Unsound
+from thalweg.doctor.surroundings import _producers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

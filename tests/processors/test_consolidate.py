@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress.toolsets.talos.queries import read_about
 from processors.talos.read.significance_counts import count_significance
-from processors.talos.rules.significance import Counts
+from processors.talos.rules.significance import SignificanceCounts
 from processors.talos.stages.consolidate import consolidate
 from streams.event_types.talos import ENTITIES_EXTRACTED, ENTITIES_PRUNED, PATTERN_DEPRECATED, SIGNIFICANCE_RATED
 from streams.events import LoggedEvent
@@ -172,7 +172,7 @@ def test_contradictions_and_open_questions_count_while_they_are_live() -> None:
     ]
     data = {"source_event_id": "s", "entities": [], "relations": relations}
     store.publish(event("talos.entities.extracted", data, id="relations"), topic=DERIVED.name)
-    assert count_significance(store.database.cursor(), "default") == Counts(contradictions=1, questions=1)
+    assert count_significance(store.database.cursor(), "default") == SignificanceCounts(contradictions=1, questions=1)
     pruned = event("talos.entities.pruned", {"record_ids": ["Insight-2", "Question-3"], "reason": "doubt"}, id="p")
     store.publish(pruned, topic=DERIVED.name)
-    assert count_significance(store.database.cursor(), "default") == Counts()
+    assert count_significance(store.database.cursor(), "default") == SignificanceCounts()

@@ -152,7 +152,7 @@ def test_filters_restrict_to_what_meets_all_of_them(
     store.write("r2", text, session_id="s2", created_at=first, to=indexes)
     store.write("r3", text, kind="Belief", toolset="valence", created_at=first, to=indexes)
     store.write("other", text, namespace="b", to=indexes)
-    found = ask(indexes, store, text, filter)
+    found = ask(indexes, store, text, filter, distinct=False)
     assert set(ids(found)) == expected
     assert found.total == len(expected)
 
@@ -164,7 +164,9 @@ def test_equal_scores_are_newer_first_and_then_by_id(indexes: IndexSet, store: S
         store.write(f"hit{number}", "river", vector=unit_rows(1)[0], to=indexes)
         store.relate(f"hit{number}", record_id)
     weights = {"vector": 0.0, "keyword": 0.0, "graph": 0.0}
-    level = search(store.connection.cursor(), indexes, Query("river", None, Filter("a"), 10, weights=weights))
+    level = search(
+        store.connection.cursor(), indexes, Query("river", None, Filter("a"), 10, weights=weights, distinct=False)
+    )
     assert ids(level) == ["c", "hit2", "hit1", "hit0", "a", "b"]
 
 

@@ -26,7 +26,8 @@ def indexes(store: Store, tmp_path: Path) -> IndexSet:
 
 def ids(indexes: IndexSet, store: Store, filter: Filter) -> list[str]:
     return sorted(
-        hit.record_id for hit in search(store.connection.cursor(), indexes, Query("river", None, filter, 10)).hits
+        hit.record_id
+        for hit in search(store.connection.cursor(), indexes, Query("river", None, filter, 10, distinct=False)).hits
     )
 
 

@@ -70,7 +70,9 @@ def test_a_text_without_a_vector_stands_where_its_words_put_it_and_the_parts_sti
 
 def test_a_record_has_its_own_words_and_a_share_of_those_of_its_best_neighbour() -> None:
     near = Neighbours(np.array([0, 0, 1, 2]), np.array([1, 2, 0, 0]), np.array([1, 2, 1, 2]))
-    assert keyword_scores(Evidence(3, keyword=np.array([0.5, 0.1, 0.9]), near=near)) == pytest.approx([0.905, 0.4, 1.0])
+    assert keyword_scores(Evidence(3, keyword=np.array([0.5, 0.1, 0.9]), neighbours=near)) == pytest.approx(
+        [0.905, 0.4, 1.0]
+    )
 
 
 def test_on_the_vector_side_of_a_fusion_of_ranks_it_has_the_place_that_its_words_give_it() -> None:

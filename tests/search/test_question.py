@@ -10,10 +10,10 @@ from processors.embedding.model import encode_query
 from storage.search.entries import DocumentEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.question import asks_of_user, matter_of
+from storage.search.question import asks_about_user, matter_of
 from storage.search.ranking.weights import Evidence, score_parts, totals
 from storage.search.records.filter import Filter
-from storage.search.records.speakers import is_of_user
+from storage.search.records.speakers import is_by_user
 from storage.search.search import search
 from tests.search.store import START, Store, label_of
 
@@ -34,7 +34,7 @@ from tests.search.store import START, Store, label_of
 def test_a_question_asks_for_the_user_by_the_first_person_unless_it_asks_what_the_agent_said(
     question: str, asks: bool
 ) -> None:
-    assert asks_of_user(question) is asks
+    assert asks_about_user(question) is asks
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_words_vector_and_tokens_are_of_the_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "role", "of_user"),
+    ("text", "role", "by_user"),
     [
         ("user: I use tabs.", None, True),
         ("  Human : I use tabs.", None, True),
@@ -86,13 +86,13 @@ def test_words_vector_and_tokens_are_of_the_matter() -> None:
     ],
 )
 def test_a_role_says_whose_words_they_are_and_without_one_the_label_of_the_text(
-    text: str, role: str | None, of_user: bool
+    text: str, role: str | None, by_user: bool
 ) -> None:
-    assert is_of_user(text, role) is of_user
+    assert is_by_user(text, role) is by_user
 
 
-def test_what_is_asked_for_counts_half_as_much_again_and_never_more_than_one() -> None:
-    evidence = Evidence(3, keyword=np.zeros(3), is_asked_for=np.array([True, True, False]))
+def test_what_is_by_user_counts_half_as_much_again_and_never_more_than_one() -> None:
+    evidence = Evidence(3, keyword=np.zeros(3), is_by_user=np.array([True, True, False]))
     evidence.vector, evidence.background = np.array([0.0, 9.0, 0.0]), (0.0, 0.01)
     parts = score_parts(evidence, np.array([0.4, 1.0, 0.4]))
     assert totals(parts) == pytest.approx([0.3, 1.0, 0.2])
@@ -119,4 +119,4 @@ def test_the_users_message_stands_before_the_answer_that_repeats_it_also_after_a
         assert first("tabs for indentation", searched) == ["answer", "said"]
         assert first("Do I choose tabs for indentation?", searched) == ["said", "answer"]
     indexes.remove([label_of("said")])
-    assert not indexes.records.of_users.among(np.array([label_of("said")])).any()
+    assert not indexes.records.user_records.among(np.array([label_of("said")])).any()

@@ -48,7 +48,7 @@ def test_packed_tokens_come_back_to_a_hundredth_and_only_those_with_content() ->
     ids, codes = unpack(pack(Tokens(np.arange(6, dtype=np.uint16), vectors, content)))
     assert ids.tolist() == [0, 2, 3, 5]
     assert np.abs(codes * (5 / WIDTH**0.5 / 127) - vectors[content]).max() < 0.01
-    with pytest.raises(ValueError, match="no token vectors"):
+    with pytest.raises(ValueError, match="not token vectors"):
         unpack("AAAA")
 
 
@@ -71,7 +71,7 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
     near = Neighbours(np.array([0, 2, 2, 3]), np.array([1, 0, 1, 0]), np.array([1, 2, 0, 1]))
     is_read = np.array([True, True, True, False])
-    scores = late_scores(Evidence(4, rows, is_read, weights=np.array([0.5, 0.5]), near=near))
+    scores = late_scores(Evidence(4, rows, is_read, weights=np.array([0.5, 0.5]), neighbours=near))
     assert scores == pytest.approx([0.5 + 0.425, 0.5, 0.375, np.nan], nan_ok=True)
 
 
@@ -83,7 +83,7 @@ def test_of_a_text_of_many_passages_a_near_one_says_less() -> None:
 
 def test_a_short_text_takes_keywords_from_its_neighbours_and_a_long_one_has_enough_of_its_own() -> None:
     near = Neighbours(np.array([1, 2]), np.array([0, 0]), np.array([1, 2]))
-    evidence = Evidence(3, keyword=np.array([0.5, 0.1, 0.1]), near=near, passages=np.array([1, 1, 4]))
+    evidence = Evidence(3, keyword=np.array([0.5, 0.1, 0.1]), neighbours=near, passages=np.array([1, 1, 4]))
     assert keyword_scores(evidence) == pytest.approx([0.5, 0.1 + 0.6 * 0.5, 0.1])
 
 

@@ -9,6 +9,7 @@ from processors.embedding.loader import MINILM
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
+from storage.search.records.selection import Selection
 from storage.search.search import search
 from storage.search.vectors.token_store import TokenStore
 from storage.search.vectors.token_vectors import WIDTH, Tokens, pack
@@ -92,4 +93,36 @@ def test_while_the_keyword_index_is_built_a_search_finds_what_is_in_it_and_the_n
     assert "r3" not in found(away, "text 3")
     assert found(None, "text 3")[0] == "r3"
     assert "being rebuilt" in str(search(cursor, indexes, Query("text 3", away, Filter("a"), 3)).degraded)
+    indexes.close(save=False)
+
+
+def test_among_chosen_documents_the_same_ones_have_the_words_while_the_index_is_rebuilt(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as held_up:
+        held_up.setattr(IndexSet, "_rebuild", lambda self: None)
+        held_up.setattr("storage.search.words.backfill.CATCH_UP_ROWS", 3)
+        indexes = store.open(tmp_path, MINILM)
+    words, cursor = indexes.words, store.connection.cursor()
+    chosen = Selection(np.sort(np.array([label_of(f"r{number}") for number in range(0, 30, 2)], np.int64)))
+    everything = indexes.records.allowed(cursor, Filter("a"))
+
+    def found(text: str) -> tuple[list[bool], set[int]]:
+        matches = words.best_of(cursor, text, "a", chosen.labels, 30)
+        assert [score for _, score in words.best_of(cursor, text, "a", chosen.labels, 1)] == [
+            score for _, score in matches[:1]
+        ]
+        return words.contained_in(cursor, text, "a", chosen).tolist(), {label for label, _ in matches}
+
+    asked = ["text", "4 16", "5", "elsewhere"]
+    assert not words.is_ready and words.postings("text", everything, 50) == {}
+    before = [found(text) for text in asked]
+    words.rebuild(cursor, lambda: True)  # stopped at once
+    assert not words.is_ready and [found(text) for text in asked] == before
+    words.rebuild(cursor, lambda: False)
+    assert words.is_ready and len(words.postings("text", everything, 50)["text"]) == 30
+    assert [found(text) for text in asked] == before
+    of_two = {label_of("r4"), label_of("r16")}
+    assert [sum(marked) for marked, _ in before] == [15, 2, 0, 0] and before[1][1] == of_two
+    assert words.best_of(cursor, "text", "a", np.empty(0, np.int64), 2) == []
     indexes.close(save=False)

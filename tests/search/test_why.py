@@ -133,6 +133,6 @@ def test_what_held_and_what_was_known_can_be_asked_apart(tmp_path: Path, filter:
         )
     store.merge("merged", "head")
     store.connection.execute("UPDATE merges SET merged_at = ?", [datetime(2026, 1, 2)])
-    found = search(store.connection, indexes, Query("tide", None, filter, 10))
+    found = search(store.connection, indexes, Query("tide", None, filter, 10, distinct=False))
     assert {hit.record_id for hit in found.hits} == expected
     indexes.close(save=False)

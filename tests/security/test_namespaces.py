@@ -124,6 +124,7 @@ def own_resources(side: Side) -> Iterator[str]:
     yield from ("memory://l0-raw", f"memory://l0-raw?session_id={side.ids['dialogue'][0]}")
     yield from ("memory://l2-insights", f"memory://l2-insights?query={quote(WORDS)}")
     yield f"memory://episode-memory?query={quote(WORDS)}&min_similarity=0"
+    yield from (f"thalweg://memory/{record}" for record in (side.ids["record"][0], side.ids["belief"][0]))
 
 
 def own_requests(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -340,6 +341,13 @@ def id_questions(side: Side) -> Iterator[tuple[str, str, bool, Ask]]:
     for kind in ("record", "talos_session", "conversation", "run"):
         yield "why", kind, True, lambda given: side.control("why", query=WORDS, record_id=given)
     yield "memory://l0-raw", "dialogue", True, lambda given: side.read(f"memory://l0-raw?session_id={given}")
+    for kind, field in (("record", ""), ("belief", ""), ("conversation", "?field=summary")):
+        yield (
+            "thalweg://memory",
+            kind,
+            True,
+            lambda given, field=field: side.read(f"thalweg://memory/{given}{field}"),  # type: ignore[misc]
+        )
     yield "archive", "item", False, lambda given: side.control("request", type=WM_ARCHIVED, data={"item_id": given})
     for tool in find_tools().tools.values():
         for argument in sorted(set(id_arguments(tool.input_schema))):

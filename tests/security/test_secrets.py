@@ -15,7 +15,7 @@ import orjson
 import pytest
 from mcp import MCPError
 
-from mcp_ingress.call import Connection
+from mcp_ingress.call import ClientConnection
 from mcp_ingress.door import REQUEST_ID_META, Request, Visitor
 from streams.clock import SystemClock
 from streams.codec import encode
@@ -202,7 +202,7 @@ async def answer(node: Node, visitor: Visitor, tool: str, arguments: Any, meta: 
 
 async def ask_everywhere(node: Node, secret: str) -> list[str]:
     """The secret in every place of a call; what was answered."""
-    visitor = Visitor(node.running.door.local, Connection(client=f"client {secret}"))
+    visitor = Visitor(node.running.door.local, ClientConnection(client=f"client {secret}"))
     entry = {"content": f"Use {secret} for it.", "category": "observation"}
     given: list[tuple[str, Any]] = [
         ("journal_write", entry),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_ingress.door import REQUEST_ID_META, Principal, Request, Visitor
+from mcp_ingress.resource import find_resources
 from processors.frame.stage import Stage, StageParts, stage_types
 from processors.valence.timers.age_patterns import AGE_PATTERNS
 from streams.clock import SystemClock
@@ -74,7 +75,8 @@ class Side:
 
     async def read(self, uri: str) -> dict[str, Any]:
         """What a resource holds."""
-        return self._keep(uri, uri, (await self.node.running.door.read(self.visitor, uri, {})).body)
+        answer = await self.node.running.door.read(self.visitor, uri, {})
+        return self._keep(find_resources().name_of(uri), uri, answer.body)
 
     async def control(self, command: str, **request: Any) -> dict[str, Any]:
         """What the node answers the command line about this namespace."""

@@ -69,7 +69,7 @@ def test_the_model_changes_without_stopping_and_the_old_space_stays_until_it_is_
 def test_what_cannot_be_is_refused_in_one_sentence(node: NodeProcess) -> None:
     thalweg = Program(node.home)
     for arguments, why in (
-        (("--model", "hashing"), f"{ONE} answers already"),
+        (("--model", "hashing"), f"{ONE} is the live space already"),
         (("--model", "none"), "`none` is not a model"),
         (("--model", "hashing-3"), "8 to 8192"),
         (("--model", "some/model"), r"thalweg[models]"),

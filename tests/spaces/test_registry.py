@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from processors.memory.vector_facts import embedded_by, encode_vector
+from streams.event_types.memory import EMBEDDED
 from tests.spaces.making import FIRST, ONE, SECOND, TWO, Spaces
 
 
@@ -82,3 +85,24 @@ def test_vectors_of_a_space_that_nobody_registered_are_shown_as_foreign(store: S
         (ONE, "live", 1, False),
         (TWO, "foreign", 1, False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("vector", "tokens", "error"),
+    [
+        (np.ones(5, np.float32), None, "a vector is not 16 finite numbers"),
+        (np.full(16, np.nan, np.float32), None, "a vector is not 16 finite numbers"),
+        (np.ones(16, np.float32), "bm8=", None),  # whatever its reader says
+    ],
+)
+def test_a_vector_that_no_search_can_use_is_a_dead_letter_and_the_others_are_applied(
+    store: Spaces, vector: np.ndarray, tokens: str | None, error: str | None
+) -> None:
+    record_id = store.write("caches lie", id="e1")
+    item = {"record_id": record_id, "vector": encode_vector(vector)} | ({"tokens": tokens} if tokens else {})
+    store.happen(EMBEDDED, embedded_by(SECOND.info) | {"vectors": [item]})
+    [(error_type, message)] = store.sql("SELECT error_type, error_message FROM dead_letters")
+    assert error_type == "ValueError" and (error is None or message == error)
+    assert store.vectors(TWO) == 0 and store.vectors(ONE) == 1
+    store.embed(SECOND, record_id, "caches lie")
+    assert store.vectors(TWO) == 1

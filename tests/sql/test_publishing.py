@@ -242,3 +242,19 @@ def test_a_wrong_column_is_answered_with_the_nearest_ones(snapshot: Path) -> Non
         run_sql(snapshot, "SELECT tool_nam FROM tool_calls")
     assert refusal.value.error_code == "sql_syntax"
     assert "LINE" not in refusal.value.message
+
+
+def test_a_copy_goes_to_a_new_file_in_a_folder_that_is_there(database: Database, tmp_path: Path) -> None:
+    snapshots = Snapshots(database)
+    with pytest.raises(Refused, match="is a folder: name a file in it"):
+        snapshots.snapshot_to(tmp_path)
+    with pytest.raises(Refused, match=r"The folder for copy\.duckdb does not exist"):
+        snapshots.snapshot_to(tmp_path / "gone" / "copy.duckdb")
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_database_in_memory_has_no_snapshots() -> None:
+    database = Database(None)
+    with pytest.raises(Refused, match="in memory"):
+        Snapshots(database)
+    database.close()

@@ -12,17 +12,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from mcp_ingress.call import Call, Connection
+from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
+from processors.memory.registry import SOURCES
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.talos.read.session_state import read_state
 from processors.talos.rules.extraction import Entity, extract
-from processors.talos.rules.similarity import Record as Statement
-from processors.talos.rules.similarity import similar_records
+from processors.talos.rules.similarity import EntityRecord, similar_records
 from processors.talos.stages.patterns import Patterns
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
@@ -75,11 +75,13 @@ class SmallNode:
         self.reader = FallibleReader(self.store.database, threads=1)
         self.published: list[Event] = []
         self.is_down = self.is_behind = False
-        self.connection = Connection()
+        self.connection = ClientConnection()
         self.spool = Spool(home / "spool")
         self.embedder = embedder
         self.embed = Embed(embedder)
-        self.indexes = IndexSet(home / "indexes", self.store.database.cursor, embedder.info if embedder else None)
+        self.indexes = IndexSet(
+            home / "indexes", self.store.database.cursor, embedder.info if embedder else None, sources=SOURCES
+        )
         self.indexes.open({})
         self.services = Services(
             cast(Log, self),
@@ -92,7 +94,7 @@ class SmallNode:
             Limits(0.05, 1.0, 0.05),
         )
         self.services.may_hold, self.services.recent = self.store.writer.may_hold, self.store.writer.recent
-        self.services.projections = Projections(home / "graph", read_graph)
+        self.services.parts[Projections] = Projections(home / "graph", read_graph)
         self._requests = 0
 
     largest, check = Log.largest, Log.check
@@ -190,8 +192,8 @@ class SmallNode:
 
     def _similar(self, entity: Entity) -> list[dict[str, Any]]:
         rows = self.store.sql('SELECT entity_id, label, text, category FROM entities ORDER BY "offset", idx')
-        new = Statement(entity.id, entity.label, entity.text, entity.properties.get("category"))
-        found = similar_records(new, (Statement(*row) for row in rows))
+        new = EntityRecord(entity.id, entity.label, entity.text, entity.properties.get("category"))
+        found = similar_records(new, (EntityRecord(*row) for row in rows))
         return [{"record_id": match.record_id, "how": match.how, "cosine": match.cosine} for match in found]
 
     def _put(self, source: Event, event_type: str, data: dict[str, Any], number: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from processors.talos.rules.ontology import LABELS, PRELOADED, RELATIONS, STATES
+from storage.graph.projection import Projections
 from storage.graph.run import checked_parameters, run_cypher
 from streams.codec import encode
 from streams.topics import MEMORY
@@ -62,9 +63,9 @@ def test_there_are_the_twelve_queries_of_the_specification() -> None:
 
 async def test_each_query_runs_as_printed_and_finds_something(node: SmallNode) -> None:
     await tell_story(node)
-    assert node.services.projections is not None
-    wanted = node.services.projections.find(node.store.database.cursor(), "default", node.connection.last_writes)
-    file = node.services.projections.build(wanted)  # type: ignore[arg-type]
+    projections = node.services.parts[Projections]
+    wanted = projections.find(node.store.database.cursor(), "default", node.connection.last_writes)
+    file = projections.build(wanted)
     now = node.clock.time.isoformat()
     empty = []
     for title, cypher in QUERIES:

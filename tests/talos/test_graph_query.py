@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from processors.talos.read.graph_source import read_graph
+from storage.graph import projection
 from storage.graph.edge_pruning import may_match
-from storage.graph.projection import Projections
+from storage.graph.projection import BuildRequest, Projections
 from storage.graph.run import run_cypher
 from streams.errors import Refused, Unavailable
 from streams.positions import Freshness
@@ -141,9 +143,8 @@ async def test_the_preloaded_nodes_are_there_before_the_first_event(node: SmallN
 
 async def test_another_namespace_is_not_seen(told: SmallNode) -> None:
     cursor = told.store.database.cursor()
-    assert told.services.projections is not None
-    found = told.services.projections.find(cursor, "elsewhere", told.connection.last_writes)
-    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]  # type: ignore[union-attr]
+    found = told.services.parts[Projections].find(cursor, "elsewhere", told.connection.last_writes)
+    assert sorted(found.graph["nodes"]) == ["Domain", "OperationalState", "Tool"]
 
 
 async def test_a_literal_and_a_property_named_like_a_clause_are_no_clauses(told: SmallNode) -> None:
@@ -296,7 +297,7 @@ async def test_with_the_store_or_the_graph_down_the_answer_is_degraded(node: Sma
     with pytest.raises(Unavailable):
         await node.call("graph_query", cypher="RETURN 1")
     node.reader.is_down = False
-    node.services.projections = None
+    del node.services.parts[Projections]
     with pytest.raises(Unavailable, match="no graph"):
         await node.call("graph_query", cypher="RETURN 1")
 
@@ -310,3 +311,28 @@ async def test_a_projection_cannot_be_changed_also_by_a_query_that_nobody_has_ch
     with pytest.raises(Refused, match="read-only"):
         run_cypher(file, "CREATE (:Insight {id: 'made up'})", {})
     assert file.read_bytes() == before
+
+
+async def test_a_graph_that_cannot_be_built_is_unavailable_and_leaves_no_file(told: SmallNode, tmp_path: Path) -> None:
+    projections = Projections(tmp_path / "graph", read_graph)
+    request = projections.find(told.store.database.cursor(), "default", Freshness())
+    assert isinstance(request, BuildRequest)
+    broken = replace(request, graph={**request.graph, "edges": {"NO_SUCH_EDGE A B": []}})
+    with pytest.raises(Unavailable, match=r"^The graph could not be built: KeyError"):
+        projections.build(broken)
+    with pytest.MonkeyPatch.context() as hurried:
+        hurried.setattr(projection, "BUILD_TIMEOUT_S", 0.05)
+        with pytest.raises(Unavailable, match=r"^The graph was not built within 0\.05 s\.$"):
+            projections.build(request)
+    assert list((tmp_path / "graph").iterdir()) == []
+    assert isinstance(projections.find(told.store.database.cursor(), "default", Freshness()), BuildRequest)
+
+
+async def test_a_projection_serves_until_something_is_applied_that_a_token_or_its_age_asks_for(
+    told: SmallNode, tmp_path: Path
+) -> None:
+    projections, cursor = Projections(tmp_path / "graph", read_graph), told.store.database.cursor()
+    file = projections.build(projections.find(cursor, "default", Freshness()))
+    assert projections.find(cursor, "default", Freshness()) == file
+    projections.discard()
+    assert not file.exists() and isinstance(projections.find(cursor, "default", Freshness()), BuildRequest)

@@ -7,7 +7,7 @@ from typing import Any
 from mcp_ingress.toolsets.talos.queries import MAX_RELATED, count_session, find_recurrence, find_related, session_exists
 from processors.talos.rules.identifiers import goal_id
 from processors.talos.rules.ontology import domain_id
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 from tests.talos.node import SmallNode
 
 SESSION = "2026-01-05-ontology-design"
@@ -20,7 +20,7 @@ def related(node: SmallNode, record_id: str, namespace: str = "default") -> list
         "WHERE record_id = ?",
         [record_id],
     ).fetchall()
-    found = find_related(cursor, node.indexes, namespace, [Hit(*row) for row in rows])
+    found = find_related(cursor, node.indexes, namespace, [SearchHit(*row) for row in rows])
     return [(neighbour["type"], neighbour["id"]) for neighbour in found[record_id]]
 
 

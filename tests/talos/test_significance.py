@@ -6,38 +6,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.talos.rules.significance import Counts, rate, relevance
+from processors.talos.rules.significance import SignificanceCounts, rate, relevance
 
 
 def test_the_example_is_urgent_with_61_points() -> None:
-    rating = rate(Counts(high=2, recurring=3, emerging=1, confirmed=2, contradictions=0, questions=4))
+    rating = rate(SignificanceCounts(high=2, recurring=3, emerging=1, confirmed=2, contradictions=0, questions=4))
     assert (rating.score, rating.level) == (61, "URGENT")
 
 
 def test_nothing_at_all_is_stable() -> None:
-    assert (rate(Counts()).score, rate(Counts()).level) == (0, "STABLE")
+    assert (rate(SignificanceCounts()).score, rate(SignificanceCounts()).level) == (0, "STABLE")
 
 
 @pytest.mark.parametrize(
     ("counts", "score", "level"),
     [
-        (Counts(high=2, recurring=4), 50, "URGENT"),
-        (Counts(recurring=4, emerging=2), 30, "ATTENTION"),
-        (Counts(high=1), 15, "REVIEW"),
-        (Counts(contradictions=1), 10, "REVIEW"),
-        (Counts(emerging=3), 15, "MONITOR"),
-        (Counts(questions=9), 5, "STABLE"),
+        (SignificanceCounts(high=2, recurring=4), 50, "URGENT"),
+        (SignificanceCounts(recurring=4, emerging=2), 30, "ATTENTION"),
+        (SignificanceCounts(high=1), 15, "REVIEW"),
+        (SignificanceCounts(contradictions=1), 10, "REVIEW"),
+        (SignificanceCounts(emerging=3), 15, "MONITOR"),
+        (SignificanceCounts(questions=9), 5, "STABLE"),
     ],
 )
-def test_each_level_has_its_threshold(counts: Counts, score: int, level: str) -> None:
+def test_each_level_has_its_threshold(counts: SignificanceCounts, score: int, level: str) -> None:
     assert (rate(counts).score, rate(counts).level) == (score, level)
 
 
-@given(st.builds(Counts, **{name: st.integers(0, 10**6) for name in Counts.__slots__}))
-def test_a_score_is_never_above_100_and_never_falls_when_a_count_rises(counts: Counts) -> None:
+@given(st.builds(SignificanceCounts, **{name: st.integers(0, 10**6) for name in SignificanceCounts.__slots__}))
+def test_a_score_is_never_above_100_and_never_falls_when_a_count_rises(counts: SignificanceCounts) -> None:
     assert 0 <= rate(counts).score <= 100
-    for name in Counts.__slots__:
-        more = Counts(**{**counts.to_json(), name: getattr(counts, name) + 1})
+    for name in SignificanceCounts.__slots__:
+        more = SignificanceCounts(**{**counts.to_json(), name: getattr(counts, name) + 1})
         assert rate(more).score >= rate(counts).score
 
 

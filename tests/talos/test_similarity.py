@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from processors.talos.rules.similarity import Record, Similar, similar_records
+from processors.talos.rules.similarity import EntityRecord, Similar, similar_records
 
-NEW = Record("new", "Friction", "The read tool truncates files", "tooling")
-NEAR = Record("near", "Friction", "Reading a file cuts it off", "tooling", cosine=0.85)
+NEW = EntityRecord("new", "Friction", "The read tool truncates files", "tooling")
+NEAR = EntityRecord("near", "Friction", "Reading a file cuts it off", "tooling", cosine=0.85)
 
 
 def test_a_cosine_of_85_hundredths_is_enough_and_less_is_not() -> None:
@@ -16,7 +16,7 @@ def test_a_cosine_of_85_hundredths_is_enough_and_less_is_not() -> None:
 
 
 def test_an_equal_canonical_form_needs_no_vector() -> None:
-    same = Record("same", "Friction", "the READ tool truncates files.", "tooling")
+    same = EntityRecord("same", "Friction", "the READ tool truncates files.", "tooling")
     assert similar_records(NEW, [same]) == [Similar("same", "canonical_form")]
 
 
@@ -30,12 +30,12 @@ def test_a_statement_and_its_negation_are_not_the_same() -> None:
 @pytest.mark.parametrize(
     "other", [replace(NEAR, label="Insight"), replace(NEAR, category="process"), replace(NEAR, record_id="new")]
 )
-def test_another_label_another_category_and_the_record_itself_are_not_compared(other: Record) -> None:
+def test_another_label_another_category_and_the_record_itself_are_not_compared(other: EntityRecord) -> None:
     assert similar_records(NEW, [other]) == []
 
 
 def test_only_frictions_are_told_apart_by_category() -> None:
-    insight = Record("i", "Insight", "x", "a", cosine=0.9)
+    insight = EntityRecord("i", "Insight", "x", "a", cosine=0.9)
     assert similar_records(replace(insight, record_id="j", category="b"), [insight]) == [
         Similar("i", "canonical_form", 0.9)
     ]
@@ -43,11 +43,11 @@ def test_only_frictions_are_told_apart_by_category() -> None:
 
 def test_fifty_equal_characters_do_not_make_two_frictions_similar() -> None:
     start = "The build of the documentation fails on the machine of "
-    first = Record("a", "Friction", start + "the release team", "tooling", cosine=0.6)
+    first = EntityRecord("a", "Friction", start + "the release team", "tooling", cosine=0.6)
     assert similar_records(replace(NEW, text=start + "a contributor"), [first]) == []
 
 
 def test_the_best_comes_first() -> None:
     candidates = [NEAR, replace(NEAR, record_id="b", cosine=0.9), replace(NEAR, record_id="a", cosine=0.9)]
-    candidates.append(Record("same", "Friction", NEW.text, "tooling"))
+    candidates.append(EntityRecord("same", "Friction", NEW.text, "tooling"))
     assert [found.record_id for found in similar_records(NEW, candidates)] == ["same", "a", "b", "near"]

@@ -159,7 +159,7 @@ def test_many_lines_are_a_few_records_and_progress_reaches_the_end(tmp_path: Pat
     seen: list[ImportProgress] = []
     report, records = imported(tmp_path, "claude-code", path, seen=seen)
     assert [len(decode(record)) for record in on(TELEMETRY.name, records)] == [500, 500, 201]
-    assert (report.records, seen[-1].bytes_read, seen[-1].files_done) == (3, seen[-1].bytes_total, 1)
+    assert (report.records, report.files, seen[-1].bytes_read) == (3, 1, seen[-1].bytes_total)
     assert [progress.events for progress in seen] == sorted(progress.events for progress in seen)
 
 

@@ -59,6 +59,92 @@ def test_a_forked_codex_session_keeps_its_own_id_and_names_its_parent() -> None:
     assert events[1].data["session"]["parent_session_id"] == "origin"
 
 
+def rollout(kind: str, payload: dict[str, Any], second: int = 0) -> dict[str, Any]:
+    return {"timestamp": f"2026-01-01T00:00:{second:02}Z", "type": kind, "payload": payload}
+
+
+def test_the_end_of_a_codex_command_is_a_result_with_its_exit_code_size_and_duration() -> None:
+    ended = {"type": "exec_command_end", "call_id": "c1", "stdout": "tïde", "stderr": "!", "exit_code": 2}
+    mapped = read(
+        "codex",
+        [
+            rollout("event_msg", {**ended, "duration": {"secs": 1, "nanos": 500_000_000}}),
+            rollout("event_msg", {**ended, "call_id": "c2", "exit_code": 0, "duration": "a while"}),
+            rollout("event_msg", {**ended, "call_id": "c3", "exit_code": 0, "duration": {"nanos": 5}}),
+            rollout("event_msg", {**ended, "call_id": None}),
+        ],
+    )
+    first, second, third = parts(mapped, "tool_results")
+    assert (first["is_error"], first["output_bytes"], first["duration_ms"]) == (True, 6, 1500.0)
+    assert (second["is_error"], second["tool_call_id"]) == (False, "c2")
+    assert "duration_ms" not in second and "duration_ms" not in third
+    assert [event.data["role"] for event in events_of(mapped)] == ["tool"] * 4
+
+
+def test_what_a_codex_tool_is_given_and_answers_is_kept_also_where_it_only_looks_like_json() -> None:
+    call = {"type": "function_call", "call_id": "c", "name": "sh"}
+    outputs = ['{"exit_code": 1', [{"type": "text", "text": "a"}, "b", {"image": 1}], 7, None]
+    mapped = read(
+        "codex",
+        [
+            rollout("response_item", {**call, "arguments": '{"command": "ls"'}),
+            *[rollout("response_item", {"type": "function_call_output", "call_id": "c", "output": o}) for o in outputs],
+        ],
+    )
+    (call,) = parts(mapped, "tool_calls")
+    assert call["input"] == '{"command": "ls"'
+    texts = [event.data.get("text") for event in events_of(mapped) if event.data.get("role") == "tool"]
+    assert texts == ['{"exit_code": 1', "a\nb", "7", None]
+    assert [result["is_error"] for result in parts(mapped, "tool_results")] == [False] * 4
+
+
+@pytest.mark.parametrize(("said", "duration"), [("0.25", 250.0), ("3", 3000.0), ("1.2.3", None), ("...", None)])
+def test_the_wall_time_of_a_codex_output_is_its_duration_where_it_is_a_number(
+    said: str, duration: float | None
+) -> None:
+    output = f"Exit code: 1\nWall time: {said} seconds\nOutput:\n"
+    mapped = read(
+        "codex", [rollout("response_item", {"type": "function_call_output", "call_id": "c", "output": output})]
+    )
+    (result,) = parts(mapped, "tool_results")
+    assert (result["is_error"], result.get("duration_ms")) == (True, duration)
+
+
+def test_codex_tokens_without_those_of_the_last_call_are_the_difference_of_the_totals() -> None:
+    totals = [
+        {"input_tokens": 10, "cached_input_tokens": 4, "output_tokens": 2},
+        {"input_tokens": 30, "cached_input_tokens": 9, "output_tokens": 7},
+    ]
+    counts = [rollout("event_msg", {"type": "token_count", "info": {"total_token_usage": total}}) for total in totals]
+    unknown = rollout("event_msg", {"type": "token_count", "info": None})  # before the first call
+    mapped = read("codex", [unknown, *counts])
+    calls = parts(mapped, "model_calls")
+    assert [(call["input_tokens"], call["cache_read_tokens"], call["output_tokens"]) for call in calls] == [
+        (6, 4, 2),
+        (15, 5, 5),
+    ]
+    assert len(events_of(mapped)) == 3
+
+
+def test_a_codex_line_of_any_kind_is_an_event_and_an_object_that_is_none_is_unreadable() -> None:
+    lines = [
+        {"record_type": "state", "n": 1},
+        {"type": "message", "role": "user", "content": "Read the tide"},
+        rollout("compacted", {"message": "They spoke of tides."}),
+        {"n": 1},
+    ]
+    mapped = read("codex", lines)
+    events = events_of(mapped)
+    assert [(event.data["event_type"], event.data.get("text")) for event in events] == [
+        ("state", None),
+        ("message", "Read the tide"),
+        ("compacted", "They spoke of tides."),
+    ]
+    assert events[1].data["session"]["goal"] == "Read the tide"
+    (item,) = unreadable_of(mapped)
+    assert (item.line_number, item.reason) == (4, "an object that is neither a rollout line nor a response item")
+
+
 def test_a_pi_session_gives_roles_costs_calls_and_its_parent() -> None:
     mapped = read_fixture("pi", "pi.jsonl")
     events = events_of(mapped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
@@ -68,6 +69,33 @@ def test_attributes_become_plain_json() -> None:
     (event,) = events_of(read("otlp-json", [logs(log(attributes=given))]))
     assert event.data["attributes"] == {"n": 9007199254740993, "f": 0.5, "l": [True, "x"], "m": {"k": 1}, "none": None}
     assert event.data["severity"] == "INFO2"
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ({"doubleValue": "-12"}, -12),
+        ({"doubleValue": "1e3"}, 1000.0),
+        ({"doubleValue": "NaN"}, None),
+        ({"doubleValue": "-Infinity"}, None),
+        ({"doubleValue": "9" * 400}, None),  # above every double
+        ({"doubleValue": "much"}, None),
+        ({"doubleValue": True}, None),
+        ({"intValue": ["7", {"n": "-8"}]}, [7, {"n": -8}]),
+        ({"intValue": "seven"}, "seven"),
+        ({"arrayValue": {"values": 3}}, []),
+        ("bare", None),
+    ],
+)
+def test_a_number_is_finite_and_what_is_not_one_is_null(given: Any, plain: Any) -> None:
+    (event,) = events_of(read("otlp-json", [logs(log(attributes=[{"key": "a", "value": given}]))]))
+    assert event.data["attributes"] == {"a": plain}
+
+
+@pytest.mark.parametrize(("number", "name"), [(0, None), (1, "TRACE"), (24, "FATAL4"), (25, None), ("9", None)])
+def test_a_severity_has_the_short_name_of_the_specification_or_none(number: Any, name: str | None) -> None:
+    (event,) = events_of(read("otlp-json", [logs(log(severityNumber=number))]))
+    assert event.data.get("severity") == name
 
 
 def test_equal_log_records_are_two_events_and_a_request_sent_twice_adds_none() -> None:

@@ -11,7 +11,7 @@ from tests.node_process import NodeProcess
 from thalweg.bench.scratch import environment
 from thalweg.demo import ENTRIES, QUESTIONS, run_demo
 from thalweg.example import session_path
-from thalweg.terminal.show import show_demo
+from thalweg.terminal.show_demo import show_demo
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 

@@ -19,8 +19,9 @@ from streams.log import open_log
 from streams.topics import with_partitions
 from tests.node_process import NodeProcess
 from thalweg.cli import cli
+from thalweg.doctor.checks import Diagnosis
+from thalweg.doctor.doctor import examine
 from thalweg.settings import Settings
-from thalweg.status.doctor import Check, examine
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home", embedder="hashing")
 
 
-def found(settings: Settings, name: str) -> Check:
+def found(settings: Settings, name: str) -> Diagnosis:
     """The one check of that name; every other one must pass, so that a fault is found once and in its place."""
     checks = {check.name: check for check in examine(settings)}
     assert [other for other, check in checks.items() if not check.ok and other != name] == []
@@ -100,7 +101,7 @@ def test_an_extension_package_of_duckdb_is_named(
 
 def test_another_version_of_a_pinned_requirement_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "thalweg.status.doctor.metadata.requires",
+        "thalweg.doctor.installation.metadata.requires",
         lambda name: ["faust-streaming[extra]==0.0.1", "click>=8", 'x==1; extra == "y"'],
     )
     pins = found(settings, "pinned versions")
@@ -136,7 +137,7 @@ def test_a_data_directory_that_is_a_file_is_found(settings: Settings) -> None:
 
 
 def test_too_little_room_is_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thalweg.status.doctor.MIN_FREE_BYTES", 10**18)
+    monkeypatch.setattr("thalweg.doctor.surroundings.MIN_FREE_BYTES", 10**18)
     assert "GB left" in found(settings, "data directory").detail
 
 
@@ -221,5 +222,5 @@ def test_a_data_directory_that_others_may_open_or_own_is_found(
     check = found(settings, "data directory")
     assert check.detail == f"{settings.home} is open to other users (750); the next start of a node narrows it."
     settings.home.chmod(0o700)
-    monkeypatch.setattr("thalweg.status.doctor.os.geteuid", lambda: os.getuid() + 1)
+    monkeypatch.setattr("thalweg.doctor.surroundings.os.geteuid", lambda: os.getuid() + 1)
     assert found(settings, "data directory").detail.startswith(f"{settings.home} belongs to another user")

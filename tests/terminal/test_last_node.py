@@ -16,7 +16,7 @@ from thalweg.cli import cli
 from thalweg.process.serve import keep_failure
 from thalweg.settings import Settings, load
 from thalweg.status import last_node
-from thalweg.status.last_known import last_known
+from thalweg.status.offline import offline_status
 
 KAFKA, OTHER = "kafka://127.0.0.1:1", "kafka://127.0.0.1:2"
 
@@ -66,7 +66,7 @@ def test_the_last_sentence_of_a_node_that_failed_is_kept_until_the_next_one_runs
     handle, _ = lock_directory(home)
     keep_failure(LogUnavailable("Kafka is gone.", retry_after_ms=0), Settings(home=home))
     os.close(handle)  # the process ends with its number left in the lock
-    report = last_known(home, KAFKA)
+    report = offline_status(home, KAFKA)
     assert (report["last"]["ended"], report["last"]["failure"], report["last"]["pid"]) == (
         "failed",
         "Kafka is gone.",
@@ -76,7 +76,7 @@ def test_the_last_sentence_of_a_node_that_failed_is_kept_until_the_next_one_runs
     assert report["problems"][0].endswith("Z: Kafka is gone.") and report["broker"] == KAFKA
     assert load({"home": home}, {}).broker_url == KAFKA
     last_node.write(home, {"broker": KAFKA})
-    assert last_known(home, KAFKA)["last"]["ended"] == "killed"
+    assert offline_status(home, KAFKA)["last"]["ended"] == "killed"
     assert stat.S_IMODE((home / last_node.NAME).stat().st_mode) == 0o600
 
 

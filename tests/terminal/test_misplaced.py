@@ -16,10 +16,11 @@ from streams.positions import Freshness
 from streams.topics import MEMORY
 from tests.patience import SOON_S
 from tests.schema import NOW, migrated_home
+from thalweg.doctor.checks import Unsound
+from thalweg.doctor.surroundings import _producers
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 from thalweg.status import health
-from thalweg.status.doctor import Unsound, _producers
 
 
 async def started(home: Path) -> Node:

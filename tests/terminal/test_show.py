@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from thalweg.status.doctor import Check
-from thalweg.terminal.show import MAX_CELL, bar, cell, number, plain, show_checks, show_rows, show_status, sparkline
+from thalweg.doctor.checks import Diagnosis
+from thalweg.terminal.show import MAX_CELL, bar, cell, number, plain, show_diagnoses, show_rows, show_status, sparkline
 
 
 @pytest.fixture(autouse=True)
@@ -118,8 +118,11 @@ def test_without_a_node_the_status_says_why_it_is_red_and_what_to_do(capsys: pyt
 
 
 def test_a_failing_check_is_shown_with_its_remedy_a_passing_one_without(capsys: pytest.CaptureFixture[str]) -> None:
-    show_checks(
-        [Check("python", True, "3.12.1", "unused"), Check("log", False, "No broker answers " + "x" * 200, "Start it.")]
+    show_diagnoses(
+        [
+            Diagnosis("python", True, "3.12.1", "unused"),
+            Diagnosis("log", False, "No broker answers " + "x" * 200, "Start it."),
+        ]
     )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "✓ python: 3.12.1"

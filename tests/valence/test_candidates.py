@@ -6,7 +6,7 @@ Of many about the same thing the nearest, or the latest where no model says what
 import pytest
 
 from processors.valence.read import tension_candidates
-from processors.valence.read.tension_candidates import ActiveBeliefs, find_tensions, read_stated
+from processors.valence.read.tension_candidates import ActiveBeliefs, find_tensions, read_new_beliefs
 from tests.valence.conftest import BeliefNode, Believer
 
 ENOUGH, MANY = 4, 10
@@ -16,8 +16,8 @@ ENOUGH, MANY = 4, 10
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if four, not twenty, were compared."""
     monkeypatch.setattr(tension_candidates, "CANDIDATES", ENOUGH)
-    monkeypatch.setattr(tension_candidates, "READ_AT_ONCE", ENOUGH + 1)
-    monkeypatch.setattr(tension_candidates, "ASKED", 4 * ENOUGH)
+    monkeypatch.setattr(tension_candidates, "READ_BATCH", ENOUGH + 1)
+    monkeypatch.setattr(tension_candidates, "FIRST_MATCHES", 4 * ENOUGH)
 
 
 @pytest.fixture(params=[tension_candidates.MANY_LINKS, 5], ids=["few", "many"])
@@ -66,7 +66,7 @@ async def test_without_a_model_the_latest_are_compared(agent: Believer, node: Be
     last = await agent.hold("The mill is closed", "river")
     denials = [await agent.hold(text, "river") for text in ("The weir is not open", "The mill is not closed")]
     active = ActiveBeliefs(node.store.database.cursor(), "default")
-    stated = read_stated(active.cursor, "default", [belief["id"] for belief in denials])
+    stated = read_new_beliefs(active.cursor, "default", [belief["id"] for belief in denials])
     found = find_tensions(active, node.indexes.space(), stated, {})
     other_ids = [[conflict.other.belief_id for conflict in found[belief["id"]]] for belief in denials]
     assert other_ids == [[], [last["id"]]] and len(many) > ENOUGH

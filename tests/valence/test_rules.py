@@ -32,7 +32,7 @@ from processors.valence.rules.confidence import (
 from processors.valence.rules.entities import name_key, same_form
 from processors.valence.rules.sources import read_source
 from processors.valence.rules.tensions import (
-    Held,
+    Claim,
     consistency,
     is_duplicate,
     judge,
@@ -72,8 +72,8 @@ texts = st.lists(
 ).map(" ".join)
 
 
-def held(content: str, overall: float = 0.7, number: int = 1, **more: Any) -> Held:
-    return Held(f"b{number}", content, overall, NOON + timedelta(minutes=number), **more)
+def held(content: str, overall: float = 0.7, number: int = 1, **more: Any) -> Claim:
+    return Claim(f"b{number}", content, overall, NOON + timedelta(minutes=number), **more)
 
 
 def test_overall_is_the_weighted_geometric_mean() -> None:
@@ -240,7 +240,7 @@ def test_being_alike_is_no_conflict_by_itself() -> None:
         ),
     ],
 )
-def test_the_type_of_a_tension_is_the_first_that_holds(one: Held, other: Held, cosine: float, kind: str) -> None:
+def test_the_type_of_a_tension_is_the_first_that_holds(one: Claim, other: Claim, cosine: float, kind: str) -> None:
     finding = judge(one, other, cosine)
     assert finding is not None and finding.type == kind and (finding.belief_a_id, finding.belief_b_id) == ("b1", "b2")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from processors.valence.read import tension_candidates
-from processors.valence.read.tension_candidates import ActiveBeliefs, Placed, nearest_held, nearest_records
+from processors.valence.read.tension_candidates import ActiveBeliefs, Proximity, nearest_active, nearest_records
 from storage.valence.belief_follower import BeliefFollower
 from tests.processors.harness import event
 from tests.valence.conftest import BeliefNode, Believer
@@ -101,7 +101,7 @@ async def test_a_belief_is_found_by_meaning_alone_and_by_words_alone(agent: Beli
 async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_near_belief_out(
     agent: Believer, node: BeliefNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tension_candidates, "ASKED", 4)
+    monkeypatch.setattr(tension_candidates, "FIRST_MATCHES", 4)
     belief = await agent.hold("Redis is the cache of the shop")
     for number in range(30):
         data = {"content": "Redis is the cache of the shop", "source_ref": f"s{number}"}
@@ -115,7 +115,7 @@ async def test_records_that_are_no_beliefs_and_other_namespaces_do_not_crowd_a_n
     [near] = nearest_records(node.indexes.space(), vector[None])
     assert len(near) == 4
     active = ActiveBeliefs(node.store.database.cursor(), "default")
-    found = nearest_held(active, node.indexes.space(), Placed(vector, near), 0.75)
+    found = nearest_active(active, node.indexes.space(), Proximity(vector, near), 0.75)
     assert list(active.ids(found).values()) == [belief["id"]] and max(found.values()) > 0.99
     again = await agent.call("belief_create", content="Redis is the cache of the shop indeed", source_ref="x")
     assert again["success"]

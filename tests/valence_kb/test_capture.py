@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_ingress.toolsets.valence.part import Valence
-from processors.valence.rules.capture import LEAST, capture, signal_of
+from processors.valence.rules.capture import MIN_SCORE, capture, signal_of
 from tests.talos.node import SmallNode
 from tests.valence_kb.conftest import Agent
 
@@ -32,7 +32,7 @@ CAPTURED = (
 )
 def test_what_a_sentence_signals(sentence: str, signal: str, score: float) -> None:
     assert signal_of(sentence)[1:] == (signal, score)
-    assert (capture("user", sentence) is not None) == (score >= LEAST)
+    assert (capture("user", sentence) is not None) == (score >= MIN_SCORE)
 
 
 def test_the_best_sentence_of_a_users_turn_is_kept_and_of_nobody_elses() -> None:

@@ -78,6 +78,29 @@ async def test_both_kinds_and_sub_agents_are_in_one_list(agent: Agent, imported:
     assert (await agent.call("session_list", platform="claude-code"))["total_count"] == 2
 
 
+async def test_sessions_of_every_kind_are_in_one_list_each_with_its_source(
+    agent: Agent, imported: SmallNode, node: SmallNode
+) -> None:
+    own = await agent.session()
+    day = "2026-01-05-tide.gauge"
+    await node.call("session_open", session_id=day, goal="Find the lost hour")
+    listed = (await agent.call("session_list"))["sessions"]
+    assert {session["id"]: session["source"] for session in listed} == {
+        own: "valence",
+        day: "talos",
+        TRANSCRIPT: "claude-code",
+        f"{TRANSCRIPT}/a41c9e7": "claude-code",
+    }
+    node.observe("session.tool_call", session__id="2026-01-05-never-opened", tool__name="journal_query")
+    [found] = (await agent.call("session_list", platform="talos"))["sessions"]
+    assert (found["status"], found["metadata"]["goal"]) == ("active", "Find the lost hour")
+    assert (await agent.call("session_get", session_id=day, include_exchanges=True))["session"] == found
+    assert (await agent.call("exchange_list", session_id=day))["exchanges"] == []
+    await node.call("session_close", session_id=day, summary="It was the offset")
+    closed = (await agent.call("session_get", session_id=day))["session"]
+    assert (closed["status"], closed["summary"]) == ("completed", "It was the offset") and closed["ended_at"]
+
+
 async def test_importing_again_and_recording_meanwhile_changes_no_number(
     agent: Agent, imported: SmallNode, node: SmallNode
 ) -> None:
@@ -91,7 +114,7 @@ async def test_importing_again_and_recording_meanwhile_changes_no_number(
 
 async def test_what_a_transcript_tells_cannot_be_added_to(agent: Agent, imported: SmallNode) -> None:
     answer = await agent.say(TRANSCRIPT, "afterthought")
-    assert answer["error_code"] == "SESSION_NOT_FOUND" and "transcript" in answer["message"]
+    assert answer["error_code"] == "SESSION_NOT_FOUND" and "transcript" in answer["error_message"]
 
 
 async def test_a_belief_is_traced_to_an_imported_exchange_as_to_a_recorded_one(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
+from streams.clock import SystemClock
 from streams.codec import encode
 from streams.events import Event, wire_type
 from streams.ids import uuid7
@@ -22,7 +22,7 @@ def memory_record(text: str) -> Outgoing:
     data = {"content": text, "category": "observation", "request_id": str(uuid7())}
     return encode(
         MEMORY.name,
-        Event(str(uuid7()), "thalweg:bench", wire_type("talos.journal.written"), "bench", datetime.now(UTC), data),
+        Event(str(uuid7()), "thalweg:bench", wire_type("talos.journal.written"), "bench", SystemClock().now(), data),
     )
 
 

@@ -34,14 +34,14 @@ STRUCTURE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumption:
     """What was put into the table, and how long that took."""
 
     events: int
     seconds: float
 
 
-async def consume(broker: str, topic: str, file: Path) -> Consumed:
+async def consume(broker: str, topic: str, file: Path) -> Consumption:
     """Read one topic from its beginning to its end as of now."""
     log = open_log(broker)
     await log.start()
@@ -60,7 +60,7 @@ async def consume(broker: str, topic: str, file: Path) -> Consumed:
     finally:
         connection.close()
         await log.stop()
-    return Consumed(events, seconds)
+    return Consumption(events, seconds)
 
 
 def _put(connection: duckdb.DuckDBPyConnection, records: Sequence[Record], reached: dict[Partition, int]) -> int:

@@ -50,7 +50,7 @@ async def _run(broker: str, file: Path, model: Embedder, entries: Sequence[str],
         await log.create_topics([TEXTS, VECTORS])
         start = await log.end_offsets([TEXTS.name, VECTORS.name])
         texts = {at: offset for at, offset in start.items() if at.topic == TEXTS.name}
-        store = _Store(file, model.info)
+        store = _SpineStore(file, model.info)
         readers = await log.reader(texts), await log.reader(start)
         embedding = asyncio.create_task(_embed(log, readers[0], model))
         storing = asyncio.create_task(store.follow(readers[1]))
@@ -66,7 +66,7 @@ async def _run(broker: str, file: Path, model: Embedder, entries: Sequence[str],
         await log.stop()
 
 
-async def _write(log: Log, store: _Store, entries: Sequence[str], callers: int) -> list[float]:
+async def _write(log: Log, store: _SpineStore, entries: Sequence[str], callers: int) -> list[float]:
     waiting, durations = iter(entries), []
 
     async def work() -> None:
@@ -96,7 +96,7 @@ async def _embed(log: Log, reader: LogReader, model: Embedder) -> None:
             await log.publish([Outgoing(VECTORS.name, b"bench", orjson.dumps(body), ())], timeout_s=WAIT_S)
 
 
-class _Store:
+class _SpineStore:
     """One DuckDB file and one vector index; tells who waits once a text's vector is in both."""
 
     def __init__(self, file: Path, info: ModelInfo) -> None:

@@ -15,15 +15,15 @@ from typing import Any
 from mcp_ingress.tool import Tool
 from streams.errors import Unavailable
 from streams.topics import MEMORY
-from thalweg.bench.examples import NEEDED, WRITE, example, write_tool
-from thalweg.bench.scratch import Connection
+from thalweg.bench.examples import PREREQUISITES, WRITE, example, write_tool
+from thalweg.bench.scratch import SocketClient
 
 STAGES = ["embed"]
 WAIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteTimes:
     """How long a memory took until it was answered, and until it was embedded and applied.
 
     Both in milliseconds from the moment at which it was due.
@@ -36,16 +36,16 @@ class Written:
 class Caller:
     """An MCP connection for the calls and a control connection for the waiting, both kept open."""
 
-    def __init__(self, calls: Connection, waits: Connection, tool: Tool) -> None:
+    def __init__(self, calls: SocketClient, waits: SocketClient, tool: Tool) -> None:
         self._calls, self._waits, self._tool = calls, waits, tool
 
     @classmethod
     async def connect(cls, home: Path, tool: Tool) -> Caller:
-        calls = await Connection.open(home)
+        calls = await SocketClient.open(home)
         await calls.greet()
-        return cls(calls, await Connection.control(home), tool)
+        return cls(calls, await SocketClient.control(home), tool)
 
-    async def write(self, text: str, due: float | None = None) -> Written:
+    async def write(self, text: str, due: float | None = None) -> WriteTimes:
         """Write once; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""
         arguments = await self._arguments(text)
         started = time.perf_counter() if due is None else due
@@ -56,18 +56,18 @@ class Caller:
         searchable = time.perf_counter()
         if not reached["applied"]:
             raise Unavailable(f"A memory was not searchable within {WAIT_S:g} s.")
-        return Written((accepted - started) * 1000, (searchable - started) * 1000)
+        return WriteTimes((accepted - started) * 1000, (searchable - started) * 1000)
 
     async def _arguments(self, text: str) -> dict[str, Any]:
         """What the tool is called with; what has to be there before is made, and not measured."""
-        arguments, needed = example(self._tool, text), NEEDED.get(self._tool.name)
-        if needed is None:
+        arguments, prerequisite = example(self._tool, text), PREREQUISITES.get(self._tool.name)
+        if prerequisite is None:
             return arguments
-        earlier = write_tool(needed.tool)
-        found: Any = await self._call(earlier, example(earlier, text))
-        for key in needed.found_at:
-            found = found[key]
-        return arguments | {needed.argument: found}
+        earlier = write_tool(prerequisite.tool)
+        value: Any = await self._call(earlier, example(earlier, text))
+        for key in prerequisite.id_path:
+            value = value[key]
+        return arguments | {prerequisite.argument: value}
 
     async def _call(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         answer = await self._calls.request("tools/call", {"name": tool.name, "arguments": arguments})
@@ -83,24 +83,24 @@ class Caller:
         self._waits.close()
 
 
-async def write_in_turn(home: Path, callers: int, entries: Sequence[str], tool: str = WRITE) -> list[Written]:
+async def write_in_turn(home: Path, callers: int, entries: Sequence[str], tool: str = WRITE) -> list[WriteTimes]:
     """All entries, by so many callers at once, each beginning its next when its last can be searched."""
     waiting = iter(entries)
     connected = [await Caller.connect(home, write_tool(tool)) for _ in range(callers)]
 
-    async def work(caller: Caller) -> list[Written]:
+    async def work(caller: Caller) -> list[WriteTimes]:
         return [await caller.write(text) for text in waiting]
 
     return await _all(connected, [work(caller) for caller in connected])
 
 
-async def write_at_rate(home: Path, rate: float, entries: Sequence[str], callers: int) -> list[Written]:
+async def write_at_rate(home: Path, rate: float, entries: Sequence[str], callers: int) -> list[WriteTimes]:
     """One entry every 1/rate seconds, whether the last is done or not. What is late is counted from when it was due."""
     connected = [await Caller.connect(home, write_tool(WRITE)) for _ in range(callers)]
     start = time.perf_counter() + 0.1
     waiting = iter(enumerate(entries))
 
-    async def work(caller: Caller) -> list[Written]:
+    async def work(caller: Caller) -> list[WriteTimes]:
         done = []
         for number, text in waiting:
             due = start + number / rate
@@ -111,9 +111,9 @@ async def write_at_rate(home: Path, rate: float, entries: Sequence[str], callers
     return await _all(connected, [work(caller) for caller in connected])
 
 
-async def _all(callers: Sequence[Caller], work: Sequence[object]) -> list[Written]:
+async def _all(callers: Sequence[Caller], work: Sequence[object]) -> list[WriteTimes]:
     try:
-        results: list[list[Written]] = await asyncio.gather(*work)  # type: ignore[call-overload]
+        results: list[list[WriteTimes]] = await asyncio.gather(*work)  # type: ignore[call-overload]
     finally:
         for caller in callers:
             caller.close()

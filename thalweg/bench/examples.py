@@ -22,7 +22,7 @@ ANSWER_P95: Mapping[str, Target] = {
     "belief_create": Target(40.0),
 }
 """Promised: one caller, until answered. (`journal_write` is promised until it can be searched.)"""
-GIVEN: Mapping[str, Callable[[str], dict[str, Any]]] = {
+ARGUMENTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "journal_write": lambda text: {"category": "observation"},
     "session_open": lambda text: {"session_id": f"2026-01-05-bench-{text.rsplit(' ', 1)[-1]}"},
     "store_raw_dialogue": lambda text: {"session_id": "bench", "speaker": "user"},
@@ -33,78 +33,79 @@ GIVEN: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class Prerequisite:
     """A call that has to be made before each measured one.
 
     The tool, where in its answer the id stands, and the argument that takes it.
     """
 
     tool: str
-    found_at: Sequence[str]
+    id_path: Sequence[str]
     argument: str
 
 
-NEEDED: Mapping[str, Earlier] = {
-    "session_close": Earlier("session_open", ("session_id",), "session_id"),
-    "belief_supersede": Earlier("belief_create", ("belief", "id"), "old_belief_id"),
-    "exchange_add": Earlier("session_start", ("session_id",), "session_id"),
-    "insight_extract": Earlier("session_start", ("session_id",), "session_id"),
-    "session_end": Earlier("session_start", ("session_id",), "session_id"),
-    "pattern_reinforce": Earlier("pattern_record", ("pattern_id",), "pattern_id"),
+PREREQUISITES: Mapping[str, Prerequisite] = {
+    "session_close": Prerequisite("session_open", ("session_id",), "session_id"),
+    "belief_supersede": Prerequisite("belief_create", ("belief", "id"), "old_belief_id"),
+    "exchange_add": Prerequisite("session_start", ("session_id",), "session_id"),
+    "insight_extract": Prerequisite("session_start", ("session_id",), "session_id"),
+    "session_end": Prerequisite("session_start", ("session_id",), "session_id"),
+    "pattern_reinforce": Prerequisite("pattern_record", ("pattern_id",), "pattern_id"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class RowRequest:
     """The request that makes the rows of a search tool: its type, and its data from a text."""
 
     short_type: str
     data: Callable[[str], dict[str, Any]]
 
 
-_JOURNAL = Stored("talos.journal.written", lambda text: {"content": text, "category": "observation"})
-_BELIEF = Stored("valence.belief.created", lambda text: {"content": text})
-SEARCHED: Mapping[str, Stored] = {
+_JOURNAL = RowRequest("talos.journal.written", lambda text: {"content": text, "category": "observation"})
+_BELIEF = RowRequest("valence.belief.created", lambda text: {"content": text})
+SEARCH_ROWS: Mapping[str, RowRequest] = {
     "journal_query": _JOURNAL,
     "inner_voice.retrieve": _JOURNAL,
-    "hybrid_search": Stored("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
+    "hybrid_search": RowRequest("cm.l2.stored", lambda text: {"content": text, "source_ids": []}),
     "belief_query": _BELIEF,
 }
 
-STORED: Mapping[str, Stored] = {
+ROWS_BEFORE_WRITE: Mapping[str, RowRequest] = {
     WRITE: _JOURNAL,
     "belief_create": _BELIEF,
-    "compress_to_l2_insight": SEARCHED["hybrid_search"],
+    "compress_to_l2_insight": SEARCH_ROWS["hybrid_search"],
 }
 """What a store is filled with before one of these is measured on it."""
 
 
-NOT_MEASURED = frozenset({"tension_resolve", "store_dual_judge_scores", "get_golden_test_results"})
+EXEMPT_TOOLS = frozenset({"tension_resolve", "store_dual_judge_scores", "get_golden_test_results"})
 """Writes that need what no other call gives them here: a tension, a ground truth, a golden set."""
 
 
-def stored_before(name: str) -> Stored:
+def rows_before_write(name: str) -> RowRequest:
     """What `bench write --size` fills a store with. Raises Refused."""
-    if name not in STORED:
+    if name not in ROWS_BEFORE_WRITE:
         raise Refused(
-            f"`bench write --size` fills a store for {', '.join(STORED)}; {name} is measured on an empty one."
+            f"`bench write --size` fills a store for {', '.join(ROWS_BEFORE_WRITE)} only; "
+            f"measure {name} without `--size`."
         )
-    return STORED[name]
+    return ROWS_BEFORE_WRITE[name]
 
 
 def write_tool(name: str) -> Tool:
     """The tool that `bench write` is to measure. Raises Refused when it cannot be measured."""
     tool = _tool(name)
-    if tool.kind != "write" or name in NOT_MEASURED:
-        writes = sorted(tool.name for tool in find_tools() if tool.kind == "write" and tool.name not in NOT_MEASURED)
-        raise Refused(f"`bench write` measures no {name}; it measures {', '.join(writes)}.")
+    if tool.kind != "write" or name in EXEMPT_TOOLS:
+        writes = sorted(tool.name for tool in find_tools() if tool.kind == "write" and tool.name not in EXEMPT_TOOLS)
+        raise Refused(f"`bench write` cannot measure {name}; it measures {', '.join(writes)}.")
     return tool
 
 
 def search_tool(name: str) -> Tool:
     """The tool that `bench search` is to measure. Raises Refused when it cannot be measured."""
-    if name not in SEARCHED:
-        raise Refused(f"`bench search` measures no {name}; it measures {', '.join(SEARCHED)}.")
+    if name not in SEARCH_ROWS:
+        raise Refused(f"`bench search` cannot measure {name}; it measures {', '.join(SEARCH_ROWS)}.")
     return _tool(name)
 
 
@@ -118,13 +119,13 @@ def _tool(name: str) -> Tool:
 
 
 def example(tool: Tool, text: str) -> dict[str, Any]:
-    """Its required arguments, made of the text, and those that `GIVEN` adds.
+    """Its required arguments, made of the text, and those that `ARGUMENTS` adds.
 
-    An id that `NEEDED` gives is put in its place by the caller.
+    An id that `PREREQUISITES` gives is put in its place by the caller.
     """
     properties = tool.input_schema.get("properties", {})
     made = {name: _value(properties[name], text) for name in tool.input_schema.get("required", ())}
-    given = GIVEN.get(tool.name)
+    given = ARGUMENTS.get(tool.name)
     return made | (given(text) if given else {})
 
 

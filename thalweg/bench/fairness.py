@@ -20,10 +20,10 @@ import numpy as np
 
 from mcp_ingress.limits import RATE
 from streams.errors import Refused
-from thalweg.bench.examples import SEARCH, STORED, WRITE
+from thalweg.bench.examples import ROWS_BEFORE_WRITE, SEARCH, WRITE
 from thalweg.bench.flood import FLOODS
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import Connection, running_node, scratch_directory, texts
+from thalweg.bench.scratch import SocketClient, running_node, scratch_directory, texts
 from thalweg.bench.search_tool import fill
 
 CLIENTS = 3
@@ -60,7 +60,7 @@ def measure_fairness(kinds: Sequence[str], seconds: float, *, embedder: str) -> 
     )
     with scratch_directory() as directory:
         home = directory / "home"
-        fill(report, home, STORED[WRITE], texts(STORED_ROWS, seed=9), embedder)
+        fill(report, home, ROWS_BEFORE_WRITE[WRITE], texts(STORED_ROWS, seed=9), embedder)
         with running_node(home, embedder=embedder, rate_limit=RATE):
             asyncio.run(_calm(home, seconds / ROUNDS, Waits(), 0))
             for number, kind in enumerate(kinds, start=1):
@@ -103,13 +103,13 @@ def flooding(home: Path, kind: str) -> Iterator[Flooding]:
     try:
         yield flood
     finally:
-        said, _ = process.communicate(timeout=30)
-        flood.answers, flood.seconds = int(said or 0), time.perf_counter() - started
+        output, _ = process.communicate(timeout=30)
+        flood.answers, flood.seconds = int(output or 0), time.perf_counter() - started
 
 
 async def _calm(home: Path, seconds: float, waits: Waits, seed: int) -> None:
     """All calm clients for a while."""
-    connections = [await Connection.open(home) for _ in range(CLIENTS)]
+    connections = [await SocketClient.open(home) for _ in range(CLIENTS)]
     try:
         await asyncio.gather(*(_client(each, seconds, waits, seed + number) for number, each in enumerate(connections)))
     finally:
@@ -117,7 +117,7 @@ async def _calm(home: Path, seconds: float, waits: Waits, seed: int) -> None:
             connection.close()
 
 
-async def _client(connection: Connection, seconds: float, waits: Waits, seed: int) -> None:
+async def _client(connection: SocketClient, seconds: float, waits: Waits, seed: int) -> None:
     """A write and a search in turn, a pause between them."""
     await connection.greet()
     words = iter(texts(int(seconds / PACE_S) + 1, seed=seed))
@@ -132,7 +132,7 @@ async def _client(connection: Connection, seconds: float, waits: Waits, seed: in
             await _timed(connection, tool, arguments, waits)
 
 
-async def _timed(connection: Connection, tool: str, arguments: dict[str, Any], waits: Waits) -> None:
+async def _timed(connection: SocketClient, tool: str, arguments: dict[str, Any], waits: Waits) -> None:
     started = time.perf_counter()
     answer = await connection.answer("tools/call", {"name": tool, "arguments": arguments})
     if answer["result"].get("isError"):

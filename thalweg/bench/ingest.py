@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +65,7 @@ def _one_at_a_time(report: Report, broker: str, count: int) -> None:
 def _observations(count: int) -> list[Outgoing]:
     def event(text: str) -> Event:
         data = {"session_id": "bench", "event_type": "assistant", "role": "assistant", "text": text}
-        return Event(str(uuid7()), "thalweg:bench", SESSION_EVENT, "bench", datetime.now(UTC), data)
+        return Event(str(uuid7()), "thalweg:bench", SESSION_EVENT, "bench", SystemClock().now(), data)
 
     return [encode(TELEMETRY.name, event(text)) for text in texts(count)]
 

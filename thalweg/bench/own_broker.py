@@ -22,15 +22,15 @@ def refuse_used(broker: str) -> None:
     """
     if not broker:
         return
-    held = asyncio.run(_held(broker))
-    if held:
+    counts = asyncio.run(_record_counts(broker))
+    if counts:
         raise Refused(
-            f"The broker holds records: {', '.join(f'{topic} ({count})' for topic, count in sorted(held.items()))}. "
+            f"The broker holds records: {', '.join(f'{topic} ({count})' for topic, count in sorted(counts.items()))}. "
             "A measurement would add invented ones, and apply those that are there. Give it a broker of its own."
         )
 
 
-async def _held(broker: str) -> dict[str, int]:
+async def _record_counts(broker: str) -> dict[str, int]:
     log = open_log(broker)
     await log.start()
     try:
@@ -38,10 +38,10 @@ async def _held(broker: str) -> dict[str, int]:
         first, ends = await log.first_offsets(names), await log.end_offsets(names)
     finally:
         await log.stop()
-    held: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for at, end in ends.items():
-        held[at.topic] = held.get(at.topic, 0) + end - first.get(at, 0)
-    return {topic: count for topic, count in held.items() if count}
+        counts[at.topic] = counts.get(at.topic, 0) + end - first.get(at, 0)
+    return {topic: count for topic, count in counts.items() if count}
 
 
 def wait_applied(home: Path, timeout_s: float = SETTLE_S) -> None:

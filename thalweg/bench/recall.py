@@ -76,40 +76,40 @@ def measure_recall(
         "recall",
         {"dataset": Path(dataset).name, "embedder": name, "questions": questions or "all", "embedded": embedded},
     )
-    found = _Found()
+    results = _Results()
     with scratch_directory() as directory:
         database = Database(directory)
         try:
             migrate(database.cursor(), SystemClock().now())
             engine = IndexSet(directory / "indexes", database.cursor, embedder.info)
             engine.open({})
-            store = _Store(Writer(database), engine, embedder)
+            store = _TurnWriter(Writer(database), engine, embedder)
             cursor = database.cursor()
             for conversation in read_set(dataset):
-                if questions is not None and found.asked >= questions:
+                if questions is not None and results.questions >= questions:
                     break
                 for number, turn in enumerate(conversation.turns):
                     store.write(
                         conversation.name, turn, is_embedded=int((number + 1) * embedded) > int(number * embedded)
                     )
                 engine.maintain()
-                rest = None if questions is None else questions - found.asked
-                _ask(conversation, conversation.questions[:rest], engine, cursor, embedder, found)
+                rest = None if questions is None else questions - results.questions
+                _ask(conversation, conversation.questions[:rest], engine, cursor, embedder, results)
             engine.close(save=False)
         finally:
             database.close()
-    is_locomo = any(kind == "multi-hop" for _, _, kind in found.scores)
-    _report(report, found, store.durations_ms, TARGETS if is_locomo and embedded == 1 else {})
+    is_locomo = any(kind == "multi-hop" for _, _, kind in results.scores)
+    _report(report, results, store.durations_ms, TARGETS if is_locomo and embedded == 1 else {})
     return report
 
 
 @dataclass
-class _Found:
+class _Results:
     """`scores`: (ranking, level, kind of question) -> a row of R@5, R@10, MRR a question."""
 
     scores: dict[tuple[str, str, str], list[tuple[float, ...]]] = field(default_factory=lambda: defaultdict(list))
     durations_ms: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    asked: int = 0
+    questions: int = 0
 
     def score(self, ranking: str, level: str, question: Question, ranked: Ranked, gold: frozenset[str]) -> None:
         if gold:
@@ -124,8 +124,8 @@ def score(ranked: Sequence[str], gold: frozenset[str]) -> tuple[float, ...]:
     return (*recalls, next((1 / rank for rank, item in enumerate(ranked[:DEPTH], 1) if item in gold), 0.0))
 
 
-class _Store:
-    """A store that takes turns one at a time, as from an agent, and notes how long each took.
+class _TurnWriter:
+    """Writes turns one at a time, as an agent does, and notes how long each took.
 
     A turn is encoded, committed and searchable before the next one.
     """
@@ -205,7 +205,7 @@ def _ask(
     engine: IndexSet,
     cursor: duckdb.DuckDBPyConnection,
     embedder: Embedder,
-    found: _Found,
+    results: _Results,
 ) -> None:
     chosen = Filter(conversation.name)
     sessions = {turn.turn_id: turn.session for turn in conversation.turns}
@@ -213,10 +213,10 @@ def _ask(
     for question in questions:
         started = time.perf_counter()
         vector, tokens = encode_query(embedder, question.text)
-        asked = time.perf_counter()
+        encoded = time.perf_counter()
         hits = search(cursor, engine, Query(question.text, vector, chosen, DEPTH, tokens)).hits
-        found.durations_ms["query"].append((time.perf_counter() - started) * 1000)
-        found.durations_ms["query_encode"].append((asked - started) * 1000)
+        results.durations_ms["query"].append((time.perf_counter() - started) * 1000)
+        results.durations_ms["query_encode"].append((encoded - started) * 1000)
         ranked = {"thalweg": [hit.record_id for hit in hits]}
         allowed = engine.records.allowed(cursor, chosen)
         by_words = engine.words.search(cursor, question.text, allowed, DEPTH).matches
@@ -228,25 +228,25 @@ def _ask(
         }
         started = time.perf_counter()
         sessions_found = search_sessions(cursor, engine, Query(question.text, vector, chosen, DEPTH, tokens))
-        found.durations_ms["query_sessions"].append((time.perf_counter() - started) * 1000)
+        results.durations_ms["query_sessions"].append((time.perf_counter() - started) * 1000)
         by_session["thalweg"] = [hit.session_id for hit in sessions_found.sessions]
         for way, order in ranked.items():
-            found.score(way, "turn", question, order, question.turns)
-            found.score(way, "session", question, by_session[way], question.sessions)
-        found.asked += 1
+            results.score(way, "turn", question, order, question.turns)
+            results.score(way, "session", question, by_session[way], question.sessions)
+        results.questions += 1
 
 
 def _report(
-    report: Report, found: _Found, stored_ms: Sequence[float], targets: Mapping[tuple[str, int], Target]
+    report: Report, results: _Results, stored_ms: Sequence[float], targets: Mapping[tuple[str, int], Target]
 ) -> None:
-    for way, level, kind in sorted(found.scores, key=lambda key: (key[0] != "thalweg", key[2] != "all")):
-        rows = found.scores[way, level, kind]
+    for way, level, kind in sorted(results.scores, key=lambda key: (key[0] != "thalweg", key[2] != "all")):
+        rows = results.scores[way, level, kind]
         means = np.mean(rows, axis=0)
         for cut, value in zip(CUTS, means, strict=False):
             wanted = targets.get((level, cut)) if (way, kind) == ("thalweg", "all") else None
             report.add(f"{way}_{level}_{kind}_r{cut}", 100 * float(value), "%", wanted, bare=way != "thalweg")
         report.add(f"{way}_{level}_{kind}_mrr", float(means[-1]), "", bare=way != "thalweg")
-    report.add("questions", found.asked, "")
+    report.add("questions", results.questions, "")
     report.add_quantiles("store", stored_ms)
-    for name, durations in found.durations_ms.items():
+    for name, durations in results.durations_ms.items():
         report.add_quantiles(name, durations, p95=QUERY_P95 if name == "query" else None)

@@ -75,7 +75,7 @@ def read_set(name: str) -> Iterator[Conversation]:
                 yield _read_item(item, f"{file.stem}-{number}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Refused(
-                f"{file.name} is no set that is known (LoCoMo, LongMemEval, chats): {type(error).__name__}: {error}."
+                f"{file.name} is not a data set of LoCoMo, LongMemEval or chats: {type(error).__name__}: {error}."
             ) from error
 
 
@@ -86,8 +86,9 @@ def _read_item(item: dict[str, Any], name: str) -> Conversation:
 
 
 def _chat(item: dict[str, Any], name: str) -> Conversation:
-    """`{"messages": [{"id", "role", "content", "session", "time"}], "questions": [{"question", "kind", "messages"}]}`.
+    """A chat of one's own.
 
+    `{"messages": [{"id", "role", "content", "session", "time"}], "questions": [{"question", "kind", "messages"}]}`;
     `session`, `time` (ISO 8601) and `kind` may be missing; without a time messages are a second apart.
     """
     turns = []

@@ -24,7 +24,7 @@ START_S = 60.0
 STOP_S = 30.0
 ANSWER_S = 60.0
 MAX_LINE = 16 * 1024 * 1024
-KEPT = ("THALWEG_KAFKA_", "THALWEG_MODEL_PATH")
+CALLER_VARIABLES = ("THALWEG_KAFKA_", "THALWEG_MODEL_PATH")
 POLL_S = 0.01
 VOCABULARY = """
 build cache compiler gauge offset parser test branch schema broker topic record index vector query session memory
@@ -57,7 +57,7 @@ def environment(home: Path, *, embedder: str, broker: str = "", **settings: obje
     own = {
         name: value
         for name, value in process_environment().items()
-        if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(KEPT)
+        if not name.startswith(("THALWEG_", "SURR_")) or name.startswith(CALLER_VARIABLES)
     }
     own |= {
         "THALWEG_HOME": str(home),
@@ -121,7 +121,7 @@ def anonymous_mb(pid: int) -> float | None:
     return next((int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("RssAnon:")), None)
 
 
-class Connection:
+class SocketClient:
     """One connection to one of the node's sockets; one line out, one line back."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -129,12 +129,12 @@ class Connection:
         self._number = 0
 
     @classmethod
-    async def open(cls, home: Path) -> Connection:
+    async def open(cls, home: Path) -> SocketClient:
         """To the agents' socket."""
         return cls(*await asyncio.open_unix_connection(str(socket_path(home)), limit=MAX_LINE))
 
     @classmethod
-    async def control(cls, home: Path) -> Connection:
+    async def control(cls, home: Path) -> SocketClient:
         """To the command line's."""
         return cls(*await asyncio.open_unix_connection(str(control_path(home)), limit=MAX_LINE))
 

@@ -44,7 +44,7 @@ FILTERS = {
 }
 
 
-KEPT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+FILTER_MASKS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "all": lambda numbers: numbers >= 0,
     "1pct": lambda numbers: numbers % 100 == 0,
     "50pct": lambda numbers: numbers % 2 == 1,
@@ -75,7 +75,7 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
         vectors = fill_store(Writer(database), size, embedder)
         engine = _built(report, directory / "indexes", database, embedder, size)
         cursor = database.cursor()
-        asked = np.stack([encode_query(embedder, question)[0] for question in questions])
+        queries = np.stack([encode_query(embedder, question)[0] for question in questions])
         report.add_quantiles(
             f"encode_{size}", _timed_ms(count, lambda number: encode_query(embedder, questions[number]))
         )
@@ -92,7 +92,7 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
                 _ask(report, f"search_{size}_{chosen}", engine, count, ask)
                 report.add(
                     f"recall_{size}_{chosen}",
-                    _recall(engine, cursor, vectors, asked, filter, KEPT[chosen]),
+                    _recall(engine, cursor, vectors, queries, filter, FILTER_MASKS[chosen]),
                     "of 10",
                     RECALL,
                 )
@@ -102,26 +102,26 @@ def _measure(report: Report, directory: Path, size: int, count: int, embedder: E
     shutil.rmtree(directory / "indexes")
     measure_node(report, directory, size, questions, SEARCH_P95, name)
     if bare:
-        measure_bare(report, size, vectors, asked, texts(size), questions, directory / "bare")
+        measure_bare(report, size, vectors, queries, texts(size), questions, directory / "bare")
 
 
 def _recall(
     engine: IndexSet,
     cursor: duckdb.DuckDBPyConnection,
     vectors: np.ndarray,
-    asked: np.ndarray,
+    queries: np.ndarray,
     filter: Filter,
-    kept: Callable[[np.ndarray], np.ndarray],
+    mask: Callable[[np.ndarray], np.ndarray],
 ) -> float:
     """The share of the true ten nearest (or others exactly as near) that the index finds under the filter."""
-    usable = vectors[kept(np.arange(len(vectors)))]
+    usable = vectors[mask(np.arange(len(vectors)))]
     k = min(LIMIT, len(usable))
-    found = 0
-    for query in asked:
+    hits = 0
+    for query in queries:
         least = np.sort(usable @ query)[-k]
         allowed = engine.records.allowed(cursor, filter)
-        found += sum(cosine >= least - EPSILON for _, cosine in engine.space().nearest(query, k, allowed).matches)
-    return float(found / (k * len(asked)))
+        hits += sum(cosine >= least - EPSILON for _, cosine in engine.space().nearest(query, k, allowed).matches)
+    return float(hits / (k * len(queries)))
 
 
 def _built(report: Report, directory: Path, database: Database, embedder: Embedder, size: int) -> IndexSet:
@@ -167,8 +167,8 @@ def measure_bare(
     report: Report,
     size: int,
     vectors: np.ndarray,
-    asked: np.ndarray,
-    said: Sequence[str],
+    queries: np.ndarray,
+    entries: Sequence[str],
     questions: Sequence[str],
     directory: Path,
 ) -> None:
@@ -180,10 +180,10 @@ def measure_bare(
     k = min(LIMIT, size)
     report.add_quantiles(
         f"bare_hnsw_{size}",
-        _timed_ms(len(asked), lambda number: graph.knn_query(asked[number], k, num_threads=1)),
+        _timed_ms(len(queries), lambda number: graph.knn_query(queries[number], k, num_threads=1)),
         bare=True,
     )
-    index = _tantivy(said, directory)
+    index = _tantivy(entries, directory)
     searcher = index.searcher()
 
     def ask(number: int) -> object:
@@ -192,13 +192,13 @@ def measure_bare(
     report.add_quantiles(f"bare_tantivy_{size}", _timed_ms(len(questions), ask), bare=True)
 
 
-def _tantivy(said: Sequence[str], directory: Path) -> tantivy.Index:
+def _tantivy(entries: Sequence[str], directory: Path) -> tantivy.Index:
     directory.mkdir()
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text")
     index = tantivy.Index(builder.build(), path=str(directory))
     writer = index.writer(num_threads=1)
-    for document in _documents(said):
+    for document in _documents(entries):
         writer.add_document(document)
     writer.commit()
     writer.wait_merging_threads()
@@ -206,6 +206,6 @@ def _tantivy(said: Sequence[str], directory: Path) -> tantivy.Index:
     return index
 
 
-def _documents(said: Sequence[str]) -> Iterator[tantivy.Document]:
-    for text in said:
+def _documents(entries: Sequence[str]) -> Iterator[tantivy.Document]:
+    for text in entries:
         yield tantivy.Document(text=text)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from thalweg.bench.report import Report, Target
-from thalweg.bench.scratch import Connection, anonymous_mb, resident_mb, running_node
+from thalweg.bench.scratch import SocketClient, anonymous_mb, resident_mb, running_node
 
 REBUILD = Target(60.0)
 RESIDENT = Target(800.0)
@@ -38,7 +38,7 @@ async def _ask(
     report: Report, home: Path, size: int, questions: Sequence[str], started: float
 ) -> tuple[list[float], list[float]]:
     """Milliseconds of searches while the indexes are rebuilt, and of one per question afterwards."""
-    calls, control = await Connection.open(home), await Connection.control(home)
+    calls, control = await SocketClient.open(home), await SocketClient.control(home)
     await calls.greet()
     meanwhile = [await _search(calls, questions[0])]
     while (await control.ask("status"))["indexes"]["is_rebuilding"] and time.perf_counter() - started < READY_S:
@@ -50,7 +50,7 @@ async def _ask(
     return meanwhile, afterwards
 
 
-async def _search(calls: Connection, question: str) -> float:
+async def _search(calls: SocketClient, question: str) -> float:
     started = time.perf_counter()
     await calls.request("tools/call", {"name": "journal_query", "arguments": {"query": question}})
     return (time.perf_counter() - started) * 1000

@@ -45,13 +45,13 @@ class _Part:
 
 def memories(count: int, embedder: Embedder) -> Iterator[tuple[list[str], np.ndarray, list[str | None]]]:
     """Chunks of texts, unit vectors and packed token vectors (None from an embedder without them)."""
-    said = texts(count)
+    entries = texts(count)
     if not isinstance(embedder, TokenEmbedder):
         for start in range(0, count, CHUNK):
-            chunk = said[start : start + CHUNK]
+            chunk = entries[start : start + CHUNK]
             yield chunk, encode_documents(embedder, chunk), [None] * len(chunk)
         return
-    read = said[:READ]
+    read = entries[:READ]
     encoded = embedder.encode_tokens([embedder.info.document_prefix + text for text in read])
     parts = [
         _Part(text.split()[:-1], found.ids[found.content], quantise(found.vectors[found.content]), vector)
@@ -84,14 +84,14 @@ def fill_store(writer: Writer, count: int, embedder: Embedder) -> np.ndarray:
     """Write `count` memories and their vectors; the vectors in order."""
     made: list[np.ndarray] = []
     number = 0
-    for said, vectors, tokens in memories(count, embedder):
-        documents = [_document(at, text) for at, text in enumerate(said, number)]
+    for entries, vectors, tokens in memories(count, embedder):
+        documents = [_document(at, text) for at, text in enumerate(entries, number)]
         rows = zip(vectors, tokens, strict=True)
         embeddings = [_embedding(at, vector, packed, embedder) for at, (vector, packed) in enumerate(rows, number)]
-        relations = [_relation(at, count) for at in range(number, number + len(said)) if at % RELATED == 0]
+        relations = [_relation(at, count) for at in range(number, number + len(entries)) if at % RELATED == 0]
         writer.commit(Changes(appended={"documents": documents, "embeddings": embeddings, "relations": relations}))
         made.append(vectors)
-        number += len(said)
+        number += len(entries)
     writer.checkpoint()  # as the materialiser does when there is nothing to do
     return np.concatenate(made)
 

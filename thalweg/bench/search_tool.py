@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from processors.embedding.hashing import HashingEmbedder
+from streams.clock import SystemClock
 from streams.codec import encode
 from streams.errors import Unavailable
 from streams.events import Event, wire_type
 from streams.ids import uuid7
 from streams.log import open_log
 from streams.topics import MEMORY, with_partitions
-from thalweg.bench.examples import SEARCHED, Stored, example, search_tool
+from thalweg.bench.examples import SEARCH_ROWS, RowRequest, example, search_tool
 from thalweg.bench.own_broker import wait_applied
 from thalweg.bench.report import Report
-from thalweg.bench.scratch import Connection, environment, resident_mb, running_node, scratch_directory, texts
+from thalweg.bench.scratch import SocketClient, environment, resident_mb, running_node, scratch_directory, texts
 from thalweg.bench.search import SEARCH_P95, measure_bare
 from thalweg.control.requests import ask
 from thalweg.settings import Settings
@@ -38,55 +38,61 @@ def measure_search_tool(name: str, sizes: Sequence[int], count: int, *, bare: bo
     questions = [" ".join(text.split()[:6]) for text in texts(count, seed=11)]
     for size in sizes:
         with scratch_directory() as directory:
-            said = texts(size)
-            _measure(report, directory / "home", name, said, questions)
+            entries = texts(size)
+            _measure(report, directory / "home", name, entries, questions)
             if bare:
                 embedder = HashingEmbedder()
                 measure_bare(
-                    report, size, embedder.encode(said), embedder.encode(questions), said, questions, directory / "bare"
+                    report,
+                    size,
+                    embedder.encode(entries),
+                    embedder.encode(questions),
+                    entries,
+                    questions,
+                    directory / "bare",
                 )
     return report
 
 
-def _measure(report: Report, home: Path, name: str, said: Sequence[str], questions: Sequence[str]) -> None:
+def _measure(report: Report, home: Path, name: str, entries: Sequence[str], questions: Sequence[str]) -> None:
     """Time the calls on a second node, so that its indexes are whole.
 
     The node that applied the rows is stopped before.
     """
-    size = len(said)
-    fill(report, home, SEARCHED[name], said, "hashing")
+    size = len(entries)
+    fill(report, home, SEARCH_ROWS[name], entries, "hashing")
     with running_node(home, embedder="hashing") as process:
         _wait_linked(home)
         report.add_quantiles(f"{name}_{size}", asyncio.run(_ask(home, name, questions)), p95=SEARCH_P95)
         report.add(f"resident_{size}_mb", resident_mb(process.pid), "MB")
 
 
-def fill(report: Report, home: Path, stored: Stored, said: Sequence[str], embedder: str) -> None:
+def fill(report: Report, home: Path, stored: RowRequest, entries: Sequence[str], embedder: str) -> None:
     """A store with a row for each text, made by events; the node that applied them is stopped again."""
-    asyncio.run(_publish(load_settings({}, environment(home, embedder=embedder)), stored, said))
+    asyncio.run(_publish(load_settings({}, environment(home, embedder=embedder)), stored, entries))
     with running_node(home, embedder=embedder):
         started = time.perf_counter()
         wait_applied(home, FILL_S)
-        report.add(f"applied_{len(said)}_per_s", len(said) / (time.perf_counter() - started), "rows/s")
+        report.add(f"applied_{len(entries)}_per_s", len(entries) / (time.perf_counter() - started), "rows/s")
 
 
-async def _publish(settings: Settings, stored: Stored, said: Sequence[str]) -> None:
+async def _publish(settings: Settings, stored: RowRequest, entries: Sequence[str]) -> None:
     """The requests by which the rows come about, on the log before a node reads it."""
     log = open_log(settings.broker_url)
     await log.start()
     try:
         await log.create_topics(with_partitions(settings.partitions))
-        for start in range(0, len(said), CHUNK):
+        for start in range(0, len(entries), CHUNK):
             await log.publish(
-                [encode(MEMORY.name, _event(stored, text)) for text in said[start : start + CHUNK]], timeout_s=60.0
+                [encode(MEMORY.name, _event(stored, text)) for text in entries[start : start + CHUNK]], timeout_s=60.0
             )
     finally:
         await log.stop()
 
 
-def _event(stored: Stored, text: str) -> Event:
+def _event(stored: RowRequest, text: str) -> Event:
     return Event(
-        str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, datetime.now(UTC), stored.data(text)
+        str(uuid7()), "thalweg:bench", wire_type(stored.short_type), NAMESPACE, SystemClock().now(), stored.data(text)
     )
 
 
@@ -104,7 +110,7 @@ def _wait_linked(home: Path) -> None:
 async def _ask(home: Path, name: str, questions: Sequence[str]) -> list[float]:
     """Milliseconds of each call, one after the other."""
     tool = search_tool(name)
-    calls = await Connection.open(home)
+    calls = await SocketClient.open(home)
     await calls.greet()
     durations = []
     for question in [*questions[:WARM_UP], *questions]:

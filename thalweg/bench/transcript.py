@@ -25,7 +25,7 @@ def write_transcript(path: Path, lines: int) -> None:
 
 
 def _lines(count: int) -> Iterator[dict[str, Any]]:
-    said = texts(count)
+    entries = texts(count)
     for number in range(count):
         session = str(uuid.UUID(int=number // LINES_A_SESSION, version=4))
         yield {
@@ -37,7 +37,7 @@ def _lines(count: int) -> Iterator[dict[str, Any]]:
             "version": "2.1.12",
             "uuid": str(uuid.UUID(int=2**64 + number, version=4)),
             "timestamp": format_time(START + timedelta(seconds=number)),
-            **_turn(number, said[number]),
+            **_turn(number, entries[number]),
         }
 
 

@@ -17,7 +17,7 @@ from streams.errors import Refused
 from thalweg.bench import bare_spine
 from thalweg.bench.bare_log import appends_ms, memory_record
 from thalweg.bench.caller import write_in_turn
-from thalweg.bench.examples import ANSWER_P95, WRITE, stored_before, write_tool
+from thalweg.bench.examples import ANSWER_P95, WRITE, rows_before_write, write_tool
 from thalweg.bench.own_broker import refuse_used
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import running_node, scratch_directory, texts
@@ -48,7 +48,7 @@ def measure_write(
     }
     report = Report("write", settings)
     write_tool(tool)
-    stored = stored_before(tool) if size else None
+    stored = rows_before_write(tool) if size else None
     if stored and broker:
         raise Refused("`--size` fills the embedded log of the scratch directory; leave `--broker` out.")
     refuse_used(broker)

@@ -1,4 +1,4 @@
-"""`thalweg hook EVENT`: hands what a client's hook is given on stdin to the node. Quick: it imports next to nothing.
+"""`thalweg hook EVENT`: hands a client's hook input from stdin to the node. Quick: it imports next to nothing.
 
 It never exits with 2, by which a hook would forbid the client what it is about to do: 0, or 1 with a sentence.
 At the end of a session its transcript is imported, in a process of its own, because the client does not wait for it.
@@ -27,21 +27,21 @@ USAGE = "usage: thalweg hook EVENT [--home DIR] [--namespace NAME], with the hoo
 def run(arguments: list[str]) -> int:
     """The exit code: 0, or 1 when the event is not on the log."""
     try:
-        event, home, namespace = _parsed(arguments)
-        given = sys.stdin.buffer.read(MAX_INPUT + 1)
-        if len(given) > MAX_INPUT:
+        event, home, namespace = _parse(arguments)
+        body = sys.stdin.buffer.read(MAX_INPUT + 1)
+        if len(body) > MAX_INPUT:
             raise ValueError(f"The hook's input is longer than {MAX_INPUT} bytes.")
         settings = load({"home": home, "namespace": namespace})
-        _tell(settings.home, event, given, settings.namespace)
+        _publish(settings.home, event, body, settings.namespace)
         if event in ENDS:
-            _import(settings.home, given, settings.namespace)
+            _import(settings.home, body, settings.namespace)
     except (ValueError, ThalwegError, OSError) as error:
         print(f"thalweg: {getattr(error, 'message', None) or error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _parsed(arguments: list[str]) -> tuple[str, Path | None, str | None]:
+def _parse(arguments: list[str]) -> tuple[str, Path | None, str | None]:
     names, options = [], {"--home": "", "--namespace": ""}
     rest = iter(arguments)
     for argument in rest:
@@ -56,14 +56,14 @@ def _parsed(arguments: list[str]) -> tuple[str, Path | None, str | None]:
     return names[0], Path(home).expanduser().absolute() if home else None, options["--namespace"] or None
 
 
-def _tell(home: Path, event: str, given: bytes, namespace: str) -> None:
+def _publish(home: Path, event: str, body: bytes, namespace: str) -> None:
     """The event on the log, through the node; it is started when none runs."""
     ensure_node(home)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_S)
         connection.connect(str(control_path(home)))
         request = {"command": "hook", "event": event, "namespace": namespace}
-        connection.sendall(json.dumps({**request, "input": base64.b64encode(given).decode()}).encode() + b"\n")
+        connection.sendall(json.dumps({**request, "input": base64.b64encode(body).decode()}).encode() + b"\n")
         with connection.makefile("rb") as lines:
             line = lines.readline()
     if not line:
@@ -73,9 +73,9 @@ def _tell(home: Path, event: str, given: bytes, namespace: str) -> None:
         raise ValueError(str(answer.get("error")))
 
 
-def _import(home: Path, given: bytes, namespace: str) -> None:
+def _import(home: Path, body: bytes, namespace: str) -> None:
     """Leave the import of the session's transcript behind. What it says goes to hook.log in the data directory."""
-    path = json.loads(given).get("transcript_path")
+    path = json.loads(body).get("transcript_path")
     if not isinstance(path, str) or not Path(path).expanduser().is_file():
         return
     command = [sys.executable, "-m", "thalweg", "import", "claude-code", str(Path(path).expanduser()), "--json"]

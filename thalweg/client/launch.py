@@ -55,9 +55,9 @@ class Launcher:
         if connection is not None:
             return connection
         deadline = time.monotonic() + self._start_s
-        with self._alone(deadline):
+        with self._start_lock(deadline):
             for attempt in range(1, ATTEMPTS + 1):
-                connection = _try(path) or self._started(path, deadline)
+                connection = _try(path) or self._start(path, deadline)
                 if connection is not None:
                     return connection
                 code = self._child.poll() if self._child else None
@@ -75,7 +75,7 @@ class Launcher:
         except OSError:
             return "(there is no log)"
 
-    def _started(self, path: Path, deadline: float) -> socket.socket | None:
+    def _start(self, path: Path, deadline: float) -> socket.socket | None:
         """Start the node and wait until it answers; None when it ended before that, or time is up."""
         if self._child is not None:
             self._child.poll()  # reap the one that died
@@ -95,7 +95,7 @@ class Launcher:
         return None
 
     @contextmanager
-    def _alone(self, deadline: float) -> Iterator[None]:
+    def _start_lock(self, deadline: float) -> Iterator[None]:
         """Hold the lock under which a node is started."""
         with _open(self.home / "node.start") as lock:
             while True:

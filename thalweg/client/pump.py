@@ -16,10 +16,10 @@ import socket
 import sys
 import threading
 import time
-import uuid
 from pathlib import Path
 from typing import Any
 
+from streams.ids import uuid7
 from thalweg.client.launch import Launcher, NodeError
 
 CHUNK = 1 << 16
@@ -39,7 +39,7 @@ _ENDED_BY_NODE = re.compile(
 """With this a node that stops answers what it can no longer work on; the request goes to the next node instead."""
 
 
-class _Pending:
+class _OpenRequest:
     """A request without an answer, as it was sent, and how often."""
 
     def __init__(self, line: bytes) -> None:
@@ -78,7 +78,7 @@ class Pump:
         self._wake, self._waker = os.pipe()  # readable once stdin has ended
         self._wanted = threading.Event()  # something waits to be sent, or stdin has ended
         self._socket: socket.socket | None = None
-        self._pending: dict[str | int, _Pending] = {}
+        self._pending: dict[str | int, _OpenRequest] = {}
         self._unsent: list[bytes] = []  # notifications and malformed lines that came while there was no node
         self._initialize: tuple[str | int, bytes] | None = None
         self._initialized: bytes | None = None
@@ -140,10 +140,10 @@ class Pump:
 
     def _remember(self, request: str | int, message: dict[str, Any], line: bytes) -> bytes:
         if message["method"] == "tools/call":
-            line = _identified(message, line)
+            line = _with_request_id(message, line)
         elif message["method"] == "initialize":
             self._initialize, self._initialized, self._answered_initialize = (request, line), None, False
-        self._pending[request] = _Pending(line)
+        self._pending[request] = _OpenRequest(line)
         return line
 
     def _note(self, message: dict[str, Any], line: bytes) -> None:
@@ -170,8 +170,8 @@ class Pump:
         """Pass lines on until the connection ends (or stdin has, and nothing more is owed)."""
         lines = _Lines()
         while chunk := self._receive(connection):
-            whole = _without_goodbyes(lines.feed(chunk))
-            self._answered(whole)
+            whole = _drop_goodbyes(lines.feed(chunk))
+            self._note_answers(whole)
             self._to_client(whole)
         with self._lock:
             connection.close()
@@ -197,7 +197,7 @@ class Pump:
                 self._pending.clear()
                 return b""
 
-    def _answered(self, lines: bytes) -> None:
+    def _note_answers(self, lines: bytes) -> None:
         for line in lines.split(b"\n"):
             found = _ANSWER_ID.match(line)
             message = {"id": json.loads(found.group(1))} if found else _parse(line)
@@ -215,7 +215,7 @@ class Pump:
         """A connection with the handshake done and all unanswered requests sent; None when none is needed."""
         with self._lock:
             while self._pending or self._unsent or self._ended_at is None:
-                self._refuse_what_kills()
+                self._refuse_fatal()
                 connection = self._launcher.connect()
                 if self._greet(connection):
                     self._socket = connection
@@ -257,7 +257,7 @@ class Pump:
         self._failed_greetings = 0
         return True
 
-    def _refuse_what_kills(self) -> None:
+    def _refuse_fatal(self) -> None:
         for request, pending in list(self._pending.items()):
             if pending.sends >= MAX_SENDS:
                 del self._pending[request]
@@ -305,7 +305,7 @@ def _parse(line: bytes) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def _without_goodbyes(lines: bytes) -> bytes:
+def _drop_goodbyes(lines: bytes) -> bytes:
     """The lines without those by which a stopping node says that it ends.
 
     Such a request stays unanswered and is sent again.
@@ -323,7 +323,7 @@ def _request_id(message: dict[str, Any]) -> str | int | None:
     return request if is_request else None
 
 
-def _identified(message: dict[str, Any], line: bytes) -> bytes:
+def _with_request_id(message: dict[str, Any], line: bytes) -> bytes:
     """A tool call that has no request id gets one here, so that sending it again has one effect."""
     params = message.get("params")
     if not isinstance(params, dict) or not isinstance(params.get("_meta", {}), dict):
@@ -331,7 +331,7 @@ def _identified(message: dict[str, Any], line: bytes) -> bytes:
     meta = params.get("_meta", {})
     if REQUEST_ID_META in meta or TOOL_USE_META in meta:
         return line
-    params["_meta"] = {**meta, REQUEST_ID_META: str(uuid.uuid4())}
+    params["_meta"] = {**meta, REQUEST_ID_META: str(uuid7())}
     try:
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     except UnicodeEncodeError:

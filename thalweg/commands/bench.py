@@ -19,7 +19,7 @@ BROKER = click.option(
 EMBEDDER = click.option("--embedder", default="minilm", show_default=True, help="minilm, hashing or none.")
 
 
-class Counts(click.ParamType):
+class CountList(click.ParamType):
     """A comma-separated list of positive whole numbers."""
 
     name = "n,n,…"
@@ -52,7 +52,7 @@ def bench() -> None:
     "--tool", default="journal_write", show_default=True, help="The write tool that is called, of any toolset."
 )
 @click.option(
-    "--callers", type=Counts(), default="1,8", show_default=True, help="How many write at once, one run each."
+    "--callers", type=CountList(), default="1,8", show_default=True, help="How many write at once, one run each."
 )
 @click.option("--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured calls a run.")
 @click.option(
@@ -65,7 +65,7 @@ def bench() -> None:
 def write(
     as_json: bool, broker: str, embedder: str, tool: str, callers: tuple[int, ...], count: int, size: int
 ) -> None:
-    """How long a memory takes to be accepted, and until it can be searched.
+    """Measure how long a memory takes to be accepted, and until it can be searched.
 
     \b
     Example: thalweg bench write --tool update_working_memory --callers 1
@@ -95,11 +95,13 @@ def write(
     type=click.IntRange(1),
     default=100,
     show_default=True,
-    help="Memories a second while telling how soon they are found.",
+    help="Memories a second while measuring how soon they are found.",
 )
-@click.option("--seconds", type=click.IntRange(1), default=10, show_default=True, help="How long that rate is held.")
+@click.option(
+    "--seconds", type=click.IntRange(1), default=10, show_default=True, help="Seconds for which that rate is kept up."
+)
 def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int, rate: int, seconds: int) -> None:
-    """How many events a second are accepted, imported and applied, beside a bare consumer.
+    """Measure how many events a second are accepted, imported and applied, beside a bare consumer.
 
     \b
     Example: thalweg bench ingest --n 50000
@@ -113,7 +115,7 @@ def ingest(as_json: bool, broker: str, embedder: str, accepted: int, lines: int,
 @JSON
 @EMBEDDER
 @click.option(
-    "--sizes", type=Counts(), default="10000,100000", show_default=True, help="Memories in the store, one run each."
+    "--sizes", type=CountList(), default="10000,100000", show_default=True, help="Memories in the store, one run each."
 )
 @click.option(
     "--n", "count", type=click.IntRange(1), default=200, show_default=True, help="Measured queries of a kind."
@@ -175,7 +177,7 @@ def recall(
     through_tools: bool,
     no_sessions: bool,
 ) -> None:
-    """How much of what answers a question is found, beside plain BM25 and plain dense search.
+    """Measure how much of what answers a question is found, beside BM25 and dense search.
 
     Also while texts have no vectors yet, and through the tools, as an agent gets it.
 

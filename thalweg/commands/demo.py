@@ -15,7 +15,9 @@ from thalweg.commands.options import HOME, JSON, print_json
 @click.option("--broker", help="sqlite:///path/log.db (default) or kafka://host:port")
 @click.option("--embedder", help="minilm, hashing or none.")
 def demo(as_json: bool, **flags: Any) -> None:
-    """The main job on the bundled example, with a report. Uses a data directory of its own unless --home is given.
+    """Run the main job on the bundled example and print a report.
+
+    Uses a data directory of its own unless --home is given.
 
     \b
     Example: thalweg demo

@@ -22,7 +22,7 @@ _FILTERS = (
     click.option("--namespace", help="Letters of this namespace (the record's key)."),
     click.option("--source", help="Letters of this CloudEvents source."),
     click.option("--type", "event_type", help="Letters of this event type."),
-    click.option("--reason", help="Letters whose reason holds this text."),
+    click.option("--reason", help="Letters whose reason contains this text."),
     click.option("--since", help="Letters that failed at this time (UTC) or later."),
     click.option("--until", help="Letters that failed before this time (UTC)."),
 )
@@ -55,10 +55,10 @@ def dlq() -> None:
 @HOME
 @STATE
 @filtered
-@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Most letters to list.")
 @JSON
 def dlq_list(home: Path | None, limit: int, as_json: bool, **chosen: Any) -> None:
-    """The newest dead letters, a line each, also without a node.
+    """List the newest dead letters, a line each, also without a node.
 
     Without --state those that are new or replayed in vain.
 
@@ -78,7 +78,7 @@ def dlq_list(home: Path | None, limit: int, as_json: bool, **chosen: Any) -> Non
 @HOME
 @JSON
 def dlq_show(letter_id: str, home: Path | None, as_json: bool) -> None:
-    """One dead letter with its bytes, as JSON in any case.
+    """Print one dead letter with its bytes, always as JSON.
 
     \b
     Example: thalweg dlq show 6f1c9a52-…
@@ -105,7 +105,7 @@ def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None,
     if as_json:
         print_json(answer)
         return
-    click.echo(f"Replayed {answer['replayed']}; {answer['left']} cannot be.")
+    click.echo(f"Replayed {answer['replayed']}; {answer['left']} cannot be replayed.")
     for reason in answer["reasons"]:
         click.echo(reason)
 
@@ -121,7 +121,7 @@ def dlq_replay(letter_ids: tuple[str, ...], everything: bool, home: Path | None,
 def dlq_drop(
     letter_ids: tuple[str, ...], everything: bool, because: str, home: Path | None, as_json: bool, **chosen: Any
 ) -> None:
-    """Give letters up: they count no more. Their bytes stay on the log.
+    """Give up on letters: they no longer count as open. Their bytes stay on the log.
 
     \b
     Example: thalweg dlq drop --all --source urn:test --because "records of a load test"
@@ -131,7 +131,7 @@ def dlq_drop(
     answer = ask(
         settings_of(home=home).home, "dlq_drop", ids=list(letter_ids), because=because, timeout_s=3600.0, **filters
     )
-    print_json(answer) if as_json else click.echo(f"Dropped {answer['dropped']}.")
+    print_json(answer) if as_json else click.echo(f"Dropped {answer['dropped']} letters.")
 
 
 COMMAND = dlq

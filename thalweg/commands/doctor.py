@@ -14,17 +14,17 @@ from thalweg.commands.options import HOME, JSON, print_json, settings_of
 @HOME
 @JSON
 def doctor(home: Path | None, as_json: bool) -> None:
-    """Check the installation and say the remedy for what is wrong.
+    """Check the installation and name a remedy for each fault.
 
     \b
     Example: thalweg doctor
     """
-    from thalweg.status.doctor import examine
-    from thalweg.terminal.show import show_checks
+    from thalweg.doctor.doctor import examine
+    from thalweg.terminal.show import show_diagnoses
 
-    checks = examine(settings_of(home=home))
-    print_json([vars(check) for check in checks]) if as_json else show_checks(checks)
-    sys.exit(0 if all(check.ok for check in checks) else 1)
+    diagnoses = examine(settings_of(home=home))
+    print_json([vars(diagnosis) for diagnosis in diagnoses]) if as_json else show_diagnoses(diagnoses)
+    sys.exit(0 if all(diagnosis.ok for diagnosis in diagnoses) else 1)
 
 
 COMMAND = doctor

@@ -19,7 +19,7 @@ def export() -> None:
 @HOME
 @JSON
 def parquet(directory: Path, home: Path | None, as_json: bool) -> None:
-    """Every table and view as a Parquet file.
+    """Write every table and view as a Parquet file.
 
     \b
     Example: thalweg export parquet ./out

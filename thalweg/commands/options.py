@@ -59,12 +59,10 @@ def setting_options(names: Sequence[str]) -> Callable[[Command], Command]:
     return add
 
 
-def say_what_lacks(answer: Mapping[str, Any]) -> None:
-    """A line on standard error for each thing that an answer lacks: what was waited for, records, vectors."""
+def warn_of_gaps(answer: Mapping[str, Any]) -> None:
+    """Print to standard error what an answer lacks: freshness, records, vectors; a line each."""
     if answer.get("stale"):
-        click.echo(
-            "Not all that was to be applied is: the answer is older (`thalweg status` says what is behind).", err=True
-        )
+        click.echo("The answer is older than it should be: `thalweg status` says what is behind.", err=True)
     if behind := answer.get("behind"):
         click.echo(
             f"The node is behind the log: it lacks {behind['records']} records, "
@@ -72,7 +70,7 @@ def say_what_lacks(answer: Mapping[str, Any]) -> None:
             err=True,
         )
     if count := answer.get("embedding_behind"):
-        click.echo(f"What {count} events remember is found by its words only: the vectors are not there yet.", err=True)
+        click.echo(f"{count} events have no vectors yet: what they remember is found by its words only.", err=True)
 
 
 def print_json(value: Any) -> None:

@@ -49,7 +49,7 @@ def reembed(
     elif drop_old or space is not None:
         dropped = ask(place, "drop_spaces", space=space)["dropped"]
         if not as_json:
-            click.echo(f"Dropped: {', '.join(dropped) or 'nothing, no space is kept'}.")
+            click.echo(f"Dropped: {', '.join(dropped)}." if dropped else "Nothing was dropped: there is no old space.")
     report = ask(place, "spaces")
     print_json(report) if as_json else _show(report)
 
@@ -90,7 +90,7 @@ def _show(report: dict[str, Any]) -> None:
     if building := report["building"]:
         click.echo(f"{building['space']}: {building['done']} of {building['total']} texts embedded.")
     if report["problem"]:
-        click.echo(f"It does not go on: {report['problem']}")
+        click.echo(f"It has stopped: {report['problem']}")
 
 
 COMMAND = reembed

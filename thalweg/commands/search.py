@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import HOME, JSON, print_json, say_what_lacks, settings_of
+from thalweg.commands.options import HOME, JSON, print_json, settings_of, warn_of_gaps
 from thalweg.commands.search_options import search_options
 from thalweg.control.requests import ask
 
@@ -22,7 +22,7 @@ from thalweg.control.requests import ask
 @search_options
 @HOME
 @JSON
-def search(query: str, sessions: bool, home: Path | None, as_json: bool, **asked: Any) -> None:
+def search(query: str, sessions: bool, home: Path | None, as_json: bool, **options: Any) -> None:
     """Search what is remembered, through the running node.
 
     Each hit says which side found it, its rank there and the raw score. What is no longer valid is left out;
@@ -34,8 +34,8 @@ def search(query: str, sessions: bool, home: Path | None, as_json: bool, **asked
     """
     from thalweg.terminal.show_search import show_hits, show_sessions
 
-    answer = ask(settings_of(home=home).home, "search", query=query, sessions=sessions, **asked)
-    say_what_lacks(answer)
+    answer = ask(settings_of(home=home).home, "search", query=query, sessions=sessions, **options)
+    warn_of_gaps(answer)
     if as_json:
         print_json(answer)
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, say_what_lacks, settings_of
+from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_json, settings_of, warn_of_gaps
 
 
 @click.command()
@@ -24,7 +24,9 @@ from thalweg.commands.options import FRESHNESS, HOME, JSON, print_csv, print_jso
 @click.option(
     "--timeout", "timeout_s", type=float, default=30.0, show_default=True, help="Seconds before the query is killed."
 )
-@click.option("--max-rows", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
+@click.option(
+    "--max-rows", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True, help="Most rows to print."
+)
 @click.option(
     "--format",
     "form",
@@ -44,7 +46,7 @@ def sql(
     form: str,
     as_json: bool,
 ) -> None:
-    """One read-only SQL statement over the analysts' schema (docs/tables.md).
+    """Run one read-only SQL statement over the analysts' schema (docs/tables.md).
 
     \b
     Example: thalweg sql "SELECT tool_name, calls, p95_ms FROM tool_call_latencies"
@@ -59,7 +61,7 @@ def sql(
         click.echo(
             f"No node runs, and {snapshot.waiting} more records wait on the log: `thalweg up` applies them.", err=True
         )
-    say_what_lacks(snapshot.lacks)
+    warn_of_gaps(snapshot.lacks)
     if form == "csv":
         print_csv(answer.columns, answer.rows)
     elif as_json or form == "json":

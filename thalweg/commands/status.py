@@ -16,7 +16,7 @@ from thalweg.control.requests import ask
 @HOME
 @JSON
 def status(home: Path | None, as_json: bool) -> None:
-    """How far each part is; without a node, what is known of the last one.
+    """Show how far each part is; without a node, what is known of the last one.
 
     Exit code 1 when anything is behind, stuck or dead.
 
@@ -29,9 +29,9 @@ def status(home: Path | None, as_json: bool) -> None:
     try:
         report = ask(settings.home, "status")
     except NotRunning:
-        from thalweg.status.last_known import last_known
+        from thalweg.status.offline import offline_status
 
-        report = last_known(settings.home, settings.broker_url)
+        report = offline_status(settings.home, settings.broker_url)
     print_json(report) if as_json else show_status(report)
     sys.exit(0 if report["status"] == "green" else 1)
 

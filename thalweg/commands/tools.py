@@ -11,7 +11,7 @@ from thalweg.commands.options import JSON, print_json
 @click.option("--toolsets", help="Comma-separated toolsets.")
 @JSON
 def tools(toolsets: str | None, as_json: bool) -> None:
-    """The tools that agents see.
+    """List the tools that agents see.
 
     \b
     Example: thalweg tools --json

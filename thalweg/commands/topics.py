@@ -48,7 +48,7 @@ def create(as_json: bool, otlp: bool, **flags: Any) -> None:
 @JSON
 @click.option("--asyncapi", is_flag=True, help="Print the AsyncAPI document.")
 def describe(as_json: bool, asyncapi: bool) -> None:
-    """What each topic carries.
+    """Describe what each topic carries.
 
     \b
     Example: thalweg topics describe --asyncapi

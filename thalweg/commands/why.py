@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from thalweg.commands.options import HOME, JSON, print_json, say_what_lacks, settings_of
+from thalweg.commands.options import HOME, JSON, print_json, settings_of, warn_of_gaps
 from thalweg.commands.search_options import search_options
 from thalweg.control.requests import ask
 
@@ -18,7 +18,7 @@ from thalweg.control.requests import ask
 @search_options
 @HOME
 @JSON
-def why(record_id: str, query: str, home: Path | None, as_json: bool, **asked: Any) -> None:
+def why(record_id: str, query: str, home: Path | None, as_json: bool, **options: Any) -> None:
     """Say why a search returns a record or does not.
 
     It names filters, merges, ranks on each side, floors, and what is not embedded yet. Of a session it says why it is,
@@ -30,8 +30,8 @@ def why(record_id: str, query: str, home: Path | None, as_json: bool, **asked: A
     """
     from thalweg.terminal.show_search import show_why
 
-    answer = ask(settings_of(home=home).home, "why", record_id=record_id, query=query, **asked)
-    say_what_lacks(answer)
+    answer = ask(settings_of(home=home).home, "why", record_id=record_id, query=query, **options)
+    warn_of_gaps(answer)
     print_json(answer) if as_json else show_why(answer)
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
+from processors.frame.domains import modules_of
 from processors.telemetry.formats.hooks import hook_event
 from storage.reader import find_outcome
 from storage.sql.export import export_parquet
@@ -15,7 +18,6 @@ from streams.errors import Refused, ThalwegError, Unavailable
 from streams.events import Event
 from streams.ids import uuid7
 from streams.topics import MEMORY, TELEMETRY
-from thalweg.cognitive.agreement import agreement_report
 from thalweg.control import dead_letters
 from thalweg.control.search import search_node, why_node
 from thalweg.importing.stored import find_stored
@@ -28,6 +30,8 @@ from thalweg.status.status import Status
 REQUEST_WAIT_S = 30.0
 Request = dict[str, Any]
 Answer = dict[str, Any]
+Report = Callable[[duckdb.DuckDBPyConnection, str], dict[str, Any]]
+"""(cursor, namespace) -> plain JSON."""
 
 
 class Control:
@@ -61,7 +65,7 @@ class Control:
     async def _status(self, request: Request) -> Answer:
         return (await self.status()).to_json()
 
-    async def _stopped(self, request: Request) -> Answer:
+    async def _end(self, request: Request) -> Answer:
         asyncio.get_running_loop().call_later(0.05, self._stop)  # after the answer is out
         return {}
 
@@ -119,15 +123,21 @@ async def _hook(running: Running, request: Request) -> Answer:
     return {"freshness": (await running.publish(event, TELEMETRY.name)).to_json()}
 
 
-async def _agreement(running: Running, request: Request) -> Answer:
-    return {
-        "report": await running.store.reader.run(lambda cursor: agreement_report(cursor, str(request["namespace"])))
-    }
+def _reports() -> Iterator[tuple[str, Callable[[Running, Request], Awaitable[Answer]]]]:
+    """A command for each report that a domain declares in its `reports.py`."""
+
+    def command(read: Report) -> Callable[[Running, Request], Awaitable[Answer]]:
+        async def answer(running: Running, request: Request) -> Answer:
+            return {"report": await running.store.reader.run(lambda cursor: read(cursor, str(request["namespace"])))}
+
+        return answer
+
+    return ((name, command(read)) for module in modules_of("reports") for name, read in module.REPORTS.items())
 
 
 _OF_NODE: dict[str, Callable[[Control, Request], Awaitable[Answer]]] = {
     "status": Control._status,
-    "stop": Control._stopped,
+    "stop": Control._end,
     "snapshot": Control._snapshot,
     "snapshot_to": Control._snapshot_to,
     "spaces": Control._space_report,
@@ -137,12 +147,12 @@ _OF_NODE: dict[str, Callable[[Control, Request], Awaitable[Answer]]] = {
 _OF_PARTS: dict[str, Callable[[Running, Request], Awaitable[Answer]]] = {
     "request": _request,
     "hook": _hook,
-    "agreement": _agreement,
     "wait": _wait,
     "export": _export,
     "search": search_node,
     "why": why_node,
     **dead_letters.HANDLERS,
     "stored": find_stored,
+    **dict(_reports()),
 }
 COMMANDS = _OF_NODE.keys() | _OF_PARTS.keys()

@@ -6,24 +6,26 @@ was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcp_ingress.services import EMBED
+from mcp_ingress.facts import repeated
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import Hit, SearchResult
+from storage.search.records.hits import SearchHit, SearchResult, read_hit
 from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, explain
 from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
+from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,7 +38,7 @@ MAX_LIMIT = 1000
 EVERY_HIT = 10_000
 """More than the pools of all sides hold for what is asked here."""
 ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
-SHOWN_OF_SESSION = 3
+HITS_OF_SESSION = 3
 """How many of a session's best records are shown; `records` says how many were considered."""
 
 
@@ -46,14 +48,14 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
     With `sessions`, instead of `hits` `{"sessions": [...]}`, each with what is known of it and its best records.
     Raises Refused for what cannot be asked.
     """
-    text, filter, limit = _asked(running, request)
+    text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
     query, store = Query(text, vector, filter, limit, tokens, space), running.store
     if request.get("sessions"):
         return await store.reader.run(lambda cursor: _sessions(cursor, store.indexes, query)) | lacks
     found = await store.reader.run(lambda cursor: search_live(cursor, store.indexes, query))
-    return {"hits": [_shown(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
+    return {"hits": [_hit_json(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
 
 
 async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
@@ -63,7 +65,7 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     lacks of the log).
     """
     freshness = request.get("freshness")
-    stages = (EMBED,) if running.embedder is not None else ()
+    stages = (VECTOR_STAGE,) if running.embedder is not None else ()
     is_fresh = freshness is None or await running.has_reached(freshness, stages)
     unembedded = await running.services.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}
@@ -75,18 +77,36 @@ def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Que
     if query.filter.valid_at is not None:
         return search(cursor, indexes, query)
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
-    gone = _gone(cursor, query.filter.namespace, [hit.record_id for hit in found.hits])
-    hits = [hit for hit in found.hits if hit.record_id not in gone]
-    return replace(found, hits=hits[: query.limit], total=found.total - len(gone))
+    namespace = query.filter.namespace
+    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
+    ended = _ended_records(cursor, namespace, stated)
+    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
+    hits = [hit for hit in left if hit is not None]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
 
 
-def _gone(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
+def _without(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
+) -> SearchHit | None:
+    """The hit without the records that have ended: another that states the same takes its place, where there is one."""
+    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
+    if hit.record_id not in ended:
+        return replace(hit, also=also)
+    if not also:
+        return None
+    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
+    return other and replace(
+        other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
+    )
+
+
+def _ended_records(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
     """Those of the records that do not hold any more."""
-    asked = (
+    sql = (
         f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
         "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
     )
-    rows = cursor.execute(asked, {"namespace": namespace, "record_ids": record_ids}).fetchall()
+    rows = cursor.execute(sql, {"namespace": namespace, "record_ids": record_ids}).fetchall()
     return {record_id for (record_id,) in rows}
 
 
@@ -98,51 +118,51 @@ def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query
         "WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
         [query.filter.namespace, names],
     ).fetchall()
-    known = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
+    rows_by_id = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
     return {
-        "sessions": [_shown_session(hit, known.get(hit.session_id, {})) for hit in found.sessions],
+        "sessions": [_session_json(hit, rows_by_id.get(hit.session_id, {})) for hit in found.sessions],
         "total": found.total,
         "degraded": found.degraded,
     }
 
 
-def _shown_session(hit: SessionHit, known: Mapping[str, Any]) -> dict[str, Any]:
-    times = {name: known.get(name) for name in ("started_at", "ended_at")}
+def _session_json(hit: SessionHit, row: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: row.get(name) for name in ("started_at", "ended_at")}
     return {
         "session_id": hit.session_id,
-        **{name: known.get(name) for name in ABOUT_SESSION},
+        **{name: row.get(name) for name in ABOUT_SESSION},
         **{name: format_time(moment.replace(tzinfo=UTC)) if moment else None for name, moment in times.items()},
         "score": round(hit.score, 6),
         "parts": _parts(hit.parts),
         "records": len(hit.hits),
-        "hits": [_shown(one) for one in hit.hits[:SHOWN_OF_SESSION]],
+        "hits": [_hit_json(one) for one in hit.hits[:HITS_OF_SESSION]],
     }
 
 
 async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Why one record is, or is not, among the hits; of a session, why it is or is not among the sessions."""
-    text, filter, limit = _asked(running, request)
+    text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
     query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
     identity = str(request["record_id"])
 
-    def explained(cursor: duckdb.DuckDBPyConnection) -> Explanation:
+    def explanation(cursor: duckdb.DuckDBPyConnection) -> Explanation:
         if is_session(cursor, filter.namespace, identity):
             return explain_session(cursor, indexes, query, identity)
         return explain(cursor, indexes, query, identity, search_live)
 
-    found = await running.store.reader.run(explained)
+    found = await running.store.reader.run(explanation)
     return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
 
 
-def _asked(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
+def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
     text = str(request.get("query", "")).strip()
     if not text:
         raise Refused("The query is blank; say what to look for.")
     limit = int(request.get("limit", 10))
     if not 1 <= limit <= MAX_LIMIT:
-        raise Refused(f"The limit {limit} is not within 1 and {MAX_LIMIT}.")
+        raise Refused(f"The limit {limit} is not between 1 and {MAX_LIMIT}.")
     chosen: dict[str, Any] = {name: tuple(request.get(name) or ()) for name in LISTS}
     if request.get("tags"):
         chosen["tags"] = TagFilter(tuple(request["tags"]), CATEGORIES)
@@ -164,12 +184,13 @@ def moment(name: str, text: str) -> datetime:
     return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
-def _shown(hit: Hit) -> dict[str, Any]:
+def _hit_json(hit: SearchHit) -> dict[str, Any]:
     names = ("record_id", "kind", "toolset", "session_id", "domain", "text")
     return {
         **{name: getattr(hit, name) for name in names},
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
+        **repeated(hit.also, hit.times),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
         "parts": _parts(hit.parts),

@@ -29,7 +29,7 @@ from streams.ids import derived_id
 from streams.log.base import Log, Outgoing, Record
 from streams.positions import Freshness, Position
 from streams.topics import MEMORY, TELEMETRY
-from thalweg.importing.sources import KEPT_OF_TOO_LONG, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
+from thalweg.importing.sources import CUT_LINE_BYTES, MAX_LINE_BYTES, Unit, find_files, open_regular, read_units
 from thalweg.importing.stored import FindStored, Stored, nothing_stored
 from thalweg.process.gc_tuning import rare_collections
 
@@ -51,8 +51,6 @@ class ImportProgress:
     """How far an import has come; `bytes_read` of `bytes_total` is what a progress bar shows."""
 
     path: Path
-    files_done: int
-    files_total: int
     lines: int
     events: int
     unreadable: int
@@ -127,7 +125,6 @@ class _Import:
     ) -> None:
         self._log = log
         self._form = form
-        self._files = files
         self._namespace = namespace
         self._clock = clock
         self._on_progress = on_progress
@@ -171,7 +168,7 @@ class _Import:
                 await self._take(path, unit, mapper.line(unit.number, unit.raw))
         await self._take(path, Unit(0, b"", 0, 0), mapper.end())
         self._files_done += 1
-        self._tell(path)
+        self._report_progress(path)
 
     async def _take(self, path: Path, unit: Unit, mapped: Sequence[Mapped]) -> None:
         for item in mapped:
@@ -189,7 +186,7 @@ class _Import:
         self._batch_bytes += len(unit.raw)
         if len(self._batch) >= BATCH_EVENTS or self._batch_bytes >= BATCH_BYTES or len(self._letters) >= BATCH_EVENTS:
             await self._publish()
-            self._tell(path)
+            self._report_progress(path)
 
     def _bury(self, path: Path, unreadable: Unreadable) -> None:
         self._unreadable += 1
@@ -207,7 +204,7 @@ class _Import:
         raw = (
             unreadable.raw
             if len(unreadable.raw) <= self._largest
-            else unreadable.raw[: min(KEPT_OF_TOO_LONG, self._largest)]
+            else unreadable.raw[: min(CUT_LINE_BYTES, self._largest)]
         )
         record = Record(TELEMETRY.name, 0, unreadable.line_number, 0, self._namespace.encode(), raw)
         self._letters.append((self._lines, letter.id, replace(bury(record, letter), partition=None)))
@@ -272,12 +269,10 @@ class _Import:
 
     # --- what it says
 
-    def _tell(self, path: Path) -> None:
+    def _report_progress(self, path: Path) -> None:
         self._on_progress(
             ImportProgress(
                 path,
-                self._files_done,
-                len(self._files),
                 self._lines,
                 self._events,
                 self._unreadable,

@@ -18,7 +18,7 @@ from streams.errors import Refused
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
-KEPT_OF_TOO_LONG = 1024 * 1024
+CUT_LINE_BYTES = 1024 * 1024
 SHOWN = 10
 """Names that a sentence gives at most."""
 _KINDS = {
@@ -130,7 +130,7 @@ def _lines(file: BinaryIO) -> Iterator[Unit]:
             raw = line.rstrip(b"\r\n")
             yield Unit(number, raw.removeprefix(_BOM) if number == 1 else raw, size)
             continue
-        kept = line[:KEPT_OF_TOO_LONG]
+        kept = line[:CUT_LINE_BYTES]
         while not line.endswith(b"\n") and (line := file.readline(MAX_LINE_BYTES)):
             size += len(line)
         yield Unit(number, kept, size, is_cut=True)

@@ -48,5 +48,5 @@ def check_dimension(environ: Mapping[str, str], dim: int | None) -> None:
         raise SettingsError(
             f"SURR_EMBED_DIM is {given!r}; the model's vectors have {dim} numbers."
             if dim
-            else f"SURR_EMBED_DIM is {given!r}; there is no embedder."
+            else f"SURR_EMBED_DIM is {given!r}, but there is no embedder; leave it out."
         )

@@ -48,7 +48,7 @@ def http_token(settings: Settings, host: str) -> HttpToken:
             made.write(f"{token}\n".encode())
     if not 16 <= len(token) <= 512 or not all("!" <= character <= "~" for character in token):
         raise SettingsError(
-            f"The file {file} holds no bearer token ({ACCEPTED}): remove it, and the next start makes one."
+            f"The file {file} has no valid bearer token ({ACCEPTED}): remove it, and the next start makes one."
         )
     return HttpToken(token, file)
 

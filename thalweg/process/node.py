@@ -25,13 +25,11 @@ from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.frame.timer import timers
-from processors.memory.registry import COUNTED, ROLES
+from processors.memory.registry import COUNTED, ROLES, SOURCES
 from processors.memory.stages.embed import Embed
-from processors.talos.read.graph_source import read_graph
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import Database
-from storage.graph.projection import Projections
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.index_set import IndexSet
@@ -189,7 +187,7 @@ class Node(Parts):
 
     async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
         model = embedder.info if embedder else None
-        indexes = IndexSet(self.settings.home / "indexes", database.cursor, model, COUNTED, ROLES)
+        indexes = IndexSet(self.settings.home / "indexes", database.cursor, model, COUNTED, SOURCES, ROLES)
         indexes.save_s = self.settings.index_save_s
         self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}
@@ -265,7 +263,6 @@ class Node(Parts):
             spool=Spool(settings.home / "spool"),
             clock=self.clock,
             limits=Limits(write_wait_s=settings.write_wait_s, vector_wait_s=settings.vector_wait_s),
-            projections=Projections(settings.home / "graph", read_graph),
             parts=find_tools().parts(Setup(settings, process_environment(), embedder)),
             may_hold=store.writer.may_hold,
             recent=store.writer.recent,

@@ -20,7 +20,7 @@ from thalweg.paths import make_home
 from thalweg.process.gc_tuning import rare_collections
 from thalweg.process.node import Node
 from thalweg.settings import Settings
-from thalweg.status.last_known import read_positions
+from thalweg.status.offline import read_positions
 
 POLL_S = 0.05
 

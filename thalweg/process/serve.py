@@ -41,8 +41,8 @@ class WithoutSecrets(logging.Formatter):
         return redact(super().format(record))
 
 
-def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The last words of a process, likewise."""
+def _print_exception(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an exception that ends the process, without secrets."""
     sys.stderr.write(redact("".join(traceback.format_exception(kind, error, trace))))
 
 
@@ -51,7 +51,7 @@ def serve(settings: Settings) -> int:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
-    sys.excepthook = _tell
+    sys.excepthook = _print_exception
     for noisy in ("faust", "mode", "aiokafka", "kafka"):
         logging.getLogger(noisy).setLevel(max(logging.WARNING, logging.getLogger().level))
     # Faust's consumers make loops of their own, each in a thread

@@ -20,7 +20,9 @@ from typing import Any
 
 from processors.frame.stage import StageRunner
 from streams.log.base import Log
+from streams.log.kafka_security import KafkaSecurity
 from streams.log.sqlite import SqliteLog
+from thalweg.environment import process_environment
 from thalweg.process.parts import STOP_TIMEOUT_S
 from thalweg.settings import Settings
 
@@ -57,6 +59,8 @@ async def run_stages(
     worker = await asyncio.to_thread(importlib.import_module, "processors.frame.faust_app")
     if isinstance(log, SqliteLog):
         worker.use_log(log)
+    is_kafka = settings.broker_url.startswith("kafka://")
+    security = KafkaSecurity.from_environ(process_environment()) if is_kafka else None
     apps = []
     for group, members in by_group(settings.broker_url, runners).items():
         directory = settings.home / "faust" / group
@@ -68,14 +72,15 @@ async def run_stages(
             group=group,
             directory=directory,
             instance_id=instance_id(settings.home),
+            security=security,
         )
-        app, running = await _started(worker, make)
+        app, running = await _start(worker, make)
         closers.append(functools.partial(running.__aexit__, None, None, None))
         apps.append(app)
     await asyncio.gather(*(worker.watch(app) for app in apps))
 
 
-async def _started(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
+async def _start(worker: Any, make: Callable[[], Any]) -> tuple[Any, Any]:
     """An app that runs, and the context that stops it.
 
     A broker that goes away while it starts is waited for, as the app itself does later.

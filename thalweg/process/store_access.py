@@ -18,7 +18,7 @@ from streams.positions import NOW, Freshness
 from thalweg.control.dead_letters import list_letters
 from thalweg.control.requests import ask
 from thalweg.settings import Settings
-from thalweg.status.last_known import has_spooled, read_positions, waiting_on
+from thalweg.status.offline import has_spooled_writes, read_positions, waiting_records
 
 
 @contextmanager
@@ -61,10 +61,10 @@ def snapshot_of(settings: Settings, max_age_s: float, freshness: Any = None) -> 
         with own_store(settings.home) as database:
             snapshot = Snapshots(database).get(max_age_s if freshness is None else 0.0)
             positions = read_positions(database.cursor())
-            waiting = waiting_on(settings.broker_url, positions)
+            waiting = waiting_records(settings.broker_url, positions)
             count = None if waiting is None else sum(waiting.values())
             is_behind = freshness is not None and (
-                has_spooled(settings.home) or _is_behind(positions, freshness, count)
+                has_spooled_writes(settings.home) or _is_behind(positions, freshness, count)
             )
             return StoreSnapshot(snapshot.path, snapshot.age_s, count, {"stale": True} if is_behind else {})
 

@@ -86,7 +86,7 @@ class Spaces:
                 f"{building['space']} is being built; wait for it, or `thalweg reembed --drop {building['space']}`."
             )
         if any(row["state"] == "live" and row["space"] == space for row in rows):
-            raise Refused(f"{space} answers already.")
+            raise Refused(f"{space} is the live space already.")
         if building is None:
             await self._publish([self._registration(model, embedder.info)])
         self._job.wake()
@@ -98,7 +98,9 @@ class Spaces:
         if space is not None and rows.get(space) not in ("building", "kept"):
             is_live = rows.get(space) == "live"
             raise Refused(
-                f"{space} answers: switch to another first." if is_live else f"There is no space {space} to drop."
+                f"{space} is the live space: switch to another first."
+                if is_live
+                else f"There is no space {space} to drop."
             )
         chosen = [space] if space is not None else [name for name, state in rows.items() if state == "kept"]
         await self._publish([self._event(SPACE_DROPPED, {"space": name}) for name in chosen])

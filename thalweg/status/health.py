@@ -35,7 +35,7 @@ async def node_status(running: Running, spaces: Spaces) -> Status:
     indexes = running.store.indexes.state()
     vectors = await spaces.status()
     problems = [*causes.values(), *stage_problems, *await _surroundings(running)]
-    problems += [misplaced_sentence(found) for found in misplaced if found["is_recent"]]
+    problems += [misplaced_sentence(producer) for producer in misplaced if producer["is_recent"]]
     problems += [
         f"the {name} index is {state}" for name, state in _index_states(indexes).items() if state not in _FINE_INDEXES
     ]
@@ -85,11 +85,11 @@ async def _misplaced(running: Running) -> list[dict[str, Any]]:
     return [{"source": source, "records": int(count), "is_recent": source in recent} for source, count in rows]
 
 
-def misplaced_sentence(found: Mapping[str, Any]) -> str:
+def misplaced_sentence(producer: Mapping[str, Any]) -> str:
     """Whose records lie on other partitions than their keys', and what to do about it."""
     return (
-        f"the producer {found['source']} puts records on other partitions than their keys' "
-        f"({found['records']} so far): they are applied, but not in order with the others of their namespace. "
+        f"the producer {producer['source']} puts records on other partitions than their keys' "
+        f"({producer['records']} so far): they are applied, but not in order with the others of their namespace. "
         "Set its partitioner to Kafka's murmur2: docs/producers.md says how in each language"
     )
 

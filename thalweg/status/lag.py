@@ -128,9 +128,9 @@ class Lag:
         The materialiser alone when it is one, because how far the stages are is read from what it applies; else the
         stages that do not wait for another one that is behind.
         """
-        late = {name: seen for name, seen in topics.items() if seen["state"] in RED}
-        if late:
-            return {MATERIALISE: _materialiser_sentence(late)}
+        slow_topics = {name: seen for name, seen in topics.items() if seen["state"] in RED}
+        if slow_topics:
+            return {MATERIALISE: _materialiser_sentence(slow_topics)}
         slow = {
             stage.name: needed_by(stage)
             for stage in self._every_stage
@@ -150,14 +150,14 @@ def _reports(watches: Mapping[str, Watch], now: float, behind_s: float) -> dict[
     return {name: watch.report(now, behind_s) for name, watch in sorted(watches.items())}
 
 
-def _materialiser_sentence(late: Reports) -> str:
-    states = {seen["state"] for seen in late.values()}
+def _materialiser_sentence(slow_topics: Reports) -> str:
+    states = {seen["state"] for seen in slow_topics.values()}
     together = {
         "state": "behind" if "behind" in states else "stuck",
-        "lag": sum(seen["lag"] for seen in late.values()),
-        "oldest_s": max(seen["oldest_s"] for seen in late.values()),
+        "lag": sum(seen["lag"] for seen in slow_topics.values()),
+        "oldest_s": max(seen["oldest_s"] for seen in slow_topics.values()),
     }
-    return f"{sentence('the materialiser', together)} on {', '.join(late)}"
+    return f"{sentence('the materialiser', together)} on {', '.join(slow_topics)}"
 
 
 def _upstream(stage: str, awaited: Mapping[str, Set[str]]) -> set[str]:

@@ -20,23 +20,23 @@ def own_log(home: Path) -> str:
 def read(home: Path) -> dict[str, str]:
     """`broker` (its URL) and `started_at` of the last node; `failure` and `failed_at` when it failed."""
     try:
-        known = json.loads((home / NAME).read_bytes())
+        content = json.loads((home / NAME).read_bytes())
     except (OSError, ValueError):
         return {}
-    if not isinstance(known, dict):
+    if not isinstance(content, dict):
         return {}
-    found = {str(name): value for name, value in known.items() if isinstance(value, str)}
-    return found | {"broker": own_log(home)} if found.get("broker") == OWN else found
+    state = {str(name): value for name, value in content.items() if isinstance(value, str)}
+    return state | {"broker": own_log(home)} if state.get("broker") == OWN else state
 
 
-def write(home: Path, known: dict[str, str]) -> None:
-    """Replace what is known, for the owner alone. Where it cannot be written, the node goes on without it."""
-    if known.get("broker") == own_log(home):
-        known = {**known, "broker": OWN}
+def write(home: Path, state: dict[str, str]) -> None:
+    """Replace the node's state, for the owner alone. Where it cannot be written, the node goes on without it."""
+    if state.get("broker") == own_log(home):
+        state = {**state, "broker": OWN}
     making = home / f"{NAME}.{os.getpid()}"
     with contextlib.suppress(OSError):
         with open(making, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
-            json.dump(known, file)
+            json.dump(state, file)
         making.replace(home / NAME)
 
 

@@ -48,20 +48,20 @@ class Status:
 
 
 def stages_status(
-    runners: Sequence[StageRunner], seen: Mapping[str, Mapping[str, Any]], late: Collection[str], up_s: float
+    runners: Sequence[StageRunner], lags: Mapping[str, Mapping[str, Any]], causes: Collection[str], up_s: float
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Each stage's progress, and a sentence for each that is dead or waits for what it needs.
 
-    `seen`: what is known of its lag; `late`: the stages that others wait for; `up_s`: seconds since the start.
+    `lags`: what is known of each one's lag; `causes`: the parts that others wait for; `up_s`: seconds since the start.
     """
     stages, problems = {}, []
     for runner in runners:
         name = runner.stage.name
-        stage = dict(seen.get(name, _NOT_SEEN))
+        stage = dict(lags.get(name, _NOT_SEEN))
         if _is_dead(runner, up_s):
             stage["state"] = "dead"
             problems.append(f"stage {name} is dead: {runner.failure or 'nothing runs it'}")
-        elif runner.waiting and name in late:
+        elif runner.waiting and name in causes:
             problems.append(f"stage {name} waits: {runner.waiting}")
         elif runner.life == "starting":
             stage["state"] = "starting"

@@ -31,7 +31,7 @@ def highlighted(text: str, query: str, passage: dict[str, int] | None = None) ->
     """
     start, end = _part(text, query, passage)
     shown = Text(("…" if start else "") + text[start:end] + ("…" if end < len(text) else ""))
-    for first, last, _ in _asked_words(shown.plain, query):
+    for first, last, _ in _query_words(shown.plain, query):
         shown.stylize("bold yellow", first, last)
     return shown
 
@@ -41,7 +41,7 @@ def _part(text: str, query: str, passage: dict[str, int] | None) -> tuple[int, i
     if len(text) <= MAX_SHOWN:
         return 0, len(text)
     begin, end = (passage["start"], passage["end"]) if passage else (0, len(text))
-    words = [word for word in _asked_words(text, query) if begin <= word[0] < end]
+    words = [word for word in _query_words(text, query) if begin <= word[0] < end]
     starts = [begin, *(max(begin, text.rfind(" ", 0, max(first - LEAD, 0)) + 1) for first, _, _ in words)]
     start = max(
         starts,
@@ -50,10 +50,10 @@ def _part(text: str, query: str, passage: dict[str, int] | None) -> tuple[int, i
     return start, min(start + MAX_SHOWN, len(text))
 
 
-def _asked_words(text: str, query: str) -> list[tuple[int, int, str]]:
+def _query_words(text: str, query: str) -> list[tuple[int, int, str]]:
     """(start, end, term) of each word that has a search term of the query."""
-    asked = set(query_terms(query))
-    words = ((word, asked.intersection(document_terms(word.group()))) for word in _WORD.finditer(text))
+    terms_of_query = set(query_terms(query))
+    words = ((word, terms_of_query.intersection(document_terms(word.group()))) for word in _WORD.finditer(text))
     return [(word.start(), word.end(), min(terms)) for word, terms in words if terms]
 
 
@@ -77,7 +77,7 @@ def show_sessions(query: str, answer: dict[str, Any]) -> None:
         )
         for about in filter(None, dict.fromkeys((found["goal"], found["summary"]))):
             out.print(Text("   ") + highlighted(about.replace("\n", " ").translate(SIGNS), query), soft_wrap=True)
-        out.print(f"   [dim]{plain(summed(found['parts']))}; {found['records']} records compared[/dim]", soft_wrap=True)
+        out.print(f"   [dim]{plain(sum_of(found['parts']))}; {found['records']} records compared[/dim]", soft_wrap=True)
         for hit in found["hits"]:
             _show_hit(out, query, hit, "   ", "      ")
     _show_end(out, len(answer["sessions"]), answer)
@@ -95,8 +95,10 @@ def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent
     if passage:
         best = f"best passage: characters {passage['start']} to {passage['end']} of {len(hit['text'])}"
         out.print(f"{indent}[dim]{best}[/dim]", soft_wrap=True)
+    if also := ", ".join(f"{other['kind']} {other['id']}" for other in hit.get("also", ())):
+        out.print(f"{indent}[dim]stated {hit.get('times', 1)}×; also {plain(also)}[/dim]", soft_wrap=True)
     out.print(f"{indent}[dim]{plain(ranks_of(hit['sides']))}[/dim]", soft_wrap=True)
-    out.print(f"{indent}[dim]{plain(summed(hit['parts']))}[/dim]", soft_wrap=True)
+    out.print(f"{indent}[dim]{plain(sum_of(hit['parts']))}[/dim]", soft_wrap=True)
 
 
 def _show_end(out: Console, count: int, answer: dict[str, Any]) -> None:
@@ -110,7 +112,7 @@ def ranks_of(sides: dict[str, dict[str, float]]) -> str:
     return ", ".join(f"{side} #{one['rank']} ({RAW.get(side, 'raw')} {one['raw']:.4g})" for side, one in sides.items())
 
 
-def summed(parts: dict[str, float]) -> str:
+def sum_of(parts: dict[str, float]) -> str:
     """`late +0.31, vector +0.12, asking −0.02`: what the score is the sum of. What adds nothing is left out."""
     return ", ".join(f"{part} {added:+.3f}".replace("-", "−") for part, added in parts.items() if round(added, 3))
 
@@ -125,4 +127,4 @@ def show_why(answer: dict[str, Any]) -> None:
     if answer["sides"]:
         out.print(f"  [dim]{plain(ranks_of(answer['sides']))}[/dim]", soft_wrap=True)
     if answer["parts"]:
-        out.print(f"  [dim]{plain(summed(answer['parts']))}[/dim]", soft_wrap=True)
+        out.print(f"  [dim]{plain(sum_of(answer['parts']))}[/dim]", soft_wrap=True)

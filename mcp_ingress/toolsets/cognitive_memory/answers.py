@@ -27,7 +27,10 @@ NUMBERS: Mapping[str, Any] = {"type": ["array", "null"], "items": {"type": "numb
 
 
 def output_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer's schema: the tool's own fields, those of a pending or stale answer, and those of an error."""
+    """The schema of an answer.
+
+    It has the tool's own fields, those of a pending or stale answer, and those of an error.
+    """
     status = {"type": "string", "enum": ["success", "ok"]}
     error = {"error": {"type": "string"}, "details": {"type": "string"}}
     shared = {"status": status, **writes.FRESHNESS_FIELDS, **writes.NOTE_FIELDS, **error}
@@ -83,7 +86,7 @@ def written(published: Published, fields: Mapping[str, Any], *, pending: bool = 
     return {**fields, **notes, "status": "success", "freshness": published.freshness.to_json()}
 
 
-async def encode_asked(call: Call, text: str) -> tuple[np.ndarray, str]:
+async def encode_question(call: Call, text: str) -> tuple[np.ndarray, str]:
     """The unit vector of a query, and its space. Raises EmbedderUnavailable when the node runs without a model."""
     embedder = embedder_of(call)
     vectors: np.ndarray = await asyncio.get_running_loop().run_in_executor(

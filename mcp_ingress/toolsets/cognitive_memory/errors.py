@@ -1,4 +1,7 @@
-"""The form of Cognitive Memory's errors: `{"error", "details", "tool"}`, where `error` is one of five categories."""
+"""The form of Cognitive Memory's errors: `{"error", "details", "tool"}`.
+
+`error` is one of five categories.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""get_golden_test_results: run the golden test set through hybrid_search, and say whether the search drifts."""
+"""get_golden_test_results: run the golden test set through hybrid_search and report drift."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) ->
     precisions, seconds = [], 0.0
     for query, kind, expected in queries:
         started = call.clock.monotonic()
-        vector, space = await answers.encode_asked(call, query)
+        vector, space = await answers.encode_question(call, query)
         asked = Query(query, vector, insights(call.namespace), TOP, space=space)
         result = await retrieve(call, asked, WEIGHTS)
         seconds += call.clock.monotonic() - started
-        precisions.append((kind, precision_at_5([found.row["id"] for found in result.found], expected)))
+        precisions.append((kind, precision_at_5([found.states(expected) for found in result.found], expected)))
     return precisions, seconds
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import FoundInsight, insights, retrieve
@@ -24,7 +26,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if given is not None:
         vector, space = _given_vector(call, given), None
     else:
-        vector, space = await answers.encode_asked(call, arguments["query_text"])
+        vector, space = await answers.encode_question(call, arguments["query_text"])
     is_fresh = await call.fresh(vectors=True)
     query = Query(arguments["query_text"], vector, insights(call.namespace), arguments["top_k"], space=space)
     result = await retrieve(call, query, weights)
@@ -50,6 +52,7 @@ def shown(found: FoundInsight) -> dict[str, Any]:
         "semantic_rank": place.semantic_rank,
         "keyword_rank": place.keyword_rank,
         "distance": found.distance,
+        **repeated(found.also, found.times),
     }
 
 
@@ -85,6 +88,11 @@ TOOL = Tool(
     handler=search,
     timeout_s=30.0,
     memory_operation="search_memory",
+    shown=Shown(
+        {"results": {"content": "l2-{id}"}},
+        query="query_text",
+        onward="{shown} results fit: ask for fewer with `top_k`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {
@@ -134,6 +142,7 @@ TOOL = Tool(
                         "semantic_rank": answers.COUNT,
                         "keyword_rank": answers.COUNT,
                         "distance": answers.NUMBER,
+                        **REPEATED,
                     },
                     "required": ["id", "content", "source_ids", "score"],
                 },

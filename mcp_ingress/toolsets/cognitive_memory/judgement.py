@@ -10,14 +10,14 @@ import duckdb
 
 from mcp_ingress.call import Call
 from processors.cognitive.config import CognitiveConfig
-from processors.cognitive.rules.judging import Corpus, Document, Judge, Judged, words
+from processors.cognitive.rules.judging import Corpus, Document, Judge, Judgement, words
 from processors.cognitive.rules.staging import DUAL, SINGLE, WINDOW, Run, next_mode
 from streams.errors import Unavailable
 
 MAX_COUNTED = 20_000
 
 
-async def judged_by(call: Call, query: str, documents: Sequence[Document]) -> tuple[str, Judged, Judged]:
+async def judged_by(call: Call, query: str, documents: Sequence[Document]) -> tuple[str, Judgement, Judgement]:
     """The mode, and what each judge says. The second says nothing of any document when the first is asked alone."""
     one, other = judges_of(call)
     mode = (
@@ -27,7 +27,7 @@ async def judged_by(call: Call, query: str, documents: Sequence[Document]) -> tu
     )
     corpus = await call.read(functools.partial(_corpus, namespace=call.namespace, query=query))
     if mode == SINGLE:
-        return mode, await one.judge(query, documents, corpus), Judged([None] * len(documents))
+        return mode, await one.judge(query, documents, corpus), Judgement([None] * len(documents))
     first, second = await asyncio.gather(one.judge(query, documents, corpus), other.judge(query, documents, corpus))
     return mode, first, second
 

@@ -1,4 +1,7 @@
-"""Cognitive Memory as a node's settings and environment configure it: the threshold of density, and the two judges."""
+"""Reads Cognitive Memory's configuration: the threshold of density, and the two judges.
+
+It comes from the node's settings and its environment.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the resources and the evaluation of Cognitive Memory ask of the store, and how parameters become conditions."""
+"""The queries of Cognitive Memory's resources and of its evaluation.
+
+Parameters become SQL conditions here.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""`hybrid_search` as a function: both sides in parallel, fused by rank; for tool, resource and golden test."""
+"""`hybrid_search` as a function, for the tool, the resource and the golden test.
+
+It searches both sides in parallel and fuses them by rank.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,8 +19,11 @@ from mcp_ingress.call import Call
 from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
 from storage.search.query import Query
+from storage.search.ranking.distinct import WIDER, nearest_facts
 from storage.search.ranking.fusion import imputed_order
 from storage.search.records.filter import Filter, predicate
+from storage.search.records.hits import read_names
+from storage.search.search import MAX_OTHERS
 from storage.search.words.tantivy_schema import WORDS
 from storage.statements import dicts
 
@@ -27,11 +34,21 @@ MAX_SCANNED = 2_000
 
 @dataclass(frozen=True, slots=True)
 class FoundInsight:
-    """An insight and its place; `distance` is 1 − cosine, None when the semantic side has not found it."""
+    """An insight and its place; `distance` is 1 − cosine, None when the semantic side has not found it.
+
+    `also`: (kind, record id) of other insights that state the same; `times`: how often it was stated.
+    """
+
+    def states(self, numbers: Collection[int]) -> int:
+        """The number by which it is expected: that of another insight which states the same, else its own."""
+        others = (number_in(record) for _, record in self.also)
+        return next((number for number in (self.row["id"], *others) if number in numbers), int(self.row["id"]))
 
     row: Mapping[str, Any]
     place: Fused
     distance: float | None
+    also: Sequence[tuple[str, str]] = ()
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +84,20 @@ async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Re
     meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
     fused = fuse(meaning, words, weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
-    found = [FoundInsight(rows[each.label], each, distances.get(each.label)) for each in fused if each.label in rows]
-    return Retrieved(found[: query.limit], len(near), len(said))
+    best = [each for each in fused if each.label in rows][: query.limit]
+    repeats = await call.read(lambda cursor: _repeats(cursor, call, query.filter, [each.label for each in best]))
+    found = [FoundInsight(rows[each.label], each, distances.get(each.label), *repeats[each.label]) for each in best]
+    return Retrieved(found, len(near), len(said))
+
+
+def _repeats(
+    cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, labels: Sequence[int]
+) -> dict[int, tuple[Sequence[tuple[str, str]], int]]:
+    """label -> (kind, id) of the other insights that state the same, and how often it was stated."""
+    records = call.services.indexes.records
+    allowed = records.allowed(cursor, chosen).labels
+    repeats = {label: records.facts.statements(label, [allowed], MAX_OTHERS) for label in labels}
+    return {label: (read_names(cursor, others), times) for label, (others, times) in repeats.items()}
 
 
 def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> list[int]:
@@ -84,8 +113,9 @@ async def _semantic(call: Call, query: Query, size: int, weights: Mapping[str, f
         return []
 
     def search(cursor: duckdb.DuckDBPyConnection) -> Sequence[tuple[int, float]]:
-        allowed = indexes.records.allowed(cursor, query.filter)
-        return indexes.space(query.space).nearest(vector, size, allowed).matches
+        records = indexes.records
+        allowed = records.allowed(cursor, query.filter)
+        return nearest_facts(indexes.space(query.space), records.facts, vector, size, allowed).matches
 
     return await call.read(search)
 
@@ -96,8 +126,14 @@ async def _keyword(call: Call, query: Query, size: int, weights: Mapping[str, fl
 
     def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
         indexes = call.services.indexes
-        allowed = indexes.records.allowed(cursor, query.filter)
-        said = [label for label, _ in indexes.words.search(cursor, query.text, allowed, size, field=WORDS).matches]
+        allowed, facts = indexes.records.allowed(cursor, query.filter), indexes.records.facts
+        said, depth = list[int](), math.ceil(size * facts.copies)
+        while True:
+            matches = indexes.words.search(cursor, query.text, allowed, depth, field=WORDS).matches
+            said = [label for label, _ in facts.distinct(matches, allowed.labels)][:size]
+            if len(said) == size or len(matches) < depth:
+                break
+            depth *= WIDER
         if len(said) >= query.limit:
             return said
         return [*said, *_alike(cursor, query.text, query.filter, set(said), size - len(said))]

@@ -31,7 +31,10 @@ _TAGGED = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a row must be: with one of these tags (if there are any), with none of those; private thoughts on demand."""
+    """Which rows are eligible: by namespace, tags and privacy.
+
+    A row needs one of `include_tags`, if there are any, and none of `exclude_tags`.
+    """
 
     namespace: str
     include_private: bool = False
@@ -53,7 +56,10 @@ class _Eligible:
 def find_eligible(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, model: VectorModel, wanted: Wanted
 ) -> Mapping[TableName, np.ndarray]:
-    """For each table the labels of the live rows with a vector of this model that pass privacy and tags; int64."""
+    """The labels (int64) of the eligible rows of each table.
+
+    These are live rows with a vector of this model that pass privacy and tags.
+    """
 
     def find(known: _Eligible | None, rows: Mapping[str, int]) -> _Eligible:
         hidden = _hidden(cursor, wanted)
@@ -114,7 +120,10 @@ def _without(labels: np.ndarray, hidden: Iterable[str], namespace: str) -> np.nd
 
 
 def _hidden(cursor: duckdb.DuckDBPyConnection, wanted: Wanted) -> dict[TableName, frozenset[str]]:
-    """The ids of what does not count in each table: merged, pruned, superseded, archived, and private thoughts."""
+    """The ids of the rows of each table that are never found.
+
+    They are merged, pruned, superseded or archived, or private thoughts.
+    """
     absent = _ids(cursor, ENDED, wanted.namespace)
     private = frozenset[str]() if wanted.include_private else _ids(cursor, PRIVATE, wanted.namespace)
     return {table: absent | private if table == "thoughts" else absent for table in TABLES}
@@ -172,7 +181,10 @@ def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str,
 
 
 def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
-    """Every spelling of every tag in the namespace: far fewer than rows, so Python's casefold decides on equality."""
+    """Every spelling of every tag in the namespace.
+
+    There are far fewer of them than rows, so Python's casefold decides on equality.
+    """
     rows = cursor.execute(
         f"SELECT DISTINCT tag FROM ({TAGS}) WHERE namespace = $namespace", {"namespace": namespace}
     ).fetchall()

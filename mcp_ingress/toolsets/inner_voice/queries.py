@@ -1,4 +1,4 @@
-"""What a retrieval asks of the store: eligible rows of each logical table, the most similar of them, and their texts.
+"""The queries of a retrieval: the most similar eligible rows of each logical table.
 
 A cache that follows the tables says which rows are eligible (`eligible`). The candidates of each table (thoughts,
 entities, observations) are then searched by themselves, and only those are read.
@@ -6,8 +6,9 @@ entities, observations) are then searched by themselves, and only those are read
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -18,6 +19,10 @@ from processors.inner_voice.rules.selection import Candidate
 from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
 from storage.search.index_set import IndexSet
+from storage.search.records.facts import Facts
+from storage.search.records.hits import read_names
+from storage.search.records.label_map import ABSENT
+from storage.search.search import MAX_OTHERS
 from storage.search.vectors.vector_model import VectorModel
 
 
@@ -38,14 +43,41 @@ def fetch_candidates(
     wanted: Wanted,
     cap: int,
 ) -> dict[TableName, Fetched]:
-    """Of each of these tables the `cap` rows most similar to the unit vector, of those that pass the filters."""
+    """The `cap` rows of each table that are most similar to the unit vector and pass the filters."""
     eligible = find_eligible(cursor, indexes, model, wanted)
-    found_labels = indexes.space(model.space).nearest_of_each(vector, cap, [eligible[table] for table in tables])
-    near = {table: dict(some) for table, some in zip(tables, found_labels, strict=True)}
+    facts, groups = indexes.records.facts, [eligible[table] for table in tables]
+    nearest = indexes.space(model.space).nearest_of_each(vector, math.ceil(cap * facts.copies), groups)
+    near = {
+        table: dict(facts.distinct(some, group)[:cap])
+        for table, some, group in zip(tables, nearest, groups, strict=True)
+    }
     found = _read(cursor, wanted.namespace, {label: cosine for some in near.values() for label, cosine in some.items()})
+    found = _with_repeats(cursor, facts, eligible, found)
     return {
         table: Fetched([found[table, label] for label in some if (table, label) in found], len(eligible[table]))
         for table, some in near.items()
+    }
+
+
+def _with_repeats(
+    cursor: duckdb.DuckDBPyConnection,
+    facts: Facts,
+    eligible: Mapping[TableName, np.ndarray],
+    found: Mapping[tuple[TableName, int], Candidate],
+) -> dict[tuple[TableName, int], Candidate]:
+    """The candidates, with what else may be found that states the same."""
+    stated = {key: facts.statements(key[1], list(eligible.values()), MAX_OTHERS) for key in found}
+    labels = [label for others, _ in stated.values() for label in others]
+    numbers = dict(zip(found, facts.find(np.array([label for _, label in found], np.int64)).tolist(), strict=True))
+    names = dict(zip(labels, read_names(cursor, labels), strict=True))
+    return {
+        key: replace(
+            candidate,
+            fact=None if numbers[key] == ABSENT else numbers[key],
+            also=[names[label] for label in stated[key].others],
+            times=stated[key].times,
+        )
+        for key, candidate in found.items()
     }
 
 

@@ -12,6 +12,8 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.fitting.shown import WHOLE_SCHEMA, Shown, uri_of
 from mcp_ingress.services import Services
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import Wanted
@@ -19,7 +21,7 @@ from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
 from processors.inner_voice.config import MAX_TOP_K, InnerVoiceConfig
 from processors.inner_voice.rules.provenance import ID_PREFIXES, SOURCE_TYPES, trust_tier
-from processors.inner_voice.rules.selection import Hit, adapted_floor, pick
+from processors.inner_voice.rules.selection import Candidate, Snippet, adapted_floor, pick
 from processors.inner_voice.rules.text import cap, content_hash
 from processors.memory.kind import TableName
 from streams.clock import format_time
@@ -42,7 +44,7 @@ def effective_defaults(services: Services) -> dict[str, Any]:
 
 
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Embed, fetch each table by similarity, adapt the floor, share out the slots, and say how many were eligible."""
+    """Embed the query, fetch each table by similarity, adapt the floor, and share out the slots."""
     started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
     query, asked = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)
@@ -150,7 +152,7 @@ def _together(fetched: Mapping[TableName, Fetched], tables: tuple[TableName, ...
     return Fetched([candidate for part in parts for candidate in part.candidates], sum(part.eligible for part in parts))
 
 
-def _snippet(hit: Hit) -> dict[str, Any]:
+def _snippet(hit: Snippet) -> dict[str, Any]:
     found = hit.candidate
     text = cap(found.text)
     return {
@@ -165,10 +167,18 @@ def _snippet(hit: Hit) -> dict[str, Any]:
         "content_hash": hit.content_hash,
         "span_start": 0,
         "span_end": len(text),
+        **repeated(found.also, found.times),
+        **_rest(text, found),
     }
 
 
-def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Hit], *, is_quiet: bool) -> None:
+def _rest(text: str, found: Candidate) -> dict[str, Any]:
+    """Where the whole is, of a text that the snippet has the beginning of."""
+    is_whole = text == found.text
+    return {} if is_whole else {"truncated": True, "whole": uri_of("{id}", {"id": found.record_id})}
+
+
+def _log(diagnostics: Mapping[str, Any], floor: float, hits: list[Snippet], *, is_quiet: bool) -> None:
     """Figures at info, ids at debug; never a text, and nothing at all when that is asked for."""
     if is_quiet:
         return
@@ -219,6 +229,7 @@ TOOL = Tool(
     defaults=effective_defaults,
     timeout_s=15.0,
     memory_operation="search_memory",
+    shown=Shown({"snippets": {}}, onward="{shown} snippets fit: ask for fewer with `top_k`."),
     input_schema={
         "type": "object",
         "properties": {
@@ -255,7 +266,11 @@ TOOL = Tool(
             "success": {"const": False, "description": "Only in an error's answer"},
             "snippets": {
                 "type": "array",
-                "items": {"type": "object", "properties": _SNIPPET, "required": list(_SNIPPET)},
+                "items": {
+                    "type": "object",
+                    "properties": {**_SNIPPET, **REPEATED, "whole": WHOLE_SCHEMA},
+                    "required": list(_SNIPPET),
+                },
             },
             "diagnostics": {"type": "object", "properties": {**_DIAGNOSTICS, **_NOTES}, "required": list(_DIAGNOSTICS)},
         },

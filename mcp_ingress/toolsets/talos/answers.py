@@ -64,7 +64,10 @@ async def emit(call: Call, published: Published, *events: tuple[str, Event]) -> 
 
 
 async def unknown_session_warnings(call: Call, session_id: str | None) -> list[str]:
-    """A line when the session is surely unknown: never an error, and nothing while the store is behind or down."""
+    """A warning when the session is surely unknown, which is never an error.
+
+    There is none while the store is behind or down.
+    """
     if session_id is None or session_id == call.connection.open_session_id:
         return []
     if not call.holds(writes.on_topic(call.wanted, MEMORY.name)):

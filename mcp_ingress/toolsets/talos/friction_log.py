@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call, Published
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence
@@ -19,7 +20,7 @@ NO_SESSION = "Without a session_id there is nothing that the blocking friction c
 
 
 async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish, wait until the dedup stage has compared it, and answer its own place among those that say the same."""
+    """Publish, wait for the dedup stage, and answer how often this friction occurred."""
     description, category = writes.checked_text(arguments, "description"), arguments["category"]
     session_id, blocking = answers.checked_session_id(arguments.get("session_id")), bool(arguments.get("blocking"))
     fields = {"description": description, "category": category, "session_id": session_id, "blocking": blocking}
@@ -37,7 +38,10 @@ async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _find(call: Call, published: Published, friction_id: str) -> tuple[Recurrence | None, Unavailable | None]:
-    """The friction's place once the dedup stage has compared it, None before; and why the store did not answer."""
+    """The friction's recurrence, and the error when the store did not answer.
+
+    The first is None until the dedup stage has compared the friction.
+    """
     read = functools.partial(find_recurrence, namespace=call.namespace, friction_id=friction_id)
     try:
         return (await call.read(read) if await writes.caught_up(call, published, "dedup") else None), None
@@ -59,6 +63,7 @@ TOOL = Tool(
     kind="write",
     handler=log_friction,
     memory_operation="create_memory",
+    shown=Shown({"similar_frictions": {"description": "{id}"}}),
     input_schema={
         "type": "object",
         "properties": {

@@ -8,6 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from storage.graph.edge_pruning import INHERITED, may_match
 from storage.graph.run import checked_parameters, run_cypher
@@ -18,7 +19,7 @@ MARGIN_S = 0.5
 
 
 async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Check the text, bring the projection up to what the caller has written, run the query in a process of its own."""
+    """Check the text, update the projection, and run the query in a process of its own."""
     cypher = writes.checked_text(arguments, "cypher")
     explain = bool(arguments.get("explain", False))
     parameters = checked_parameters(cypher, arguments.get("parameters") or {})
@@ -50,6 +51,7 @@ TOOL = Tool(
     kind="read",
     handler=query_graph,
     timeout_s=TIMEOUT_S,
+    shown=Shown(onward="{shown} rows fit: return fewer columns, or page with SKIP {next} and LIMIT."),
     input_schema={
         "type": "object",
         "properties": {

@@ -8,11 +8,13 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
-from mcp_ingress.toolsets.talos.search_arguments import checked_limit, search_filter
-from storage.search.records.hits import Hit
+from mcp_ingress.toolsets.talos.search_arguments import ENTITY_TYPES, checked_limit, search_filter
+from storage.search.records.hits import SearchHit
 from streams.clock import format_time
 
 
@@ -29,7 +31,7 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
 
 
-def _shown(hit: Hit) -> dict[str, Any]:
+def _shown(hit: SearchHit) -> dict[str, Any]:
     passage = {} if hit.passage is None else {"passage": {"start": hit.passage.start, "end": hit.passage.end}}
     return {
         "entity_type": hit.kind,
@@ -39,6 +41,7 @@ def _shown(hit: Hit) -> dict[str, Any]:
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "domain": hit.domain,
         **passage,
+        **repeated(hit.also, hit.times),
     }
 
 
@@ -61,13 +64,19 @@ TOOL = Tool(
     handler=query_journal,
     timeout_s=10.0,
     memory_operation="search_memory",
+    shown=Shown(
+        {"results": {"content": "{id}"}},
+        query="query",
+        onward="{shown} results fit: ask again for fewer, or narrow the search by `entity_types`, `domains` or "
+        "`time_range`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {
             "query": {"type": "string", "description": "Natural language query"},
             "entity_types": {
                 "type": "array",
-                "items": {"type": "string"},
+                "items": {"type": "string", "enum": ENTITY_TYPES, "x-error-code": "unknown_entity_type"},
                 "description": "Filter to specific entity types (Insight, Belief, Pattern, etc.)",
             },
             "domains": {"type": "array", "items": {"type": "string"}, "description": "Filter to specific domains"},
@@ -102,6 +111,7 @@ TOOL = Tool(
                             "properties": {"start": _PLACE, "end": _PLACE},
                             "required": ["start", "end"],
                         },
+                        **REPEATED,
                     },
                     "required": ["entity_type", "id", "content", "score", "created_at", "domain", "related"],
                 },

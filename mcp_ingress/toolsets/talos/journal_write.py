@@ -42,7 +42,10 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _domain_term(domain: str | None) -> str | None:
-    """A domain as telemetry names it: one of the ontology's terms, or `other`, as its name is the agent's own text."""
+    """A domain's name in telemetry: one of the ontology's terms, or `other`.
+
+    Telemetry holds no text of the agent's own.
+    """
     return None if domain is None else PRELOADED[domain_id(domain)][1] if is_known_domain(domain) else "other"
 
 

@@ -1,4 +1,7 @@
-"""pattern_check: which known patterns fit the session, which signals are about to become one, how urgent it all is."""
+"""pattern_check: find the patterns that fit a session, and how urgent its state is.
+
+It also lists the signals that are about to become a pattern.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Seen, read_about, read_seen
@@ -79,6 +83,7 @@ TOOL = Tool(
     kind="read",
     handler=check_patterns,
     memory_operation="search_memory",
+    shown=Shown({"matching_patterns": {"name": "{id}"}}, query="context"),
     input_schema={
         "type": "object",
         "properties": {

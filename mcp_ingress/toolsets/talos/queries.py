@@ -14,9 +14,9 @@ from processors.talos.read.session_state import read_state
 from processors.talos.read.significance_counts import count_significance
 from processors.talos.rules.ontology import INHERITED_LABELS, JOURNAL_ENTRY, PRELOADED
 from processors.talos.rules.session_signals import indicators_now
-from processors.talos.rules.significance import Counts
+from processors.talos.rules.significance import SignificanceCounts
 from storage.search.index_set import IndexSet
-from storage.search.records.hits import Hit
+from storage.search.records.hits import SearchHit
 
 MAX_RELATED = 10
 MAX_SIMILAR = 5
@@ -55,7 +55,7 @@ class Seen:
 
     indicators: set[str]
     signals: list[dict[str, Any]]
-    counts: Counts
+    counts: SignificanceCounts
 
 
 def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> About | None:
@@ -89,7 +89,10 @@ def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: st
 
 
 def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen:
-    """An existing session's indicators, the signals that lack one to be a pattern, and the counts of significance."""
+    """An existing session's indicators, emerging signals and counts of significance.
+
+    An emerging signal lacks one occurrence to be a pattern.
+    """
     state = read_state(cursor, namespace, session_id, now)
     signals = cursor.execute(
         "SELECT description, occurrences FROM signals WHERE namespace = ? AND occurrences = 2 "
@@ -155,12 +158,13 @@ def find_recurrence(cursor: duckdb.DuckDBPyConnection, namespace: str, friction_
 
 
 def find_related(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[Hit]
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hits: Sequence[SearchHit]
 ) -> dict[str, list[dict[str, str]]]:
-    """The live neighbours of each record, one hop, at most ten, sessions first: `{"type": label, "id": id}`.
+    """The live neighbours of each record, one hop away, at most ten, sessions first.
 
-    An edge counts where both of its ends exist; those of a merged record are its cluster's. A journal entry's
-    neighbours are its session and what was found in it, a pattern's the sessions that showed it.
+    Each is `{"type": label, "id": id}`. An edge counts where both of its ends exist; those of a merged record
+    are its cluster's. A journal entry's neighbours are its session and what was found in it, a pattern's the sessions
+    that showed it.
     """
     ends = {hit.record_id: _ends(cursor, indexes, namespace, hit) for hit in hits}
     for kind, source in _SESSIONS_OF.items():
@@ -188,7 +192,9 @@ _SESSIONS_OF = {
 """(record, session) of kinds that no relation joins with their sessions."""
 
 
-def _ends(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: Hit) -> dict[str, str | None]:
+def _ends(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: SearchHit
+) -> dict[str, str | None]:
     """id -> label of what a record is joined with, None where only the sessions can tell."""
     is_entry = hit.kind == JOURNAL_ENTRY
     relations = indexes.records.follow_relations(cursor)

@@ -13,11 +13,21 @@ TOOLSET = Toolset(
             "embedder_unavailable": "STORAGE_ERROR",
             "timeout": "STORAGE_ERROR",
             "internal_error": "INTERNAL_ERROR",
-        }
+        },
+        sentence_field="error_message",
     ),
     groups={
         "valence.substrate": ("belief", "entity", "tension"),
         "valence.vkb": ("session", "exchange", "pattern", "insight"),
+    },
+    texts={
+        "content": ["SELECT text FROM session_events WHERE namespace = $namespace AND event_id = $id"],
+        "summary": ["SELECT summary FROM sessions WHERE namespace = $namespace AND session_id = $id"],
+        "description": [
+            "SELECT description FROM valence_entities WHERE namespace = $namespace AND entity_id = $id",
+            "SELECT description FROM tension_findings WHERE namespace = $namespace AND tension_id = $id",
+        ],
+        "resolution": ["SELECT resolution FROM tension_resolutions WHERE namespace = $namespace AND tension_id = $id"],
     },
     part=lambda setup: Valence(auto_capture=setup.settings.valence_auto_capture),
 )

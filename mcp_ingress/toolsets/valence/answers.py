@@ -1,4 +1,4 @@
-"""What the belief tools share: the objects they answer with, their schemas, and how a draft is checked."""
+"""What the belief tools share: the objects of their answers, schemas, and the check of a draft."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress import writes
+from mcp_ingress.fitting.shown import Texts
 from processors.valence.rules.beliefs import Draft, DraftError, read_draft
 from processors.valence.rules.confidence import label_of
 from processors.valence.rules.entities import ROLES, TYPES
@@ -97,6 +98,14 @@ TENSION_SCHEMA = _object(
         "suggested_action": _TEXT_OR_NULL,
     }
 )
+BELIEF_TEXTS: Texts = {"content": "{id}"}
+ENTITY_TEXTS: Texts = {"description": "{id}?field=description"}
+TENSION_TEXTS: Texts = {
+    "description": "{id}?field=description",
+    "resolution": "{id}?field=resolution",
+    "belief_a_content": "{belief_a_id}",
+    "belief_b_content": "{belief_b_id}",
+}
 BELIEF_OR_NULL: Mapping[str, Any] = {**BELIEF_SCHEMA, "type": ["object", "null"]}
 BELIEFS: Mapping[str, Any] = {"type": "array", "items": BELIEF_SCHEMA}
 TENSIONS: Mapping[str, Any] = {"type": "array", "items": TENSION_SCHEMA}

@@ -6,10 +6,11 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
 from mcp_ingress.toolsets.valence.belief_writes import create
-from processors.valence.rules.entities import ROLES
+from processors.valence.rules.entities import ROLES, TYPES
 
 _FIELDS = ("content", "confidence", "domain_path", "source_type", "source_ref", "entities", "valid_from")
 
@@ -35,6 +36,7 @@ TOOL = Tool(
     kind="write",
     handler=create_belief,
     memory_operation="create_memory",
+    shown=Shown({"belief": answers.BELIEF_TEXTS, "tensions_detected": answers.TENSION_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {
@@ -56,7 +58,7 @@ TOOL = Tool(
                     "type": "object",
                     "properties": {
                         "name": {"type": "string"},
-                        "type": {"type": "string"},
+                        "type": {"type": "string", "enum": list(TYPES)},
                         "role": {"type": "string", "enum": list(ROLES)},
                     },
                 },

@@ -69,7 +69,10 @@ def find_beliefs(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[str
 
 
 def beliefs_of(cursor: Cursor, namespace: str, labels: Sequence[int]) -> dict[str, Row]:
-    """The beliefs with these labels, by id, as the view `beliefs` has them, which reads all there are to show a few."""
+    """The beliefs with these labels, by id, with the values of the view `beliefs`.
+
+    It does not ask the view, which reads every belief even to show a few.
+    """
     rows = read_labelled(cursor, _BELIEF, namespace, labels)
     links = {row[0]: orjson.loads(row[13]) for row in rows}
     entities = _named(cursor, namespace, {link["entity_id"] for given in links.values() for link in given})
@@ -300,7 +303,10 @@ def newest_beliefs(cursor: Cursor, namespace: str, entity_id: str, limit: int) -
 
 
 def search_entities(cursor: Cursor, namespace: str, query: str, kind: str | None, limit: int) -> tuple[list[Row], int]:
-    """Canonical entities whose name or alias holds the query: exact names first, then beginnings, insides, aliases."""
+    """Canonical entities whose name or alias contains the query.
+
+    Exact names come first, then beginnings of names, insides of names, and aliases.
+    """
     rows = cursor.execute(
         f"""WITH found AS (
             SELECT *, CASE WHEN name_key = $2 THEN 1 WHEN starts_with(name_key, $2) THEN 2

@@ -8,12 +8,15 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import LACKS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
 from mcp_ingress.toolsets.valence.belief_search import BeliefFilter, BeliefHit, prefetch, search_beliefs
 from mcp_ingress.toolsets.valence.part import Valence
 from processors.embedding.query import encoded_query
+from processors.valence.rules.beliefs import KIND as BELIEF
 from storage.search.query import pool_of
 
 
@@ -50,8 +53,14 @@ async def _canonical(call: Call, entity_id: str) -> str:
 
 def _shown(match: BeliefHit) -> dict[str, Any]:
     parts = {name: round(part, 6) for name, part in match.parts.items()}
-    return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts}
+    repeats = repeated([(BELIEF, identity) for identity in match.also], match.times)
+    return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts, **repeats}
 
+
+_BELIEFS = {
+    "type": "array",
+    "items": {**answers.BELIEF_SCHEMA, "properties": {**answers.BELIEF_SCHEMA["properties"], **REPEATED}},
+}
 
 TOOL = Tool(
     name="belief_query",
@@ -62,6 +71,11 @@ TOOL = Tool(
     handler=query_beliefs,
     timeout_s=10.0,
     memory_operation="search_memory",
+    shown=Shown(
+        {"beliefs": answers.BELIEF_TEXTS},
+        query="query",
+        onward="{shown} beliefs fit: ask again for fewer, or narrow the search by `domain_filter` or `entity_id`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {
@@ -77,5 +91,5 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=writes.output_schema({"beliefs": answers.BELIEFS, "total_count": common.TOTAL, **LACKS}),
+    output_schema=writes.output_schema({"beliefs": _BELIEFS, "total_count": common.TOTAL, **LACKS}),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,9 @@ from processors.valence.rules.confidence import age_days, recency
 from processors.valence.rules.wording import without_grammar
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, pool_of
+from storage.search.records.facts import Facts
 from storage.search.records.matches import Matches
+from storage.search.search import MAX_OTHERS
 from storage.valence.belief_follower import BeliefFollower, Beliefs
 from streams.ids import document_label
 
@@ -25,7 +27,10 @@ WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency":
 
 @dataclass(frozen=True, slots=True)
 class BeliefFilter:
-    """What may be found; `entity_id` is canonical, `include_superseded` adds superseded and expired beliefs."""
+    """Which beliefs a search may find.
+
+    `entity_id` is canonical; `include_superseded` adds superseded and expired beliefs.
+    """
 
     namespace: str
     domains: tuple[str, ...] = ()
@@ -40,6 +45,9 @@ class BeliefHit:
     belief: Row
     score: float
     parts: Mapping[str, float]
+    also: Sequence[str] = ()
+    """Ids of other beliefs that state the same."""
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,10 @@ def search_beliefs(
     *,
     space: str | None = None,
 ) -> tuple[list[BeliefHit], int]:
-    """The best of all matches, and how many matches there are. A match shares a word or has cosine >= .30."""
+    """The best of all matches, and how many matches there are. A match shares a word or has cosine >= .30.
+
+    Of the active beliefs that state the same, the best stands for all; among the best matches they count once.
+    """
     with indexes.searching():
         nearby = indexes.space(space)
         beliefs, matches, said, best = prefetched.beliefs, prefetched.matches, prefetched.said, Matches()
@@ -104,8 +115,16 @@ def search_beliefs(
             label: _semantic(cosine, said.get(label, 0.0), most)
             for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
         }
-        ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, limit, prefetched.now)
-        return ranked, int(matches.sum())
+        stated = _stated(indexes.records.facts, beliefs, list(semantic))
+        ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now)
+        return ranked, int(matches.sum()) - len(stated) + len(set(stated.values()))
+
+
+def _stated(facts: Facts, beliefs: Beliefs, labels: Sequence[int]) -> dict[int, int]:
+    """label -> the fact that a belief states. One that is not active states a fact of its own."""
+    some = np.array(labels, np.int64)
+    is_active = beliefs.is_active[beliefs.members.find(some)]
+    return dict(zip(labels, np.where(is_active, facts.find(some), -some).tolist(), strict=True))
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:
@@ -120,6 +139,7 @@ def _ranked(
     namespace: str,
     beliefs: Beliefs,
     semantic: Mapping[int, float],
+    stated: Mapping[int, int],
     limit: int,
     now: datetime,
 ) -> list[BeliefHit]:
@@ -138,15 +158,30 @@ def _ranked(
         }
         rank.append((sum(WEIGHTS[name] * part for name, part in parts.items()), created_at, label, parts))
     rank.sort(key=lambda match: match[:2], reverse=True)
+    same: dict[int, list[int]] = {}
+    for _, _, label, _ in rank:
+        same.setdefault(stated[label], []).append(label)
+    rank = [match for match in rank if same[stated[match[2]]][0] == match[2]]
     # those that are equal to the last one go by their ids, which are read with the rows
     shown = [match for match in rank if match[:2] >= rank[min(limit, len(rank)) - 1][:2]]
     rows = {
         document_label(namespace, belief_id): row
-        for belief_id, row in beliefs_of(cursor, namespace, [m[2] for m in shown]).items()
+        for belief_id, row in beliefs_of(
+            cursor, namespace, [label for match in shown for label in same[stated[match[2]]][: MAX_OTHERS + 1]]
+        ).items()
     }
     shown.sort(key=lambda match: rows[match[2]]["id"])
     shown.sort(key=lambda match: match[:2], reverse=True)
-    return [BeliefHit(rows[label], score, parts) for score, _, label, parts in shown[:limit]]
+    return [
+        BeliefHit(
+            rows[label],
+            score,
+            parts,
+            [str(rows[other]["id"]) for other in same[stated[label]][1 : MAX_OTHERS + 1]],
+            len(same[stated[label]]),
+        )
+        for score, _, label, parts in shown[:limit]
+    ]
 
 
 def _overall(

@@ -15,10 +15,10 @@ from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_r
 from processors.embedding.query import encoded_document
 from processors.valence.read.tension_candidates import (
     ActiveBeliefs,
-    Placed,
-    Stated,
+    NewBelief,
+    Proximity,
     find_tensions,
-    nearest_held,
+    nearest_active,
     nearest_records,
 )
 from processors.valence.rules.beliefs import Draft, belief_id_of
@@ -32,7 +32,7 @@ from streams.events import Event
 class Near:
     """A text that is about to be stated, and what is near to it; nothing without a model."""
 
-    place: Placed | None = None
+    place: Proximity | None = None
     similar: Sequence[dict[str, Any]] = ()
     """Beliefs that may say the same: `{"belief_id", "cosine"}`, nearest first, for the request's event."""
     space: str | None = None
@@ -54,9 +54,9 @@ async def near_to(call: Call, content: str) -> Near:
         with indexes.searching():
             nearby = indexes.space(space)
             [near] = nearest_records(nearby, vector[None])
-            place = Placed(vector, near)
+            place = Proximity(vector, near)
             active = ActiveBeliefs(cursor, namespace)
-            alike = nearest_held(active, nearby, place, DUPLICATE_COSINE)
+            alike = nearest_active(active, nearby, place, DUPLICATE_COSINE)
         return Near(place, _similar(alike, active.ids(alike)), space)
 
     try:
@@ -88,7 +88,7 @@ class Creation:
 
 
 async def create(call: Call, asked: Event, draft: Draft) -> Creation:
-    """Publish the request with what is near to it, await the decision, and find what the belief is in tension with."""
+    """Publish the request with its neighbours, await the decision, and find the belief's tensions."""
     near = await near_to(call, draft.content)
     published = await writes.publish(call, with_similar(asked, near))
     made = belief_id_of(asked)
@@ -134,7 +134,7 @@ def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: 
 
 def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: Near) -> list[Row]:
     linked = frozenset(link["entity"]["id"] for link in belief["entities"])
-    stated = Stated(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
+    stated = NewBelief(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
     placed = {} if near.place is None else {belief["id"]: near.place}
     active = ActiveBeliefs(cursor, call.namespace)
     space = call.services.indexes.space(near.space)

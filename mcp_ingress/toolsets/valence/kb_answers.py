@@ -1,4 +1,4 @@
-"""What the conversation tools share: checks of arguments, the objects they answer with and their schemas."""
+"""What the conversation tools share: checks of arguments, the objects of answers, schemas."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_ingress.fitting.shown import Texts
 from mcp_ingress.toolsets.valence import common
 from processors.valence.rules.identifiers import as_uuid
 from streams.clock import format_time
@@ -15,6 +16,7 @@ from streams.events import Event
 
 MAX_EXCHANGES = 1000
 STATUSES = ["active", *END_STATUSES]
+_BY_DAY = re.compile(r"\d{4}-\d{2}-\d{2}-[\w.-]{1,200}")
 _OF_A_TRANSCRIPT = re.compile(r"/[\w.:-]{1,200}")
 
 TEXT_OR_NULL: Mapping[str, Any] = {"type": ["string", "null"]}
@@ -47,6 +49,10 @@ SESSION_SCHEMA = _object(
         "created_at": {"type": "string"},
         "exchange_count": COUNT_OR_NULL,
         "insight_count": COUNT_OR_NULL,
+        "source": {
+            **TEXT_OR_NULL,
+            "description": "What told of it: `valence`, `talos`, or the agent whose transcript was imported",
+        },
     }
 )
 EXCHANGE_SCHEMA = _object(
@@ -76,11 +82,18 @@ PATTERN_SCHEMA = _object(
 )
 
 
+SESSION_TEXTS: Texts = {"summary": "{id}?field=summary"}
+EXCHANGE_TEXTS: Texts = {"content": "{id}"}
+PATTERN_TEXTS: Texts = {"description": "{id}"}
+
+
 def checked_conversation(arguments: Mapping[str, Any]) -> str:
-    """The id of a session to read: a UUID, with a suffix when it is a sub-agent's transcript."""
+    """The id of a session to read: a UUID, with a suffix a sub-agent's transcript, or a day and a slug."""
     given: str = arguments["session_id"].strip()
     main, suffix = given[:36], given[36:]
     if as_uuid(main) is not None and _OF_A_TRANSCRIPT.fullmatch(suffix):
+        return given
+    if _BY_DAY.fullmatch(given):
         return given
     return common.checked_id(arguments, "session_id")
 

@@ -1,4 +1,4 @@
-"""What the conversation tools read: sessions, exchanges and patterns, as the objects that they answer with."""
+"""What the conversation tools read: sessions, exchanges and patterns as objects of answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,21 @@ import orjson
 from processors.valence.rules.patterns import ARCHIVED, ARCHIVED_AFTER, EMERGING, ESTABLISHED, FADING, FADING_AFTER
 from streams.clock import format_time
 
+_SESSIONS = """(
+    SELECT session_id, platform, project_context, status, summary, themes, started_at, ended_at, claude_session_id,
+           external_room_id, metadata, exchange_count, insight_count,
+           CASE WHEN origin = 'tool' THEN 'valence' ELSE platform END AS source, namespace
+    FROM conversations
+    UNION ALL
+    SELECT session_id, source, project, CASE WHEN ended_at IS NULL THEN 'active' ELSE 'completed' END, summary,
+           '[]'::JSON, started_at, ended_at, NULL, NULL,
+           json_object('agent', agent, 'goal', goal, 'parent_session_id', parent_session_id), 0, NULL, source, namespace
+    FROM sessions s
+    WHERE (source <> 'talos' OR goal IS NOT NULL)
+      AND NOT EXISTS (FROM conversations c WHERE c.namespace = s.namespace AND c.session_id = s.session_id))"""
+"""Sessions of every kind: conversations, and those without exchanges. One that calls only name was never opened."""
 _SESSION = """session_id, platform, project_context, status, summary, themes, started_at, ended_at, claude_session_id,
-external_room_id,        metadata, started_at, exchange_count, insight_count"""
+external_room_id, metadata, started_at, exchange_count, insight_count, source"""
 _SESSION_FIELDS = [
     "id",
     "platform",
@@ -29,6 +42,7 @@ _SESSION_FIELDS = [
     "created_at",
     "exchange_count",
     "insight_count",
+    "source",
 ]
 _EXCHANGE = "exchange_id, session_id, sequence, role, content, created_at, tokens_approx, tool_uses"
 _EXCHANGE_FIELDS = ["id", "session_id", "sequence", "role", "content", "created_at", "tokens_approx", "tool_uses"]
@@ -53,9 +67,9 @@ Cursor = duckdb.DuckDBPyConnection
 
 
 def find_session(cursor: Cursor, namespace: str, session_id: str) -> Row | None:
-    """The session begun by a tool or read from a transcript; None when there is none."""
+    """The session of whatever kind; None when there is none."""
     rows = cursor.execute(
-        f"SELECT {_SESSION} FROM conversations WHERE namespace = ? AND session_id = ?", [namespace, session_id]
+        f"SELECT {_SESSION} FROM {_SESSIONS} WHERE namespace = ? AND session_id = ?", [namespace, session_id]
     ).fetchall()
     return _row(_SESSION_FIELDS, rows[0]) if rows else None
 
@@ -68,9 +82,9 @@ def list_sessions(
     where = " AND ".join(["namespace = ?", *(f"{name} = ?" for name in given)])
     return _page(
         cursor,
-        f"SELECT {_SESSION}, count(*) OVER () FROM conversations WHERE {where} "
+        f"SELECT {_SESSION}, count(*) OVER () FROM {_SESSIONS} WHERE {where} "
         "ORDER BY started_at DESC, session_id LIMIT ?",
-        f"SELECT count(*) FROM conversations WHERE {where}",
+        f"SELECT count(*) FROM {_SESSIONS} WHERE {where}",
         [namespace, *given.values()],
         [limit],
         _SESSION_FIELDS,

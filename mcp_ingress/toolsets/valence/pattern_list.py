@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -38,6 +39,10 @@ TOOL = Tool(
     kind="read",
     handler=list_patterns,
     memory_operation="search_memory",
+    shown=Shown(
+        {"patterns": answers.PATTERN_TEXTS},
+        onward="{shown} patterns fit: narrow the list by `type`, `status` or `min_confidence`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {

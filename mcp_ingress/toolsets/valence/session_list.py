@@ -1,4 +1,4 @@
-"""session_list: conversations, newest first."""
+"""session_list: sessions of every kind, newest first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -30,14 +31,22 @@ TOOL = Tool(
     name="session_list",
     toolset="valence",
     title="List conversations",
-    description="List sessions with filters.",
+    description="List sessions with filters: conversations, sessions of the journal, imported transcripts. "
+    "`source` says which.",
     kind="read",
     handler=list_sessions,
     memory_operation="search_memory",
+    shown=Shown(
+        {"sessions": answers.SESSION_TEXTS},
+        onward="{shown} sessions fit: narrow the list by `platform`, `project_context` or `status`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {
-            "platform": {"type": "string", "description": "Only of this platform"},
+            "platform": {
+                "type": "string",
+                "description": "Only of this platform; `talos`: sessions of the journal; of a transcript: its agent",
+            },
             "project_context": {"type": "string", "description": "Only of this project or topic"},
             "status": {"type": "string", "description": "Only of this status: active, completed or abandoned"},
             "limit": {"type": "integer", "default": 20, "description": "Maximum results"},

@@ -6,6 +6,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from processors.valence.rules.conversations import new_session
@@ -25,7 +26,8 @@ async def start_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
 
 def _session(asked: Event) -> dict[str, Any]:
     moment = format_time(asked.time)
-    return {"id": object_id(asked, SESSION), "started_at": moment, "created_at": moment} | new_session(asked.data)
+    own = {"id": object_id(asked, SESSION), "started_at": moment, "created_at": moment, "source": "valence"}
+    return own | new_session(asked.data)
 
 
 TOOL = Tool(
@@ -36,6 +38,7 @@ TOOL = Tool(
     kind="write",
     handler=start_session,
     memory_operation="create_memory",
+    shown=Shown({"session": answers.SESSION_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical, list_tensions
@@ -14,7 +15,10 @@ from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
 async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Tensions under the filters, the latest first, once the detector has seen what the caller has written."""
+    """Tensions that pass the filters, latest first.
+
+    It waits until the detector has processed what the caller has written.
+    """
     limit = common.checked_limit(arguments)
     asked = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh("tensions")
@@ -37,6 +41,10 @@ TOOL = Tool(
     kind="read",
     handler=list_found,
     memory_operation="search_memory",
+    shown=Shown(
+        {"tensions": answers.TENSION_TEXTS},
+        onward="{shown} tensions fit: narrow the list by `status`, `severity` or `entity_id`.",
+    ),
     input_schema={
         "type": "object",
         "properties": {

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension, without_action
@@ -15,7 +16,10 @@ from streams.errors import Refused
 
 
 async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish the decision and await whether it was the first: of two resolutions one wins, the other learns which."""
+    """Publish the resolution and await the decision on it.
+
+    Of two resolutions the first on the log wins, and the other call learns which.
+    """
     tension_id = common.checked_id(arguments, "tension_id")
     resolution = writes.checked_text(arguments, "resolution").strip()
     await call.fresh("tensions")
@@ -52,6 +56,7 @@ TOOL = Tool(
     kind="write",
     handler=resolve_tension,
     memory_operation="update_memory",
+    shown=Shown({"tension": answers.TENSION_TEXTS, "beliefs": answers.BELIEF_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""Cognitive Memory's evaluation decides: which judgements count, their κ, the golden set, and what drifts."""
+"""Reducers of Cognitive Memory's evaluation: judgements and their κ, the golden set, drift."""
 
 from __future__ import annotations
 

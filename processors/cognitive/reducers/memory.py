@@ -1,4 +1,4 @@
-"""Cognitive Memory decides: what is compressed from what, what leaves working memory, which episodes there are.
+"""Reducers of Cognitive Memory's memories: raw dialogue, insights, working memory, episodes.
 
 Fed by the memory topic only.
 """

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 SCALE = (0.0, 0.3, 0.5, 0.7, 1.0)
 RELEVANT_ABOVE = 0.5
-ACCEPTED = 0.70
-APART = 0.4
+MIN_KAPPA = 0.70
+MAX_SCORE_GAP = 0.4
 _NAMES = ((0.0, "poor"), (0.21, "slight"), (0.41, "fair"), (0.61, "moderate"), (0.81, "substantial"))
 
 
-def snapped(score: float) -> float:
+def snap(score: float) -> float:
     """The nearest value of the scale; halfway goes up."""
     return max(SCALE, key=lambda value: (-round(abs(value - score), 12), value))
 

@@ -14,7 +14,7 @@ SHARES: Mapping[str, float] = {"short": 0.4, "medium": 0.4, "long": 0.2}
 TOLERANCE = 0.05
 SET_SIZES = (50, 100)
 BASELINE_DAYS = 7
-NEEDED_DAYS = 3
+MIN_DAYS = 3
 DRIFT = 0.05
 NORMAL = "All metrics within normal range"
 
@@ -52,8 +52,8 @@ class Drift:
 
 def drift(today: float, previous: Sequence[float]) -> Drift:
     """`previous`: precisions of the days with a result among the last seven, today not among them."""
-    if len(previous) < NEEDED_DAYS:
-        return Drift(None, False, f"Baseline needs {NEEDED_DAYS} days of results; {len(previous)} recorded", None, None)
+    if len(previous) < MIN_DAYS:
+        return Drift(None, False, f"Baseline needs {MIN_DAYS} days of results; {len(previous)} recorded", None, None)
     baseline = round(sum(previous) / len(previous), 9)
     drop = round(baseline - today, 9)
     relative = round(drop / baseline, 9) if baseline else None

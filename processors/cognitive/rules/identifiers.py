@@ -1,4 +1,4 @@
-"""Identifiers of Cognitive Memory: integers of 53 bits, and the record ids under which search knows them.
+"""Ids of Cognitive Memory: integers of 53 bits, and the record ids that search uses for them.
 
 Every JSON reader keeps 53 bits exactly.
 """

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from processors.cognitive.rules.agreement import snapped
+from processors.cognitive.rules.agreement import snap
 from processors.embedding.model import Embedder
 
 SHARE, PHRASE = 0.7, 0.3
@@ -30,32 +30,32 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Cost:
     """What judging has cost; `cost_usd` is None when the price is not known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: Cost) -> Cost:
         cost = None if self.cost_usd is None or other.cost_usd is None else self.cost_usd + other.cost_usd
-        return Spent(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, cost)
+        return Cost(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens, cost)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     """A score a document, in order; None where there is no judgement, which is never replaced by a number."""
 
     scores: list[float | None]
-    spent: Spent = Spent()
+    spent: Cost = Cost()
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is known of the insights' words: how many insights, and how many hold each of the query's words."""
+    """The number of insights, and for each word of the query how many of them contain it."""
 
     documents: int
-    holding: Mapping[str, int]
+    frequencies: Mapping[str, int]
 
 
 class Judge(Protocol):
@@ -64,7 +64,7 @@ class Judge(Protocol):
     @property
     def model(self) -> str: ...
 
-    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judged: ...
+    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judgement: ...
 
 
 def words(text: str) -> list[str]:
@@ -73,7 +73,11 @@ def words(text: str) -> list[str]:
 
 
 def lexical_score(query: str, content: str, rarity: Mapping[str, float]) -> float:
-    """.7 · IDF-weighted share of the query's words in the document + .3 · their longest run in order / query length."""
+    """Score a document by the query's words, 0 to 1: .7 · share + .3 · longest run / length.
+
+    The share is that of the query's words in the document, weighted by IDF; the run is the most of them that stand
+    there one after the other; the length is the query's, in words.
+    """
     asked, said = words(query), words(content)
     if not asked:
         return 0.0
@@ -102,7 +106,7 @@ def rarities(query: str, documents: Sequence[Document], corpus: Corpus) -> dict[
     held = [set(words(document.content)) for document in documents]
     total = corpus.documents + len(documents)
     counts = {
-        word: corpus.holding.get(word, 0) + sum(word in words_of for words_of in held) for word in set(words(query))
+        word: corpus.frequencies.get(word, 0) + sum(word in words_of for words_of in held) for word in set(words(query))
     }
     return {word: math.log(1 + (total - count + 0.5) / (count + 0.5)) for word, count in counts.items()}
 
@@ -123,9 +127,9 @@ class LexicalJudge:
 
     model = "offline-lexical-1"
 
-    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judged:
+    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judgement:
         rarity = rarities(query, documents, corpus)
-        return Judged([snapped(lexical_score(query, document.content, rarity)) for document in documents])
+        return Judgement([snap(lexical_score(query, document.content, rarity)) for document in documents])
 
 
 class SemanticJudge:
@@ -138,12 +142,12 @@ class SemanticJudge:
     def model(self) -> str:
         return f"offline-semantic-1/{self._embedder.info.model_id if self._embedder else 'none'}"
 
-    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judged:
+    async def judge(self, query: str, documents: Sequence[Document], corpus: Corpus) -> Judgement:
         return await asyncio.to_thread(self._judge, query, documents)
 
-    def _judge(self, query: str, documents: Sequence[Document]) -> Judged:
+    def _judge(self, query: str, documents: Sequence[Document]) -> Judgement:
         if self._embedder is None:
-            return Judged([None] * len(documents))
+            return Judgement([None] * len(documents))
         cut = [sentences(document.content) for document in documents]
         info = self._embedder.info
         asked = [info.query_prefix + query, *(info.document_prefix + sentence for parts in cut for sentence in parts)]
@@ -151,6 +155,6 @@ class SemanticJudge:
         cosines = vectors[1:] @ vectors[0]
         scores: list[float | None] = []
         for parts in cut:
-            scores.append(snapped(semantic_score(float(cosines[: len(parts)].max()))))
+            scores.append(snap(semantic_score(float(cosines[: len(parts)].max()))))
             cosines = cosines[len(parts) :]
-        return Judged(scores)
+        return Judgement(scores)

@@ -1,4 +1,7 @@
-"""Reciprocal-rank fusion of the two sides of `hybrid_search`, and the word similarity behind its keyword side."""
+"""Reciprocal-rank fusion of the two sides of `hybrid_search`.
+
+The word similarity behind its keyword side is here too.
+"""
 
 from __future__ import annotations
 

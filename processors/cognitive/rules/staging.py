@@ -13,11 +13,11 @@ from itertools import takewhile
 from processors.cognitive.rules.identifiers import number_of
 
 DUAL, SINGLE, SPOT = "dual", "single", "spot"
-WINDOW, NEEDED = 100, 10
-AGREED = 0.85
-DISAGREED = 0.70
-SPOTS = 20
-"""One query in so many: 5 %."""
+WINDOW, MIN_RUNS = 100, 10
+SINGLE_KAPPA = 0.85
+DUAL_KAPPA = 0.70
+SPOT_INTERVAL = 20
+"""One query in this many is a spot check: 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ def next_mode(runs: Sequence[Run], request_id: str) -> str:
     """
     if not _is_single(runs):
         return DUAL
-    return SPOT if number_of("spot", request_id) % SPOTS == 0 else SINGLE
+    return SPOT if number_of("spot", request_id) % SPOT_INTERVAL == 0 else SINGLE
 
 
 def _is_single(runs: Sequence[Run]) -> bool:
     """κ of .85 over at least ten of the last hundred queries makes one judge enough. A spot check below .70 ends it."""
     if runs and runs[0].mode != DUAL:
         checked = next((run.kappa for run in runs if run.mode == SPOT and run.kappa is not None), None)
-        return checked is None or checked >= DISAGREED
+        return checked is None or checked >= DUAL_KAPPA
     since = [run.kappa for run in takewhile(lambda run: run.mode == DUAL, runs[:WINDOW]) if run.kappa is not None]
-    return len(since) >= NEEDED and round(sum(since) / len(since), 9) >= AGREED
+    return len(since) >= MIN_RUNS and round(sum(since) / len(since), 9) >= SINGLE_KAPPA

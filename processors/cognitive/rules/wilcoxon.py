@@ -1,4 +1,7 @@
-"""The Wilcoxon signed-rank test of paired scores (Wilcoxon 1945; zero differences dropped, ties by their mean rank)."""
+"""The Wilcoxon signed-rank test of paired scores (Wilcoxon 1945).
+
+Zero differences are dropped; ties get their mean rank.
+"""
 
 from __future__ import annotations
 

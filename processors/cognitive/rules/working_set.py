@@ -25,6 +25,9 @@ class Item:
 
 
 def victim(items: Sequence[Item]) -> Item:
-    """The item that is evicted: the least recently touched that is not critical, else the least recently touched."""
+    """The item to evict: the least recently touched one that is not critical.
+
+    When all are critical, the least recently touched of all.
+    """
     ordinary = [item for item in items if item.importance <= CRITICAL]
     return min(ordinary or items, key=lambda item: (item.last_accessed, item.logged))

@@ -1,4 +1,4 @@
-"""From scored candidates to snippets: the floor, the share of each source, repeats, and what fills free slots.
+"""Selects snippets from scored candidates: floor, share of each source, duplicates, free slots.
 
 Thoughts are one source, entities and observations of the knowledge graph together the other.
 """
@@ -15,7 +15,11 @@ from processors.memory.kind import Origin, TableName
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that passed the filters, with its cosine to the query. `text` is the stored text in full."""
+    """A row that passed the filters, with its cosine to the query. `text` is the stored text in full.
+
+    `fact`: the number of what it states, None where that is not known. `also`: (kind, id) of other records that state
+    it; `times`: how often it was stated.
+    """
 
     table: TableName
     record_id: str
@@ -23,6 +27,9 @@ class Candidate:
     score: float
     created_at: datetime
     origin: Origin | None = None
+    fact: int | None = None
+    also: Sequence[tuple[str, str]] = ()
+    times: int = 1
 
     @property
     def is_thought(self) -> bool:
@@ -30,7 +37,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Snippet:
     """A candidate that was picked, with the hash by which it was compared."""
 
     candidate: Candidate
@@ -66,29 +73,36 @@ def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
     return slots
 
 
-def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Hit]:
-    """Each row once and each text once: of equal texts the better score stays, of equal scores the knowledge
-    graph's."""
-    seen: set[str | tuple[str, str]] = set()
-    kept: list[Hit] = []
+def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Snippet]:
+    """One hit for each row, each text and each fact.
+
+    Of equals the better score stays, of equal scores the knowledge graph's.
+    """
+    seen: set[str | tuple[str, str] | int] = set()
+    kept: list[Snippet] = []
     for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):
         identity, digest = (candidate.table, candidate.record_id), hash_of(candidate.text)
-        if identity not in seen and digest not in seen:
+        if identity not in seen and digest not in seen and candidate.fact not in seen:
             seen |= {identity, digest}
-            kept.append(Hit(candidate, digest))
+            if candidate.fact is not None:
+                seen.add(candidate.fact)
+            kept.append(Snippet(candidate, digest))
     return kept
 
 
 def pick(
     candidates: Sequence[Candidate], floor: float, mix: float, top_k: int, hash_of: Callable[[str], str]
-) -> list[Hit]:
-    """At most `top_k` hits at or above the floor, best first: each source's share, then whatever is left, by score."""
+) -> list[Snippet]:
+    """At most `top_k` hits at or above the floor, best first.
+
+    Each source fills its share; the best of the others fill what is left.
+    """
     above = [candidate for candidate in candidates if candidate.score >= floor]
     both_hit = {candidate.is_thought for candidate in above} == {True, False}
     unique = without_repeats(above, hash_of)
     share = {False: knowledge_slots(mix, top_k, both_hit=both_hit)}
     share[True] = top_k - share[False]
-    taken: list[Hit] = []
+    taken: list[Snippet] = []
     for is_thought, slots in share.items():
         taken += [hit for hit in unique if hit.candidate.is_thought is is_thought][:slots]
     chosen = {id(hit) for hit in taken}

@@ -1,4 +1,4 @@
-"""The text of a snippet: cut at the end of a sentence, and the hash by which the same text is recognised."""
+"""The text of a snippet, cut at the end of a sentence, and the hash that recognises a text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cap(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """The text as it is compared:
+    """The form in which texts are compared.
 
     NFKC, lower case, white space collapsed and trimmed, then invisible characters removed.
     """

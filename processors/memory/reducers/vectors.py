@@ -35,7 +35,7 @@ def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
-    """Each vector once, in whichever event it comes: the parts of a long text may come in any order, and again."""
+    """Store each vector once, whichever event brings it. The parts of a long text may come in any order, and again."""
     data = logged.event.data
     for item in data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])

@@ -16,7 +16,7 @@ import numpy as np
 from processors.embedding.model import Embedder, RetryingEmbedder, TokenEmbedder, encode_documents
 from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import TEXTS, texts_to_embed
-from processors.memory.vector_facts import Item, embedded_by, encode_vector, items_of, split_fact
+from processors.memory.vector_facts import VECTOR_STAGE, Item, embedded_by, encode_vector, items_of, split_fact
 from storage.search.records.passages import EMBEDDED_PASSAGES, FIRST_PASSAGES, TOKEN_PASSAGES, Passage, split_passages
 from storage.search.vectors.token_vectors import pack, unit
 from streams.errors import EmbedderUnavailable, KeyMissing
@@ -34,7 +34,7 @@ PROBE = "The river bends."
 class Embed(Stage):
     """A memory -> vectors of its texts. Without an embedder it only marks progress: search then says `degraded`."""
 
-    name = "embed"
+    name = VECTOR_STAGE
     source = MEMORY
     accepts = frozenset(TEXTS)
     batch_size = 16
@@ -150,7 +150,10 @@ def encode_texts(embedder: Embedder, texts: Sequence[str]) -> dict[str, dict[str
 
 
 def encode_passages(embedder: Embedder, text: str, passages: Sequence[Passage]) -> list[dict[str, Any]]:
-    """What an embedded event says of these passages: `passage`, `vector`, and `tokens` of those that get them."""
+    """Encode some passages of a text as items of an embedded event.
+
+    Each has `passage` and `vector`, and `tokens` where the passage gets them.
+    """
     encoded = _encode(embedder, _parts(text, passages))
     return [_placed(passage, one) for passage, one in zip(passages, encoded, strict=True)]
 

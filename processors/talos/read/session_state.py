@@ -1,4 +1,4 @@
-"""What the store knows of a session that patterns are made of: read by the patterns stage and by `pattern_check`."""
+"""Reads from the store what patterns of a session are made of. The patterns stage and `pattern_check` use it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""The counts from which significance is rated, read from the store by the consolidate stage and by `pattern_check`."""
+"""Reads from the store the counts from which significance is rated.
+
+The consolidate stage and `pattern_check` use them.
+"""
 
 from __future__ import annotations
 
 import duckdb
 
-from processors.talos.rules.significance import Counts
+from processors.talos.rules.significance import SignificanceCounts
 
 _COUNTS = """
 WITH hidden AS MATERIALIZED (
@@ -24,8 +27,8 @@ q AS (SELECT count(*) AS questions FROM entities WHERE namespace = $1 AND label 
 SELECT high, recurring, emerging, confirmed, contradictions, questions FROM f, p, c, q"""
 
 
-def count_significance(cursor: duckdb.DuckDBPyConnection, namespace: str) -> Counts:
+def count_significance(cursor: duckdb.DuckDBPyConnection, namespace: str) -> SignificanceCounts:
     """What of the namespace's live knowledge counts towards its significance."""
     row = cursor.execute(_COUNTS, [namespace]).fetchone()
     assert row is not None, "a query of aggregates has one row"
-    return Counts(*(int(value) for value in row))
+    return SignificanceCounts(*(int(value) for value in row))

@@ -162,7 +162,10 @@ def _deprecated_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
 
 
 def _deprecated(logged: LoggedEvent, rows: Rows) -> Outcome | None:
-    """Once for each last occurrence: of a pattern that has occurred since, it says nothing (view `patterns`)."""
+    """Deprecate a pattern once for each last occurrence.
+
+    Of a pattern that has occurred since, it says nothing (view `patterns`).
+    """
     key = _deprecated_key(logged)
     if rows.get(PATTERN_DEPRECATIONS, *key) is None:
         row = dict(zip(("pattern_id", "last_occurred_at"), key, strict=True))

@@ -7,14 +7,14 @@ import unicodedata
 # fmt: off
 _NEGATIONS = frozenset((
     "no", "not", "never", "none", "nothing", "nobody", "nowhere", "neither", "nor", "without", "cannot",
-    "aint", "arent", "cant", "couldnt", "didnt", "doesnt", "dont", "hadnt", "hasnt", "havent", "isnt", "mustnt", "neednt", "shant",
-    "shouldnt", "wasnt", "werent", "wont", "wouldnt",
+    "aint", "arent", "cant", "couldnt", "didnt", "doesnt", "dont", "hadnt", "hasnt", "havent", "isnt", "mustnt",
+    "neednt", "shant", "shouldnt", "wasnt", "werent", "wont", "wouldnt",
 ))
 # fmt: on
 
 
 class _WithoutPunctuation(dict[int, int | None]):
-    """A table for `str.translate`; it holds ASCII, which most texts are, and asks about the rest."""
+    """A table for `str.translate`; it has ASCII, of which most texts are, and computes the rest."""
 
     def __missing__(self, place: int) -> int | None:
         return None if unicodedata.category(chr(place)).startswith("P") else place
@@ -33,5 +33,5 @@ def canonical_form(text: str) -> str:
 
 
 def is_negated(text: str) -> bool:
-    """Whether a negation stands in the text: "the cache is not stale", "it doesn't hold", "without a lock"."""
+    """Whether the text has a negation, such as "is not stale" or "without a lock"."""
     return not _NEGATIONS.isdisjoint(canonical_form(text).split())

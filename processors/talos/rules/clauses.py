@@ -18,7 +18,8 @@ _CUES = (
 _INABILITY = re.compile(r"\b(?:cannot|can['’]t|unable\b|limit)", re.I)
 _CONNECTIVE = re.compile(
     r"\b(?P<led>led\s+to)\b|(?P<so>,\s*so)\b(?!\s+that\b)|\b(?P<because>because)\b|\b(?P<connects>connects\s+to)\b"
-    r"|\b(?P<contradicts>contradicts|but\s+I\s+thought)\b|\b(?P<refines>refines|clarifies)\b|\b(?P<revealed>revealed)\b",
+    r"|\b(?P<contradicts>contradicts|but\s+I\s+thought)\b|\b(?P<refines>refines|clarifies)\b"
+    r"|\b(?P<revealed>revealed)\b",
     re.I,
 )
 

@@ -1,6 +1,7 @@
-"""From a Talos event to the entities and relations in its text: rule based, a pure function of the event.
+"""Extracts entities and relations from the text of a Talos event, by rule.
 
-The journal tools and the extract stage call the same function, so the ids that are answered are those stored.
+It is a pure function of the event. The journal tools and the extract stage call the same function, so the ids that are
+answered are those stored.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ MAX_ENTITIES = 64
 MAX_TEXT = 20_000
 """Bounds of what one event yields: the rest of a longer text is still in its journal entry."""
 MAX_READ = 100_000
-"""So many characters are read for cues, which is all that a tool accepts: a producer's book holds nobody up."""
+"""Characters that are read for cues. A tool accepts no more; a producer's book delays no one."""
 
 MAX_IMPORTED = 1000
 """Entities of one import; more go into more events."""
@@ -90,10 +91,9 @@ class Extraction:
     relations: tuple[Relation, ...] = ()
 
 
-_KEPT, _KEPT_BYTES = 64, 16 * 1024
-_lately: dict[tuple[object, ...], Extraction] = {}
-"""What was found in the last events, under everything that it follows from: the door, two stages and a reducer ask for
-the same."""
+_MAX_CACHED, _MAX_CACHED_BYTES = 64, 16 * 1024
+_cache: dict[tuple[object, ...], Extraction] = {}
+"""Extractions of recent events, by all that they follow from: the door, two stages and a reducer ask for the same."""
 
 
 def extract(event: Event) -> Extraction:
@@ -102,13 +102,13 @@ def extract(event: Event) -> Extraction:
         return Extraction()
     body = orjson.dumps(event.data)
     key = (event.type, event.namespace, event.source, event.id, event.time, body)
-    found = _lately.get(key)
+    found = _cache.get(key)
     if found is None:
         found = _extract(event)
-        if len(_lately) >= _KEPT:
-            _lately.clear()
-        if len(body) <= _KEPT_BYTES:
-            _lately[key] = found
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        if len(body) <= _MAX_CACHED_BYTES:
+            _cache[key] = found
     return found
 
 
@@ -130,9 +130,10 @@ def _extract(event: Event) -> Extraction:
 
 
 def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
-    """What an operator states: each entity has the id of its statement, and a relation names its ends by id or by text.
+    """The entities and relations that an operator states.
 
-    What the ontology does not have (a label, a pair of labels) is left out, as in texts. A session is never imported.
+    Each entity has the id of its statement; a relation names its ends by id or by text. What the ontology does not have
+    (a label, a pair of labels) is left out, as in texts. A session is never imported.
     """
     entities: dict[str, Entity] = {}
     by_text: dict[str, str] = {}
@@ -159,8 +160,10 @@ def imported_knowledge(data: Mapping[str, Any]) -> Extraction:
 
 
 def texts_to_embed(event: Event) -> list[tuple[str, str]]:
-    """(record id, text) of all that should be found by meaning: the journal entry and its entities, names of domains
-    aside."""
+    """(record id, text) of all that should be found by meaning.
+
+    That is the journal entry and its entities, names of domains aside.
+    """
     found = (entity for entity in extract(event).entities if entity.label not in _NOT_EMBEDDED)
     entities = [(entity.id, searchable_text(entity.label, entity.text, entity.properties)) for entity in found]
     if event.type == JOURNAL_WRITTEN and entities:

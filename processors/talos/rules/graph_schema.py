@@ -1,5 +1,7 @@
-"""How the ontology lies in the graph projection: the properties of each label and relation with their types, and a row
-as a node."""
+"""The schema of the graph projection, and a row of the store as its node.
+
+Each label and relation of the ontology has its properties with their types.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +81,9 @@ _TEXTS = ("goal", "content", "description", "name")
 
 
 def schema() -> dict[str, Any]:
-    """The projection's tables:
+    """The projection's tables, as plain JSON.
 
-    `nodes` label -> property -> type, `edges` relation -> its pairs of labels and properties.
+    `nodes`: label -> property -> type. `edges`: relation -> its pairs of labels and its properties.
     """
     edges = {
         relation: {"pairs": sorted(pairs), "properties": dict(EDGES.get(relation, {}))}
@@ -93,8 +95,10 @@ def schema() -> dict[str, Any]:
 def node_of(
     label: str, node_id: str, text: str | None, created_at: str | None, stated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A row of `graph_nodes` as a node: its text and time under the names that its label has for them, else what was
-    stated."""
+    """A row of `graph_nodes` as a node.
+
+    What is stated counts; else text and time stand under the names that the label has for them.
+    """
     named = NODES[label]
     node: dict[str, Any] = {name: stated.get(name) for name in named}
     for name in _TEXTS:

@@ -1,4 +1,4 @@
-"""Ids of the Talos toolset: pure functions of the published event or of the statement, never of a counter."""
+"""Ids of Talos: pure functions of the published event or of the statement, never of a counter."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ def is_session_id(text: str) -> bool:
 
 
 def dated_id(kind: str, event: Event, position: int) -> str:
-    """`<kind>-<UTC date of the event>-<12 decimal digits>`: the digits hash the event's identity and the item's
-    position in it."""
+    """An id of the form `<kind>-<UTC date of the event>-<12 decimal digits>`.
+
+    The digits hash the event's identity and the item's position in it.
+    """
     digest = hashlib.blake2b(f"{event.key}/{position}".encode(), digest_size=8).digest()
     return f"{kind}-{event.time:%Y-%m-%d}-{int.from_bytes(digest, 'big') % 10**12:012d}"
 
@@ -54,7 +56,7 @@ def named_id(kind: str, statement: str) -> str:
 
 
 def wordless_id(named: str) -> str:
-    """`<kind>-<8 hex>` of an id that `named_id` made: the same for the same statement, and none of its words."""
+    """`<kind>-<8 hex>` of an id that `named_id` made: the same for equal statements, without words."""
     return f"{named.partition('-')[0]}-{named.rpartition('-')[2]}"
 
 

@@ -1,4 +1,4 @@
-"""The Talos ontology as data: 20 labels, 24 relation types with their legal endpoints, and what is preloaded."""
+"""The Talos ontology: 20 labels, 24 relation types with their legal endpoints, preloaded nodes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,11 @@ LONG_SESSION_S = 10_800
 
 
 class Cluster(NamedTuple):
-    """Records of one label that say the same: the oldest, its session, and those of the session that is looked at."""
+    """Records of one label that say the same.
+
+    `canonical_id`, `text` and `first_session_id` are the oldest record's; `record_ids` are those of the session at
+    hand.
+    """
 
     label: str
     canonical_id: str

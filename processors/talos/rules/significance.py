@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """High: friction clusters of five and more; recurring: of three or four; the others as their names say, live ones
-    only."""
+class SignificanceCounts:
+    """What of a namespace's live knowledge counts towards its significance.
+
+    `high`: friction clusters of five records and more; `recurring`: of three or four; the others as their names say.
+    """
 
     high: int = 0
     recurring: int = 0
@@ -40,7 +42,7 @@ _WEIGHTS = {
 """Count -> (points for each, points at most)."""
 
 
-def rate(counts: Counts) -> Significance:
+def rate(counts: SignificanceCounts) -> Significance:
     """The sum of capped points. From 30 down a recurring trouble or a contradiction still warrants a review."""
     score = sum(min(points * getattr(counts, name), most) for name, (points, most) in _WEIGHTS.items())
     warranted = counts.high >= 1 or counts.contradictions >= 1

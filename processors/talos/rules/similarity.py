@@ -12,7 +12,7 @@ SIMILAR_COSINE = 0.85
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EntityRecord:
     """What is compared: an entity. `cosine` is that to the new record, None when either has no vector of the model."""
 
     record_id: str
@@ -31,11 +31,13 @@ class Similar:
     cosine: float | None = None
 
 
-def similar_records(new: Record, candidates: Iterable[Record]) -> list[Similar]:
-    """The candidates that say the same as `new`, best first: equal canonical form, then by falling cosine, then by id.
+def similar_records(new: EntityRecord, candidates: Iterable[EntityRecord]) -> list[Similar]:
+    """The candidates that say the same as `new`, best first.
 
-    Same label, and for a Friction the same category; equal canonical form, or a cosine of at least .85 unless exactly
-    one of the two is negated. The record itself is never among them.
+    Those of equal canonical form come first, then by falling cosine, then by id.
+
+    They have the same label (a Friction also the same category), and an equal canonical form or a cosine of at least
+    .85 unless exactly one of the two is negated. The record itself is never among them.
     """
     form, negated = canonical_form(new.text), is_negated(new.text)
     found = []

@@ -1,8 +1,9 @@
 """How precisely a text says when: at an instant, over a period, or only approximately. By rule, in English, offline.
 
-approximate: a moment with a hedge (around March, circa 2019, late June), or one that is only told to be some while off
+approximate: a moment with a hedge (around March, circa 2019, late June), or one that is only said to be some while off
              (recently, a few days ago, two years ago; but two days ago is a day)
-period:      a month, a year or a season; a stretch with a beginning (since 3 June), an end, or a length (for two weeks, last week)
+period:      a month, a year or a season; a stretch with a beginning (since 3 June), an end, or a length (for two weeks,
+             last week)
 instant:     anything else: a day, an hour, `now`, or no word of time at all, as what is written down then is meant then
 """
 
@@ -23,10 +24,14 @@ _VAGUE = r"(?:several|some|many|(?:a\s+)?few|(?:a\s+)?couple(?:\s+of)?)"
 _NUMBER = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve)"
 _COUNT = rf"(?:{_NUMBER}|{_VAGUE})"
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_HEDGE = r"(?:around|circa|approximately|roughly|sometime|some\s+time|somewhere)\s+(?:in\s+|on\s+|during\s+|near\s+)?(?:the\s+)?"
+_HEDGE = (
+    r"(?:around|circa|approximately|roughly|sometime|some\s+time|somewhere)\s+"
+    r"(?:in\s+|on\s+|during\s+|near\s+)?(?:the\s+)?"
+)
 
 _APPROXIMATE = re.compile(
-    r"\b(?:recently|lately|the\s+other\s+(?:day|week|month|year)|while\s+ago|long\s+ago|some\s?time\s+ago|in\s+those\s+days)\b"
+    r"\b(?:recently|lately|the\s+other\s+(?:day|week|month|year)|while\s+ago|long\s+ago|some\s?time\s+ago"
+    r"|in\s+those\s+days)\b"
     rf"|\b(?:about|almost|nearly|over|more\s+than|less\s+than)\s+{_COUNT}\s+{_UNIT}\s+ago\b"
     rf"|\b{_HEDGE}(?:{_MONTH}|(?:19|20)\d\d|{_SEASON}|noon|midnight|\d{{1,2}}(?::\d\d|\s?[ap]m))\b"
     rf"|\b(?:early|late|mid)[\s-]+(?:in\s+)?(?:{_MONTH}|(?:19|20)\d\d|{_SEASON})\b"
@@ -48,28 +53,29 @@ _PERIOD = re.compile(
 _HEDGED = re.compile(rf"\b(?:{_HEDGE}|about\s+|~\s*|ca?\.\s*)$", re.IGNORECASE)
 _STRETCHED = re.compile(r"\b(?:since|until|till|between|through|from)\s+(?:the\s+)?$", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
-_TOLD_BY = (
-    "ago", "recent", "lately", "noon", "midnight", "other", "day", "hour", "night", "week", "month", "quarter", "year", "decade", "centur",
-    "spring", "summer", "autumn", "winter", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "since",
+_TIME_WORDS = (
+    "ago", "recent", "lately", "noon", "midnight", "other", "day", "hour", "night", "week", "month", "quarter", "year",
+    "decade", "centur", "spring", "summer", "autumn", "winter", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug",
+    "sep", "oct", "nov", "dec", "since",
 )  # fmt: skip
 """Every rule needs a digit or one of these: most texts have neither, and are read once instead of ten times."""
-READ = 2_000
-"""So many characters are read: what an entry is about stands there, and its writer waits for its ids."""
-_NEAR = 24
-"""So many characters before a date are looked at for what is said of it."""
+MAX_CHARS = 2_000
+"""Characters that are read: what an entry is about stands there, and its writer waits for its ids."""
+_CONTEXT_CHARS = 24
+"""Characters before a date that may say how precise it is."""
 
 
 def temporal_precision(text: str) -> Precision:
     """Of several moments in the beginning of a text the least precise counts."""
-    text = text[:READ]
+    text = text[:MAX_CHARS]
     lowered = text.lower()
-    if _DIGIT.search(lowered) is None and not any(part in lowered for part in _TOLD_BY):
+    if _DIGIT.search(lowered) is None and not any(part in lowered for part in _TIME_WORDS):
         return "instant"
     if _APPROXIMATE.search(text) or any(ago["exactly"] is None for ago in _AGO.finditer(text)):
         return "approximate"
     is_period = _PERIOD.search(text) is not None
     for start, date in places_of_dates(text):
-        before = text[max(start - _NEAR, 0) : start]
+        before = text[max(start - _CONTEXT_CHARS, 0) : start]
         if _HEDGED.search(before):
             return "approximate"
         is_period = is_period or date.day is None or _STRETCHED.search(before) is not None

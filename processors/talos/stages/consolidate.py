@@ -1,8 +1,8 @@
-"""consolidate: once a day, insights from repeated observations, prunes, deprecated patterns, the day's rating.
+"""consolidate: derives insights, prunes and deprecated patterns once a day, and rates the day.
 
 What was observed repeatedly becomes an insight, entities of low confidence are hidden, a pattern that does not occur
-any more is deprecated, and the day before is rated. The first memory of a UTC day (of a namespace) sets it off, so
-that it follows from the log and not from a clock. `dedup` merges duplicates as they come; here their clusters are read.
+any more is deprecated, and the day before is rated. The first memory of a UTC day (of a namespace) sets it off, so that
+it follows from the log and not from a clock. `dedup` merges duplicates as they come; here their clusters are read.
 """
 
 from __future__ import annotations

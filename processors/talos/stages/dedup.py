@@ -51,7 +51,10 @@ ORDER BY k.number, e."offset", e.idx"""
 
 
 def _earlier(key: str, most: int) -> str:
-    """A query for earlier entities by the column `key`: from a JSON array of `_New.query_row` to (number, id, text)."""
+    """The query for earlier entities by the column `key`.
+
+    It takes a JSON array of `_New.query_row` and gives (number, id, text).
+    """
     return _EARLIER.format(structure=orjson.dumps([_COLUMNS | {key: "VARCHAR"}]).decode(), key=key, most=most)
 
 
@@ -64,7 +67,7 @@ class _New:
     """An extracted entity of a batch, to be compared with what was there before it."""
 
     logged: LoggedEvent
-    record: similarity.Record
+    record: similarity.EntityRecord
 
     @property
     def namespace(self) -> str:
@@ -126,9 +129,9 @@ class Dedup(Stage):
         found = iter(await self._reader.run(lambda cursor: self._find(cursor, flat)) if flat else ())
         return [[self._similar(new, similar) for new in group if (similar := next(found))] for group in news]
 
-    def _records(self, logged: LoggedEvent) -> list[similarity.Record]:
+    def _records(self, logged: LoggedEvent) -> list[similarity.EntityRecord]:
         return [
-            similarity.Record(
+            similarity.EntityRecord(
                 entity["id"], entity["label"], entity["text"], (entity.get("properties") or {}).get("category")
             )
             for entity in logged.event.data["entities"]
@@ -178,7 +181,10 @@ class Dedup(Stage):
         ]
 
     def _near(self, cursor: duckdb.DuckDBPyConnection, news: Mapping[int, _New]) -> dict[int, dict[str, float]]:
-        """By the number of each the cosines by record id of the records nearest to it, all at least SIMILAR_COSINE."""
+        """The cosine of the nearest records of each, by record id; all at least SIMILAR_COSINE.
+
+        Keys are the numbers of `news`.
+        """
         model = self._indexes.model
         if model is None or not news:
             return {}
@@ -222,10 +228,10 @@ def _rows(
 
 
 def _chosen(
-    new: similarity.Record, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]
+    new: similarity.EntityRecord, earlier: Iterable[tuple[str, str]], cosines: Mapping[str, float]
 ) -> list[similarity.Similar]:
     candidates = [
-        similarity.Record(record_id, new.label, text, new.category, cosines.get(record_id))
+        similarity.EntityRecord(record_id, new.label, text, new.category, cosines.get(record_id))
         for record_id, text in earlier
     ]
     return similarity.similar_records(new, candidates)[:CANDIDATES]

@@ -104,7 +104,7 @@ class Patterns(Stage):
         return [] if state is None or state.status != "closed" else self.signalled(logged, state)
 
     def signalled(self, logged: LoggedEvent, state: SessionState) -> list[Event]:
-        """The facts of a session's state: its signals, and that the first session of a recurring one showed it too."""
+        """The facts of a session's signals. The session that showed a recurring signal first gets a fact too."""
         session_id, found = logged.event.data["session_id"], []
         for signal in signals(state):
             for shown_by in dict.fromkeys(name for name in (signal.also, session_id) if name):

@@ -1,8 +1,11 @@
-"""Reads analytics events of an aider-like agent: `{"event", "properties", "user_id", "time"}`, one object a line.
+"""Reads the analytics events of an aider-like agent, one JSON object a line.
 
-It is neither CloudEvents nor OTLP. What becomes what: `event` the event type, `user_id` the subject and the session (the format
-knows no smaller unit), `time` (Unix seconds) the time, `message_send` a model call with tokens and cost. Many events share a
-second and even all their bytes, so equal lines of a file are numbered: both count, and a second import adds nothing.
+A line is `{"event", "properties", "user_id", "time"}`. `event` becomes the event type, `user_id` the
+subject and the session (the format knows no smaller unit), `time` (Unix seconds) the time, `message_send` a model call
+with tokens and cost.
+
+Many events share a second and even all their bytes, so equal lines of a file are numbered: both count, and a second
+import adds nothing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ class MapperFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: its name on the command line, what a folder is searched for, and whether a file may be one document."""
+    """A format: its name on the command line, its file patterns, and its reader.
+
+    `documents`: whether a file may be one document.
+    """
 
     kind: str
     patterns: tuple[str, ...]

@@ -188,7 +188,10 @@ class Mapper:
 def _read_content(
     content: Any, entry: dict[str, Any], time: datetime
 ) -> tuple[list[str], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Texts, tool uses and tool results of a message's content: a string, or blocks, of which some are bare strings."""
+    """Texts, tool uses and tool results of a message's content.
+
+    The content is a string, or blocks, of which some are bare strings.
+    """
     if isinstance(content, str):
         return [content], [], []
     texts: list[str] = []

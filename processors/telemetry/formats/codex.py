@@ -1,5 +1,6 @@
-"""Reads the OpenAI Codex CLI's rollout files: `{"timestamp", "type", "payload"}` lines, and the bare items of early
-versions.
+"""Reads the OpenAI Codex CLI's rollout files.
+
+A line is `{"timestamp", "type", "payload"}`, or a bare item in early versions.
 
 Identity: no line has an id, so each is named by its session and content; where a line has no time either (the early
 form), equal lines of a file are numbered. The session is the one of the file's first `session_meta`: a forked session
@@ -42,7 +43,7 @@ AGENT = "codex"
 SOURCE = f"thalweg:import/{AGENT}"
 _WRAPPED = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _EXIT_CODE = re.compile(r"\A(?:.{0,200}\n)?\s*(?:Process )?[Ee]xit(?:ed with)? code:? (-?\d+)")
-_WALL_TIME = re.compile(r"\A(?:.{0,200}\n){0,3}Wall time: ([\d.]+) seconds")
+_WALL_TIME = re.compile(r"\A(?:.{0,200}\n){0,3}Wall time: (\d+(?:\.\d+)?) seconds")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 
@@ -228,7 +229,10 @@ def _given(item: dict[str, Any]) -> Any:
 
 
 def _output(output: Any) -> tuple[str, bool, float | None]:
-    """Text, failed or not, and duration of a tool's output: a text, a text with a head, or JSON with metadata."""
+    """Text of a tool's output, whether the tool failed, and its duration in ms.
+
+    The output is a text, a text with a head, or JSON with metadata.
+    """
     if isinstance(output, str) and output.startswith('{"'):
         try:
             output = orjson.loads(output)

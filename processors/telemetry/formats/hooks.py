@@ -1,7 +1,8 @@
-"""Reads what Claude Code tells its hooks: one JSON object an event, about a session whose transcript is imported later.
+"""Reads what Claude Code gives its hooks, one JSON object an event.
 
-A hook's event says that and when something happened, with its payload; texts and usage come from the transcript, so
-that nothing counts twice. A tool call is named by its tool-use id in both, and so is one row of `tool_calls`.
+The session's transcript is imported later. A hook's event says that and when something happened, with its payload;
+texts and usage come from the transcript, so that nothing counts twice. A tool call is named by its tool-use id in both,
+and so is one row of `tool_calls`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
     """The event of what a hook was given on stdin; `identity` names it unless a tool-use id does. Raises Refused."""
     entry = read_object(1, raw)
     if isinstance(entry, Unreadable):
-        raise Refused(f"The hook's input is no JSON object: {entry.reason}.")
+        raise Refused(f"The hook's input is not a JSON object: {entry.reason}.")
     session_id = identifier(entry.get("session_id"))
     if session_id is None:
         raise Refused("The hook's input names no session: `session_id` is missing.")
     if entry.get("hook_event_name", name) != name:
         raise Refused(
-            f"The hook's input is of the event {entry['hook_event_name']!r}, not {name!r}; name that one in the hook's command."
+            f"The hook's input is of the event {entry['hook_event_name']!r}, not {name!r}; "
+            "name that one in the hook's command."
         )
     call = identifier(entry.get("tool_use_id"))
     if call is not None:
@@ -55,7 +57,7 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
 def _tool(
     name: str, entry: dict[str, Any], call: str | None, time: datetime
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The call that a tool's hook tells of, and its result."""
+    """The call that a tool's hook reports, and its result."""
     if name == "PreToolUse":
         return tool_call(call, entry.get("tool_name"), time, entry.get("tool_input")), None
     if name not in ("PostToolUse", "PostToolUseFailure"):

@@ -1,9 +1,9 @@
-"""What every reader of a transcript format shares: parsing a line safely, and the plain values taken from it.
+"""What all readers of transcripts share: parsing a line safely, and taking plain values from it.
 
 A reader never skips: a line becomes events, or an `Unreadable` with the reason. Texts come out fit for the codec:
 
 - secrets of a known form are replaced by a mark (`streams.redaction`);
-- a lone surrogate, a NUL character or a byte that is no UTF-8 becomes U+FFFD, the replacement character;
+- a lone surrogate, a NUL character or a byte that is not UTF-8 becomes U+FFFD, the replacement character;
 - `NaN` and infinities become null, integers past 64 bits become floating-point numbers;
 - the bytes of large images become `{"omitted_bytes": n}`.
 """
@@ -172,8 +172,9 @@ def joined(parts: Iterable[str]) -> str | None:
 
 
 _NOT_A_GOAL = re.compile(
-    r"\s*(?:<(?:command-|local-command-|system-reminder|bash-|ide_|user-prompt-submit-hook|task-notification|environment_context"
-    r"|user_instructions|permissions|turn_aborted|INSTRUCTIONS)|# AGENTS\.md instructions|Caveat: The messages below"
+    r"\s*(?:<(?:command-|local-command-|system-reminder|bash-|ide_|user-prompt-submit-hook|task-notification"
+    r"|environment_context|user_instructions|permissions|turn_aborted|INSTRUCTIONS)"
+    r"|# AGENTS\.md instructions|Caveat: The messages below"
     r"|\[Request interrupted|This session is being continued from|/[\w:-]+\s*$)"
 )
 

@@ -1,5 +1,6 @@
-"""Reads OpenTelemetry export requests, OTLP/JSON and protobuf: one event for each span, log record and metric data
-point.
+"""Reads OpenTelemetry export requests, as OTLP/JSON and protobuf.
+
+Each span, log record and metric data point is one event.
 
 Identity: a span's trace and span id; a log record or data point is named by its content with its resource and scope,
 equal ones within one request numbered, so that a request that was sent twice adds nothing.
@@ -42,7 +43,10 @@ _SIGNALS = ("resourceSpans", "resourceLogs", "resourceMetrics")
 
 
 class Mapper:
-    """Reads one file: a request a line (as the Collector's file exporter writes them), or one request as a document."""
+    """Reads one file of OTLP/JSON requests.
+
+    It has a request a line, as the Collector's file exporter writes them, or is one request as a document.
+    """
 
     def __init__(self, *, namespace: str, name: str, fallback_time: datetime) -> None:
         self._namespace = namespace
@@ -89,7 +93,10 @@ def read_request(raw: bytes, *, namespace: str, fallback_time: datetime, number:
 
 
 def read_protobuf(raw: bytes, signal: Signal, *, namespace: str, fallback_time: datetime) -> list[Mapped]:
-    """The events of one OTLP protobuf export request of the signal, as the Collector's Kafka exporter writes it."""
+    """The events of one OTLP protobuf export request of the signal.
+
+    The Collector's Kafka exporter writes such requests.
+    """
     from google.protobuf.json_format import MessageToDict
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
@@ -264,7 +271,7 @@ def _hex(value: Any, size: int) -> str | None:
 
 
 def _nanos(value: Any) -> int | None:
-    """Nanoseconds since 1970; None for 0 and for what is no number."""
+    """Nanoseconds since 1970; None for 0 and for what is not a number."""
     nanos = whole(value)
     return nanos if isinstance(nanos, int) and 0 < nanos < MAX_COUNT * 1000 else None
 

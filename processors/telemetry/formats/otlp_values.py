@@ -9,7 +9,10 @@ _SEVERITIES = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 
 def plain(value: Any) -> Any:
-    """The plain form of an AnyValue: `{"intValue": "10"}` becomes 10, a kvlist an object, bytes their base64 text."""
+    """The plain form of an AnyValue: `{"intValue": "10"}` becomes 10.
+
+    A kvlist becomes an object, bytes their base64 text.
+    """
     if not isinstance(value, dict):
         return None
     if "intValue" in value:
@@ -54,14 +57,14 @@ def whole(value: Any) -> Any:
 
 
 def number_of(value: Any) -> float | None:
-    """A finite number, also from its text; None for NaN, infinities and what is no number."""
+    """A finite number, also from its text; None for NaN, for infinities and for what is not a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         found = int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else float(value)
-    except ValueError:
+        return found if math.isfinite(found) else None
+    except (ValueError, OverflowError):  # the second: a whole number above every double
         return None
-    return found if math.isfinite(found) else None
 
 
 def severity_name(value: Any) -> str | None:

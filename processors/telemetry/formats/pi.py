@@ -1,5 +1,6 @@
-"""Reads the session files of pi (pi-mono): a `session` header, then messages and changes of model, each a JSON object a
-line.
+"""Reads the session files of pi (pi-mono), one JSON object a line.
+
+A `session` header comes first, then messages and changes of model.
 
 Identity: an entry's `id` within its session where a version writes one, else session and content. A message of a model
 has no id of its own either: the entry's id names the model call.

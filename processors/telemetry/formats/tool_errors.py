@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_LOOKED_AT = 2000
+_MAX_CHARS = 2000
 _NAMED = re.compile(r"\s*(?:<tool_use_error>)?\s*(?:Error:\s*)?([A-Z][A-Za-z]{2,60}(?:Error|Exception))\b")
 _KINDS = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
@@ -13,7 +13,8 @@ _KINDS = tuple(
         (r"user doesn't want to (?:proceed|take this action)|user rejected|rejected by (?:the )?user", "rejected"),
         (r"request interrupted|was aborted|\binterrupted by\b", "interrupted"),
         (
-            r"requested permissions|permission denied|operation not permitted|eacces|denied by (?:a )?(?:sandbox|hook|policy)",
+            r"requested permissions|permission denied|operation not permitted|eacces"
+            r"|denied by (?:a )?(?:sandbox|hook|policy)",
             "permission_denied",
         ),
         (r"has not been read yet|modified since read", "file_not_read"),
@@ -26,8 +27,11 @@ _KINDS = tuple(
 
 
 def error_type(text: str | None) -> str:
-    """`InputValidationError` when the text opens with such a name, else a kind like `timeout`, else `error`."""
-    start = (text or "")[:_LOOKED_AT]
+    """The type of a failure, from its text.
+
+    `InputValidationError` when the text opens with such a name, else a kind like `timeout`, else `error`.
+    """
+    start = (text or "")[:_MAX_CHARS]
     named = _NAMED.match(start)
     if named:
         return named.group(1)

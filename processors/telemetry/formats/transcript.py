@@ -1,4 +1,4 @@
-"""Builds the events of an agent's transcript: the parts that the readers of all transcript formats fill in."""
+"""Builds the events of an agent's transcript from the parts that each format's reader finds."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def model_call(
 
 
 class Repeats:
-    """Numbers equal contents of one file, so that two equal lines without a time of their own stay two events."""
+    """Numbers equal contents of one file. So two equal lines without a time of their own stay two events."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Beliefs that a new one may be in tension with, from the store: for the detector and for the tool's answer."""
+"""Reads from the store the beliefs that a new one may be in tension with. The detector and the tool's answer use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 from processors.valence.read.belief_consistency import read_consistency, with_tensions
 from processors.valence.read.belief_rows import read_beliefs, read_labelled
 from processors.valence.rules.confidence import WEIGHTS, Confidence
-from processors.valence.rules.tensions import CANDIDATE_COSINE, CANDIDATES, Finding, Held, judge
+from processors.valence.rules.tensions import CANDIDATE_COSINE, CANDIDATES, Claim, Finding, judge
 from storage.search.records.matches import Matches
 from storage.search.vectors.space import Space
 from storage.statements import execute, marks
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Cosines = dict[int, float | None]
 """Label of a belief -> cosine; None where one has no vector."""
-ASKED = 4 * CANDIDATES
+FIRST_MATCHES = 4 * CANDIDATES
 """How many nearest records are searched at first: some of them are not beliefs, or not active ones."""
-READ_AT_ONCE = CANDIDATES + 1
+READ_BATCH = CANDIDATES + 1
 """One of them may be the belief itself."""
 MANY_LINKS = 5000
-"""Of an entity with so many links not all are read, unless too few of the nearest records are among them."""
-_HELD = f"""label, belief_id, content, created_at, domain_path, valid_from, valid_until, status, links,
+"""Of an entity with this many links not all are read, unless too few of the nearest records are among them."""
+_CLAIM_COLUMNS = f"""label, belief_id, content, created_at, domain_path, valid_from, valid_until, status, links,
     corroboration_count, overall,
 overall_origin, {", ".join(WEIGHTS)}"""
 _OLD_PARTNERS = """
@@ -39,27 +39,27 @@ UNION ALL SELECT belief_a_id FROM tension_findings WHERE belief_b_id = $1 AND na
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """A belief to be compared: whether it is active, the entities it is linked to, and what it has superseded."""
+class NewBelief:
+    """A belief to be compared: whether it is active, its linked entities, and what it superseded."""
 
     is_active: bool
-    linked: frozenset[str]
+    entities: frozenset[str]
     supersedes_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Where the text of a belief stands among the others: its unit vector, and the `nearest_records` to it."""
+class Proximity:
+    """The neighbours of a belief's text: its unit vector, and the `nearest_records` to it."""
 
     vector: np.ndarray
-    near: Matches
+    matches: Matches
 
 
 class Conflict(NamedTuple):
     """What was found between a belief and another one."""
 
     finding: Finding
-    other: Held
+    other: Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Links:
 
 
 class ActiveBeliefs:
-    """The active beliefs of a namespace, as far as they were asked for: each is read once, many with one statement."""
+    """The active beliefs of a namespace, as far as they were asked for. Each is read once, many with one statement."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, namespace: str) -> None:
         self.cursor = cursor
@@ -89,12 +89,12 @@ class ActiveBeliefs:
         """Those of these labels, in their order, that are active beliefs'."""
         wanted = list(labels)
         if unknown := dict.fromkeys(label for label in wanted if label not in self._rows):
-            rows = read_labelled(self.cursor, _HELD, self.namespace, unknown)
+            rows = read_labelled(self.cursor, _CLAIM_COLUMNS, self.namespace, unknown)
             self._rows |= dict.fromkeys(unknown) | {row[0]: row for row in rows if row[7] == "active"}
         return [label for label in wanted if self._rows[label] is not None]
 
     def linked(self, labels: Iterable[int], entities: Collection[str]) -> list[int]:
-        """Those of these labels, in their order, that are active beliefs' with a link to one of these entities."""
+        """Those of these labels, in order, whose active belief is linked to one of these entities."""
         rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
         return [row[0] for row in rows if any(link["entity_id"] in entities for link in orjson.loads(row[8]))]
 
@@ -102,7 +102,7 @@ class ActiveBeliefs:
         """The ids of those of these labels that are active beliefs', by label."""
         return {label: row[1] for label in self.among(labels) if (row := self._rows[label]) is not None}
 
-    def held(self, labels: Collection[int]) -> dict[int, Held]:
+    def claims(self, labels: Collection[int]) -> dict[int, Claim]:
         """Those of these labels that are active beliefs', as they are compared."""
         rows = [row for label in self.among(labels) if (row := self._rows[label]) is not None]
         computed = [row[1] for row in rows if row[11] == "computed"]  # the others keep their overall
@@ -130,17 +130,17 @@ class ActiveBeliefs:
             given = {name: value for name, value in zip(WEIGHTS, dimensions, strict=True) if value is not None}
             confidence, _ = with_tensions(Confidence(overall, origin, given), status, count, standing.get(belief_id))
             about = frozenset(canonical[entity] for entity in subjects[label])
-            held[label] = Held(
+            held[label] = Claim(
                 belief_id, content, confidence.overall, created_at, domain_path, valid_from, valid_until, about
             )
         return held
 
 
-def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]) -> dict[str, Stated]:
+def read_new_beliefs(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collection[str]) -> dict[str, NewBelief]:
     """Those of these beliefs that there are, by id."""
     rows = read_beliefs(cursor, "belief_id, links, supersedes_id, status", namespace, ids)
     return {
-        belief_id: Stated(
+        belief_id: NewBelief(
             status == "active", frozenset(link["entity_id"] for link in orjson.loads(links)), supersedes_id
         )
         for belief_id, links, supersedes_id, status in rows
@@ -150,10 +150,10 @@ def read_stated(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Collecti
 def find_tensions(
     active: ActiveBeliefs,
     space: Space,
-    stated: Mapping[str, Stated],
-    placed: Mapping[str, Placed],
+    stated: Mapping[str, NewBelief],
+    placed: Mapping[str, Proximity],
 ) -> dict[str, list[Conflict]]:
-    """The conflicts of each of these beliefs with others, best score first. None of one that is not held any more.
+    """The conflicts of each of these beliefs with others, best score first. None of one that is not active any more.
 
     `placed`: those that have a vector in the space. Whatever the store says of all the others is read at once.
     """
@@ -163,21 +163,21 @@ def find_tensions(
         if belief.is_active
     }
     least = {
-        belief_id: -1.0 if stated[belief_id].linked else CANDIDATE_COSINE
+        belief_id: -1.0 if stated[belief_id].entities else CANDIDATE_COSINE
         for belief_id in own.values()
         if belief_id in placed
     }
     near = (
-        match for belief_id in least for match in placed[belief_id].near[:READ_AT_ONCE] if match[1] >= least[belief_id]
+        match for belief_id in least for match in placed[belief_id].matches[:READ_BATCH] if match[1] >= least[belief_id]
     )
     active.among([*own, *(label for label, _ in near)])
     cosines = _candidates(active, space, own, stated, placed)
     best = {label: _best(others) for label, others in cosines.items() if others}
-    held = active.held({label for others in best.values() for label in others} | best.keys())
+    held = active.claims({label for others in best.values() for label in others} | best.keys())
     found: dict[str, list[Conflict]] = {belief_id: [] for belief_id in stated}
     for label, others in best.items():
         if (new := held.get(label)) is None:
-            continue  # it was given up while this was looked for
+            continue  # it ended while this search ran
         judged = ((judge(held[other], new, cosines[label][other]), held[other]) for other in others)
         conflicts = [Conflict(finding, other) for finding, other in judged if finding is not None]
         found[own[label]] = sorted(conflicts, key=lambda one: (-one.finding.score, one.finding.tension_id))
@@ -188,8 +188,8 @@ def _candidates(
     active: ActiveBeliefs,
     space: Space,
     own: Mapping[int, str],
-    stated: Mapping[str, Stated],
-    placed: Mapping[str, Placed],
+    stated: Mapping[str, NewBelief],
+    placed: Mapping[str, Proximity],
 ) -> dict[int, Cosines]:
     """For each the active beliefs that it may be in conflict with.
 
@@ -197,14 +197,14 @@ def _candidates(
     """
     cursor, namespace = active.cursor, active.namespace
     canonical = _canonical(
-        cursor, namespace, frozenset[str]().union(*(stated[belief_id].linked for belief_id in own.values()))
+        cursor, namespace, frozenset[str]().union(*(stated[belief_id].entities for belief_id in own.values()))
     )
     groups = _groups(cursor, namespace, set(canonical.values()))
     found: dict[int, Cosines] = {}
     for label, belief_id in own.items():
         belief, place = stated[belief_id], placed.get(belief_id)
-        others: Cosines = dict(nearest_held(active, space, place, CANDIDATE_COSINE)) if place is not None else {}
-        if group := {member for entity in belief.linked for member in groups[canonical[entity]]}:
+        others: Cosines = dict(nearest_active(active, space, place, CANDIDATE_COSINE)) if place is not None else {}
+        if group := {member for entity in belief.entities for member in groups[canonical[entity]]}:
             others |= _about_the_same(active, space, group, place)
         if belief.supersedes_id is not None:
             partners = execute(cursor, _OLD_PARTNERS, [belief.supersedes_id, namespace]).fetchall()
@@ -225,22 +225,22 @@ def _known(cosine: float | None) -> float:
 
 
 def nearest_records(space: Space, vectors: np.ndarray) -> list[Matches]:
-    """For each of (n, dim) unit vectors the `ASKED` nearest records, of any kind, namespace and nearness."""
-    return space.nearest_to_each(vectors, ASKED, -1.0)
+    """For each of (n, dim) unit vectors the `FIRST_MATCHES` nearest records, of any kind and namespace."""
+    return space.nearest_to_each(vectors, FIRST_MATCHES, -1.0)
 
 
-def nearest_held(active: ActiveBeliefs, space: Space, place: Placed, least: float) -> dict[int, float]:
+def nearest_active(active: ActiveBeliefs, space: Space, place: Proximity, least: float) -> dict[int, float]:
     """The active beliefs of at least this cosine, label -> cosine; at most `CANDIDATES`, the nearest.
 
     The index holds other records and namespaces too: it is searched for more until enough of them are beliefs.
     """
-    asked, near = ASKED, [match for match in place.near if match[1] >= least]
+    asked, near = FIRST_MATCHES, [match for match in place.matches if match[1] >= least]
     found: dict[int, float] = {}
     seen = 0
     while True:
-        some = dict(near[seen : seen + READ_AT_ONCE])
+        some = dict(near[seen : seen + READ_BATCH])
         found |= {label: some[label] for label in active.among(some)}
-        seen += READ_AT_ONCE
+        seen += READ_BATCH
         if len(found) > CANDIDATES or (seen >= len(near) and len(near) < asked):
             return found
         if seen >= len(near):
@@ -249,13 +249,16 @@ def nearest_held(active: ActiveBeliefs, space: Space, place: Placed, least: floa
             near = more
 
 
-def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str], place: Placed | None) -> Cosines:
-    """The active beliefs that are linked to these entities: the nearest, or the latest where too few have a vector."""
+def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str], place: Proximity | None) -> Cosines:
+    """The active beliefs that are linked to these entities.
+
+    They are the nearest, or the latest where too few have a vector.
+    """
     links = _links(active, group, at_most=MANY_LINKS)
     if (
         not links.are_all
     ):  # one that a good part of all beliefs names, as `user`: enough of what is nearest names it too
-        if len(found := _linked_among(active, group, place.near if place is not None else [])) > CANDIDATES:
+        if len(found := _linked_among(active, group, place.matches if place is not None else [])) > CANDIDATES:
             return found
         links = _links(active, group)
     return _nearest_linked(active, space, links, place)
@@ -264,18 +267,18 @@ def _about_the_same(active: ActiveBeliefs, space: Space, group: Collection[str],
 def _linked_among(active: ActiveBeliefs, group: Collection[str], near: Matches) -> Cosines:
     """The active ones of these that are linked to one of the entities; where they are enough, the nearest."""
     found: Cosines = {}
-    for start in range(0, len(near), READ_AT_ONCE):
-        some = dict(near[start : start + READ_AT_ONCE])
+    for start in range(0, len(near), READ_BATCH):
+        some = dict(near[start : start + READ_BATCH])
         found |= {label: some[label] for label in active.linked(some, group)}
         if len(found) > CANDIDATES:
             break
     return found
 
 
-def _nearest_linked(active: ActiveBeliefs, space: Space, links: Links, place: Placed | None) -> Cosines:
+def _nearest_linked(active: ActiveBeliefs, space: Space, links: Links, place: Proximity | None) -> Cosines:
     found: Cosines = {}
     near: Matches = []
-    asked = READ_AT_ONCE
+    asked = READ_BATCH
     while place is not None and len(found) <= CANDIDATES:
         [near] = space.nearest_of_each(place.vector, asked, [links.labels])
         cosines = dict(near)
@@ -292,7 +295,7 @@ def _nearest_linked(active: ActiveBeliefs, space: Space, links: Links, place: Pl
     return found
 
 
-def _with_cosines(space: Space, labels: Sequence[int], place: Placed | None) -> Cosines:
+def _with_cosines(space: Space, labels: Sequence[int], place: Proximity | None) -> Cosines:
     if place is None or not labels:
         return dict.fromkeys(labels)
     cosines = space.similarities(place.vector, np.array(labels, np.int64)).tolist()
@@ -300,7 +303,10 @@ def _with_cosines(space: Space, labels: Sequence[int], place: Placed | None) -> 
 
 
 def linked_to(cursor: duckdb.DuckDBPyConnection, namespace: str, entity_id: str) -> np.ndarray:
-    """(n,) sorted labels of every belief, of any status, that is linked to this entity or to one merged into it."""
+    """Labels of every belief that is linked to this entity or to one merged into it.
+
+    (n,) sorted; of beliefs of any status.
+    """
     active = ActiveBeliefs(cursor, namespace)
     return _links(active, _groups(cursor, namespace, [entity_id])[entity_id]).labels
 

@@ -20,7 +20,7 @@ from processors.valence.rules.beliefs import (
     read_draft,
     state,
 )
-from processors.valence.rules.capture import AUTO, MOST_A_SESSION
+from processors.valence.rules.capture import AUTO, MAX_PER_SESSION
 from processors.valence.rules.conversations import (
     INSIGHT_CONFIDENCE,
     INSIGHT_EXTRACTION,
@@ -224,7 +224,7 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome:
     session = rows.get(SESSIONS, _session_id(event))
     if session is None:
         return session_not_found(_session_id(event))
-    if data.get("signal") is not None and (session["capture_count"] or 0) >= MOST_A_SESSION:
+    if data.get("signal") is not None and (session["capture_count"] or 0) >= MAX_PER_SESSION:
         return Outcome(result={"captured": False, "session_id": session["session_id"]})  # nobody has asked for it
     confidence = INSIGHT_CONFIDENCE if data.get("confidence") is None else data["confidence"]
     try:

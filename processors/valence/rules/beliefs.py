@@ -22,9 +22,9 @@ from processors.valence.rules.confidence import (
     ladder,
     read_confidence,
 )
-from processors.valence.rules.entities import DEFAULT_TYPE, EntityError, Named, read_entities, same_form
+from processors.valence.rules.entities import DEFAULT_TYPE, EntityError, EntityName, read_entities, same_form
 from processors.valence.rules.sources import Source
-from processors.valence.rules.tensions import DUPLICATE_COSINE, Held, is_duplicate
+from processors.valence.rules.tensions import DUPLICATE_COSINE, Claim, is_duplicate
 from streams.clock import parse_time
 from streams.events import Event
 from streams.ids import derived_id, document_label
@@ -66,14 +66,14 @@ class Draft:
     content: str
     confidence: Confidence
     domain_path: Sequence[str] = ()
-    entities: Sequence[Named] = ()
+    entities: Sequence[EntityName] = ()
     valid_from: datetime | None = None
     similar: Sequence[tuple[str, float]] = ()
     extraction_method: str = MANUAL
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class BeliefOutcome:
     """What became of a draft: the belief it is now, and `created`, `reinforced` or `unchanged`."""
 
     belief_id: str
@@ -116,7 +116,7 @@ def _confidence(given: Any) -> Confidence:
         raise DraftError(f"The argument `confidence` {error}", "confidence", ["overall", *WEIGHTS]) from None
 
 
-def _entities(given: Any) -> list[Named]:
+def _entities(given: Any) -> list[EntityName]:
     try:
         return read_entities(given)
     except EntityError as error:
@@ -163,7 +163,7 @@ def draft_reads(event: Event, content: Any, entities: Any = (), similar: Any = (
         yield BELIEFS, (near["belief_id"],)
 
 
-def state(event: Event, rows: Rows, draft: Draft, source: Source | None) -> Stated:
+def state(event: Event, rows: Rows, draft: Draft, source: Source | None) -> BeliefOutcome:
     """Keep the draft as a new belief, or count it for one that is held. `source` None: none was given."""
     links = [_resolve(event, rows, named) for named in draft.entities]
     source_id = "" if source is None else source.id_in(event.namespace)
@@ -173,7 +173,7 @@ def state(event: Event, rows: Rows, draft: Draft, source: Source | None) -> Stat
     held = rows.get(BELIEFS, known["belief_id"]) if known else None
     if held is not None and held["status"] == "active":
         if rows.get(CORROBORATIONS, held["belief_id"], source_id) is not None:
-            return Stated(held["belief_id"], "unchanged", held["corroboration_count"])
+            return BeliefOutcome(held["belief_id"], "unchanged", held["corroboration_count"])
         return _reinforce(event, rows, held, draft, source_id, links)
     near = _duplicate_of(rows, draft, source_id, links)
     if near is not None:
@@ -191,7 +191,7 @@ def create(
     *,
     supersedes_id: str | None = None,
     reason: str | None = None,
-) -> Stated:
+) -> BeliefOutcome:
     """A new belief with its links, its first source and its text to be found by."""
     identity, moment = belief_id_of(event), _at(event)
     dimensions = draft.confidence.dimensions
@@ -233,7 +233,7 @@ def create(
         session_id=None,
         domain=draft.domain_path[0] if draft.domain_path else None,
     )
-    return Stated(identity, "created", 1)
+    return BeliefOutcome(identity, "created", 1)
 
 
 def put_belief(rows: Rows, belief: Row, change: str, moment: datetime) -> None:
@@ -262,7 +262,7 @@ def _reinforce(
     source_id: str,
     links: Sequence[Mapping[str, str]],
     cosine: float | None = None,
-) -> Stated:
+) -> BeliefOutcome:
     """Another source says the same: the count rises, the overall at least to its rung, CO is written."""
     moment, count = _at(event), held["corroboration_count"] + 1
     doubt = held["doubt"] * (1.0 - evidence_of(draft.confidence.dimensions.get("source_reliability")))
@@ -278,7 +278,7 @@ def _reinforce(
     _corroborate(
         rows, held["belief_id"], source_id, draft.content, "same_words" if cosine is None else "cosine", cosine, moment
     )
-    return Stated(held["belief_id"], "reinforced", count)
+    return BeliefOutcome(held["belief_id"], "reinforced", count)
 
 
 def _corroborate(
@@ -304,15 +304,19 @@ def _duplicate_of(
         row = rows.get(BELIEFS, belief_id) if cosine > DUPLICATE_COSINE else None
         if row is None or row["status"] != "active" or rows.get(CORROBORATIONS, belief_id, source_id) is not None:
             continue
-        new = Held("", draft.content, draft.confidence.overall, row["created_at"], subjects=subjects, entities=entities)
-        if is_duplicate(_held_of(rows, row), new, cosine):
+        new = Claim(
+            "", draft.content, draft.confidence.overall, row["created_at"], subjects=subjects, entities=entities
+        )
+        if is_duplicate(_claim_of(rows, row), new, cosine):
             return row, cosine
     return None
 
 
 def _things(rows: Rows, links: Sequence[Mapping[str, str]]) -> tuple[frozenset[str], frozenset[str]]:
-    """What is linked, and what of it is a subject, by type and form: names that are merged, or will be, are one
-    thing."""
+    """The linked entities, and those of them that are subjects, by type and form.
+
+    Names that are merged, or will be, are one thing.
+    """
     named: dict[str, str] = {}
     for link in links:
         entity = rows.get(ENTITIES, link["entity_id"])
@@ -320,10 +324,10 @@ def _things(rows: Rows, links: Sequence[Mapping[str, str]]) -> tuple[frozenset[s
     return frozenset(named.values()), frozenset(named[link["entity_id"]] for link in links if link["role"] == "subject")
 
 
-def _held_of(rows: Rows, row: Mapping[str, Any]) -> Held:
+def _claim_of(rows: Rows, row: Mapping[str, Any]) -> Claim:
     """A row of beliefs as it is compared."""
     entities, subjects = _things(rows, row["links"])
-    return Held(
+    return Claim(
         row["belief_id"],
         row["content"],
         row["overall"],
@@ -336,9 +340,11 @@ def _held_of(rows: Rows, row: Mapping[str, Any]) -> Held:
     )
 
 
-def _resolve(event: Event, rows: Rows, named: Named) -> dict[str, str]:
-    """The entity of that name, made when there is none: of the type that is said, else the most linked one, else a
-    concept."""
+def _resolve(event: Event, rows: Rows, named: EntityName) -> dict[str, str]:
+    """The entity of that name; made when there is none.
+
+    It is of the type that is said, else the most linked one, else a concept.
+    """
     known = rows.get(NAMES, named.key)
     by_type: dict[str, str] = dict(known["entity_ids"]) if known else {}
     if named.type is None and by_type:

@@ -1,4 +1,4 @@
-"""Confidence of a belief: six dimensions, the overall value made of them, labels, freshness, corroboration."""
+"""Confidence of a belief: six dimensions, the overall value, labels, freshness, corroboration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class ConfidenceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """`dimensions` that were given or derived, `overall`, and whether it is `caller`, `computed` or `default`."""
+    """A belief's confidence: the overall value and the dimensions that were given or derived.
+
+    `origin` of the overall: `caller`, `computed` or `default`.
+    """
 
     overall: float
     origin: str
@@ -93,7 +96,7 @@ def age_days(since: datetime, now: datetime) -> float:
 
 
 def temporal_freshness(domain_path: Sequence[str], age: float) -> float:
-    """How fresh something of this age (days) is in its class of domain: 1 when new, one half after the half-life."""
+    """How fresh something of this age (days) is in its class of domain. 1 when new, one half after the half-life."""
     half_life = next((HALF_LIFE_DAYS[part] for part in domain_path if part in HALF_LIFE_DAYS), DEFAULT_HALF_LIFE_DAYS)
     return float(0.5 ** (age / half_life))
 
@@ -114,7 +117,7 @@ def corroboration(doubts: Sequence[float]) -> float:
 
 
 def ladder(count: int) -> float:
-    """The least overall of a belief that so many distinct sources confirm: .5, .65, .8."""
+    """The least overall of a belief that this many distinct sources confirm: .5, .65, .8."""
     return 0.5 if count <= 1 else 0.65 if count == 2 else 0.8
 
 

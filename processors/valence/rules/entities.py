@@ -1,5 +1,4 @@
-"""Entities by name: types, roles, keys under which a name is looked up, and the form in which two names are the
-same."""
+"""Entities by name: types, roles, keys for the look-up, and the form that equal names share."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import Any
 TYPES = ("person", "organization", "tool", "concept", "project", "location", "service")
 ROLES = ("subject", "object", "context")
 DEFAULT_TYPE, DEFAULT_ROLE = "concept", "subject"
-_KEPT = "+#"
+_KEY_SIGNS = "+#"
 
 
 class EntityError(ValueError):
@@ -23,7 +22,7 @@ class EntityError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class EntityName:
     """An entity as a caller names it.
 
     `type` is None when it is not said: then the most linked of that name is meant.
@@ -38,9 +37,9 @@ class Named:
         return name_key(self.name)
 
 
-def read_entities(given: Iterable[Any] | None) -> list[Named]:
+def read_entities(given: Iterable[Any] | None) -> list[EntityName]:
     """The entities of a call, each (name, type, role) once. A plain text is a name. Raises EntityError."""
-    found: dict[Named, None] = {}
+    found: dict[EntityName, None] = {}
     for item in given or ():
         fields: Mapping[str, Any] = (
             {"name": item} if isinstance(item, str) else item if isinstance(item, Mapping) else {}
@@ -52,7 +51,7 @@ def read_entities(given: Iterable[Any] | None) -> list[Named]:
             raise EntityError(f"The entity type {str(kind)[:40]!r} is not known; there are {', '.join(TYPES)}.", TYPES)
         if role is not None and role not in ROLES:
             raise EntityError(f"The entity role {str(role)[:40]!r} is not known; there are {', '.join(ROLES)}.", ROLES)
-        found[Named(" ".join(name.split()), kind, role or DEFAULT_ROLE)] = None
+        found[EntityName(" ".join(name.split()), kind, role or DEFAULT_ROLE)] = None
     return list(found)
 
 
@@ -62,7 +61,9 @@ def name_key(name: str) -> str:
 
 
 def same_form(name: str) -> str:
-    """The form that two names of one thing have in common: letters, digits, + and # only (`Node.js`, `node js`,
-    `NodeJS`)."""
+    """The form that names of one thing have in common.
+
+    Letters, digits, + and # only: `Node.js`, `node js` and `NodeJS` have one form.
+    """
     key = name_key(name)
-    return "".join(character for character in key if character.isalnum() or character in _KEPT) or key
+    return "".join(character for character in key if character.isalnum() or character in _KEY_SIGNS) or key

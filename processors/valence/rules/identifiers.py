@@ -1,6 +1,6 @@
-"""Ids of sessions, exchanges, patterns and insights:
+"""Ids of sessions, exchanges, patterns and insights.
 
-UUIDs made from the event that asked for them, never from stored state.
+They are UUIDs made from the event that asked for the object, never from stored state.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def reinforced(pattern: Pattern, session_id: str | None, moment: datetime) -> Pa
     )
 
 
-class Step(NamedTuple):
+class AgeingStep(NamedTuple):
     """A step of a pattern's ageing, and when it was due."""
 
     from_status: str
@@ -60,11 +60,14 @@ class Step(NamedTuple):
     due_at: datetime
 
 
-def ageing_steps(status: str, last_observed: datetime, now: datetime) -> list[Step]:
-    """The steps that a pattern of that stored status (emerging or established) has taken by now, in their order."""
+def ageing_steps(status: str, last_observed: datetime, now: datetime) -> list[AgeingStep]:
+    """The steps that a pattern has taken by now, in their order.
+
+    `status` is the stored one, emerging or established.
+    """
     steps = [
-        Step(status, FADING, last_observed + FADING_AFTER[status]),
-        Step(FADING, ARCHIVED, last_observed + ARCHIVED_AFTER),
+        AgeingStep(status, FADING, last_observed + FADING_AFTER[status]),
+        AgeingStep(FADING, ARCHIVED, last_observed + ARCHIVED_AFTER),
     ]
     return [step for step in steps if step.due_at <= now]
 

@@ -1,4 +1,4 @@
-"""Tensions between two beliefs: whether they conflict, how badly, and what that means for their confidence."""
+"""Tensions of two beliefs: whether they conflict, how badly, and what their confidence becomes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from processors.valence.rules.wording import Wording, negates, opposes, says_the_same, values_differ, wording_of
+from processors.memory.rules.change import revises
+from processors.valence.rules.wording import Wording, has_more_values, negates, opposes, says_the_same, wording_of
 from streams.ids import derived_id
 
 TYPES = ("contradiction", "temporal_conflict", "scope_conflict", "partial_overlap")
@@ -27,7 +28,7 @@ CONSISTENT = 0.7
 
 
 @dataclass(frozen=True)
-class Held:
+class Claim:
     """A belief as it is compared.
 
     Times are UTC; `subjects` and `entities` are canonical ids or forms, both sides alike.
@@ -78,10 +79,12 @@ def tension_id(one: str, other: str) -> str:
     return derived_id("valence.tension", *sorted((one, other)))
 
 
-def signals(a: Held, b: Held) -> tuple[bool, bool, bool]:
+def signals(a: Claim, b: Claim) -> tuple[bool, bool, bool]:
     """Negation, antonym, value."""
     first, second = a.wording, b.wording
-    return negates(first, second), opposes(first, second), values_differ(first, second, bool(a.subjects & b.subjects))
+    older, newer = sorted((a, b), key=lambda held: held.created_at)
+    value = revises(older.content, newer.content) or has_more_values(first, second)
+    return negates(first, second), opposes(first, second), value
 
 
 def signal_of(negation: bool, antonym: bool, value: bool) -> float:
@@ -108,9 +111,11 @@ def consistency(severity: str, other_overall: float) -> float:
     return 0.3 if other_overall < 0.75 else 0.1 if other_overall < 0.95 else 0.0
 
 
-def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
-    """Whether the texts say the same in other words: very near, no conflict, the same entities, nothing that only one
-    of them names."""
+def is_duplicate(a: Claim, b: Claim, cosine: float) -> bool:
+    """Whether two texts say the same in other words.
+
+    They are very near, do not conflict, name the same entities, and neither names anything that the other lacks.
+    """
     return (
         cosine > DUPLICATE_COSINE
         and a.entities == b.entities
@@ -119,7 +124,7 @@ def is_duplicate(a: Held, b: Held, cosine: float) -> bool:
     )
 
 
-def judge(one: Held, other: Held, cosine: float | None) -> Finding | None:
+def judge(one: Claim, other: Claim, cosine: float | None) -> Finding | None:
     """What is between two beliefs, None when they do not conflict. Being alike is never a conflict by itself.
 
     Of two from the same moment `one` counts as the older.
@@ -149,7 +154,7 @@ def judge(one: Held, other: Held, cosine: float | None) -> Finding | None:
     )
 
 
-def _type(a: Held, b: Held, cosine: float | None) -> str:
+def _type(a: Claim, b: Claim, cosine: float | None) -> str:
     first, second = a.wording, b.wording
     if (a.valid_from, a.valid_until) != (b.valid_from, b.valid_until) or first.time_words != second.time_words:
         return "temporal_conflict"
@@ -171,7 +176,7 @@ def _describe(kind: str, found: tuple[bool, bool, bool]) -> str:
     return f"{kind.replace('_', ' ').capitalize()}: {said}."
 
 
-def suggested_action(a: Held, b: Held) -> str | None:
+def suggested_action(a: Claim, b: Claim) -> str | None:
     """Supersede the side whose other is both more recent and more confident; None when that is no side."""
     if b.created_at > a.created_at and b.overall > a.overall:
         return "supersede_a"

@@ -22,10 +22,10 @@ def _words(text: str) -> frozenset[str]:
 _NEGATIONS = _words("not never no n't cannot without neither none nobody nothing nowhere false incorrect wrong")
 _NEGATING_VERBS = _words("fail reject deni deny refus avoid")
 _STOP = _words(
-    "a an the this that these those it its is are was were be been being am do does did done has have had having will would shall "
-    "should can could may might must of to in on at by for from with as into onto over under and or but if then than so such very "
-    "we you he she they i our your his her their them us me my which who whom whose what when where why how there here about "
-    "until now just also only always again"
+    "a an the this that these those it its is are was were be been being am do does did done has have had having "
+    "will would shall should can could may might must of to in on at by for from with as into onto over under and "
+    "or but if then than so such very we you he she they i our your his her their them us me my which who whom "
+    "whose what when where why how there here about until now just also only always again"
 )
 _TIME_WORDS = ("was", "until", "now", "as of")
 _TOKEN = re.compile(
@@ -96,12 +96,6 @@ class Wording:
         return frozenset(self.contents)
 
     @cached_property
-    def final_object(self) -> str | None:
-        """The last content word, unless it is an adverb: those say how, not what."""
-        last = next((token for token in reversed(self.tokens) if _is_content(token)), None)
-        return None if last is None or last == "well" or (last.endswith("ly") and len(last) > 4) else stem(last)
-
-    @cached_property
     def negations(self) -> tuple[str, ...]:
         """The negating words, in order; n't and cannot are not."""
         return tuple(_plain(token) for token in self.tokens if is_negation(token))
@@ -122,7 +116,7 @@ class Wording:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Case-folded words that are written with a capital, grammar aside: names, or the beginning of a sentence."""
+        """Case-folded words that are written with a capital: names, or the beginning of a sentence."""
         words = (match.group() for match in _NAME.finditer(self.text))
         return frozenset(word.casefold() for word in words if word != word.lower() and word.casefold() not in _STOP)
 
@@ -131,8 +125,10 @@ class Wording:
         return frozenset(_plain(token) for token in self.tokens)
 
     def has(self, phrase: str) -> bool:
-        """Whether the words of the phrase follow each other; n't is not, and `should` before a negation is not
-        `should`."""
+        """Whether the words of the phrase follow each other.
+
+        `n't` counts as `not`; `should` before a negation does not count as `should`.
+        """
         wanted = phrase.split()
         if wanted[0] not in self._plain_words:
             return False
@@ -147,8 +143,10 @@ class Wording:
 
 @lru_cache(maxsize=1024)
 def wording_of(text: str) -> Wording:
-    """A text, taken apart once for all that it is compared with: what one who states a belief is told, the detector
-    finds again."""
+    """A text's wording, analysed once for all that it is compared with.
+
+    A tool's answer and the detector compare the same texts.
+    """
     return Wording(text)
 
 
@@ -177,13 +175,15 @@ def _is_content(token: str) -> bool:
 
 
 def negates(a: Wording, b: Wording) -> bool:
-    """Exactly one text negates a content word that both share."""
+    """Exactly one negates a content word that both share, and not each has content words of its own."""
     shared = a.content_set & b.content_set
+    if a.content_set - shared and b.content_set - shared:
+        return False
     return bool(a.negated & shared) != bool(b.negated & shared)
 
 
 def opposes(a: Wording, b: Wording) -> bool:
-    """One text has one member of an antonym pair and the other the other, and they share a content word besides."""
+    """Whether the texts use opposite words of an antonym pair and share a content word besides."""
     for one, other in ANTONYMS:
         for first, second in ((one, other), (other, one)):
             if a.has(first) and b.has(second) and not a.has(second) and not b.has(first):
@@ -193,22 +193,11 @@ def opposes(a: Wording, b: Wording) -> bool:
     return False
 
 
-def values_differ(a: Wording, b: Wording, shares_subject: bool) -> bool:
-    """Same subject and attribute, and another number, date, version or final object.
-
-    Same attribute: not both texts have content words that the other lacks (apart from the final objects, when
-    it is these that differ).
-    """
-    shared = a.content_set & b.content_set
-    shorter = min(len(a.content_set), len(b.content_set))
-    if not shared or not (shares_subject or 2 * len(shared) >= shorter):
+def has_more_values(a: Wording, b: Wording) -> bool:
+    """One text says all that the other says and gives a further number, date or version for it."""
+    if not a.values or not b.values or a.values == b.values or not (a.values < b.values or b.values < a.values):
         return False
-    if a.values and b.values and a.values != b.values:
-        return not (a.content_set - shared and b.content_set - shared)
-    last_a, last_b = a.final_object, b.final_object
-    if a.values != b.values or None in (last_a, last_b) or last_a in b.content_set or last_b in a.content_set:
-        return False
-    return not (a.content_set - shared - {last_a} and b.content_set - shared - {last_b})
+    return bool(a.content_set & b.content_set) and (a.content_set <= b.content_set or b.content_set <= a.content_set)
 
 
 def says_the_same(a: Wording, b: Wording) -> bool:

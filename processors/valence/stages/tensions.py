@@ -21,11 +21,11 @@ import numpy as np
 from processors.frame.stage import Stage, StageParts
 from processors.valence.read.tension_candidates import (
     ActiveBeliefs,
-    Placed,
-    Stated,
+    NewBelief,
+    Proximity,
     find_tensions,
     nearest_records,
-    read_stated,
+    read_new_beliefs,
 )
 from processors.valence.rules.beliefs import belief_id_of
 from storage.applied import AppliedPositions
@@ -47,8 +47,8 @@ from streams.ids import derived_id, document_label
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
-REMEMBERED = 1000
-AT_ONCE = 4
+MAX_RECENT_PAIRS = 1000
+BELIEFS_PER_TURN = 4
 """How many beliefs are compared before others get the interpreter; several take little longer than one."""
 
 _TWINS = """
@@ -70,7 +70,7 @@ _CLOSING = frozenset({BELIEF_SUPERSEDED, TENSION_RESOLVED})
 
 
 class Tensions(Stage):
-    """A stated belief -> its conflicts with others, and the entities it names that are the same as earlier ones."""
+    """A stated belief -> its conflicts with others, and its entities that earlier ones name too."""
 
     name = "tensions"
     source = MEMORY
@@ -105,12 +105,14 @@ class Tensions(Stage):
         return [[*stated.get(logged.key, ()), *facts] for logged, facts in zip(events, closed, strict=True)]
 
     def _stated(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> dict[str, list[Event]]:
-        """The conflicts of each stated belief and which of its entities are one; or that it has reinforced another."""
+        """The facts about each stated belief: conflicts and merged entities, or a reinforcement."""
         facts: dict[str, list[Event]] = {}
         for namespace in dict.fromkeys(logged.event.namespace for logged in events):
             own = {belief_id_of(logged.event): logged for logged in events if logged.event.namespace == namespace}
-            known = read_stated(cursor, namespace, own)
-            twins = self._twins(cursor, namespace, [belief_id for belief_id, stated in known.items() if stated.linked])
+            known = read_new_beliefs(cursor, namespace, own)
+            twins = self._twins(
+                cursor, namespace, [belief_id for belief_id, stated in known.items() if stated.entities]
+            )
             conflicts = self._conflicts(cursor, namespace, known)
             for belief_id, logged in own.items():
                 if belief_id not in known:
@@ -140,15 +142,15 @@ class Tensions(Stage):
         return found
 
     def _conflicts(
-        self, cursor: duckdb.DuckDBPyConnection, namespace: str, stated: Mapping[str, Stated]
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, stated: Mapping[str, NewBelief]
     ) -> dict[str, list[dict[str, Any]]]:
         model = self._indexes.model
         space = self._indexes.space(model.space if model is not None else None)
         placed = self._placed(namespace, list(stated), space)
         conflicts: dict[str, list[dict[str, Any]]] = {}
         ids = list(stated)
-        for start in range(0, len(ids), AT_ONCE):
-            some = {belief_id: stated[belief_id] for belief_id in ids[start : start + AT_ONCE]}
+        for start in range(0, len(ids), BELIEFS_PER_TURN):
+            some = {belief_id: stated[belief_id] for belief_id in ids[start : start + BELIEFS_PER_TURN]}
             active = ActiveBeliefs(cursor, namespace)
             for belief_id, found in find_tensions(active, space, some, placed).items():
                 made_by = {"model_id": model.model_id} if model is not None and belief_id in placed else {}
@@ -157,11 +159,11 @@ class Tensions(Stage):
                 ]
                 self._found |= {finding.tension_id: (finding.belief_a_id, finding.belief_b_id) for finding, _ in found}
             self._indexes.yield_to_callers()
-        while len(self._found) > REMEMBERED:
+        while len(self._found) > MAX_RECENT_PAIRS:
             self._found.popitem(last=False)
         return conflicts
 
-    def _placed(self, namespace: str, ids: Sequence[str], space: Space) -> dict[str, Placed]:
+    def _placed(self, namespace: str, ids: Sequence[str], space: Space) -> dict[str, Proximity]:
         """Those of these beliefs that have a vector, with what is near to each. The index is read once for all."""
         if not ids:
             return {}
@@ -171,7 +173,7 @@ class Tensions(Stage):
             return {}
         near = nearest_records(space, np.stack(list(held.values())))
         return {
-            labels[label]: Placed(vector, others) for (label, vector), others in zip(held.items(), near, strict=True)
+            labels[label]: Proximity(vector, others) for (label, vector), others in zip(held.items(), near, strict=True)
         }
 
     def _reinforced(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:

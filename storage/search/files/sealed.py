@@ -81,7 +81,10 @@ def sealed_facts(directory: Path) -> Mapping[str, Any] | None:
 
 
 def is_ahead(directory: Path, positions: Mapping[str, int]) -> bool:
-    """Whether the content covers more than these positions (`facts["covered"]`): then it belongs to another table."""
+    """Whether the content covers more than these positions (`facts["covered"]`).
+
+    If it does, it belongs to another table.
+    """
     facts = sealed_facts(directory) or {}
     return any(offset > positions.get(at, 0) for at, offset in facts.get("covered", {}).items())
 

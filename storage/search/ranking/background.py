@@ -16,12 +16,12 @@ def background(
 ) -> tuple[float, float]:
     """Mean and standard deviation of a vector's cosines to the texts of sorted labels, by an even sample.
 
-    Labels are hashes, so that every so many-th of them is drawn by chance, and the same of the same texts everywhere.
+    Labels are hashes, so that every n-th of them is a random sample, and the same for the same texts everywhere.
     """
     sample = labels[:: max(1, -(-len(labels) // SAMPLE))]
-    found = cosines(vector, sample).astype(np.float64) if len(sample) else np.empty(0)
-    found = found[~np.isnan(found)]
-    count = len(found) + PRIOR_COUNT
-    mean = (float(found.sum()) + PRIOR_COUNT * PRIOR_MEAN) / count
-    squares = float(((found - mean) ** 2).sum()) + PRIOR_COUNT * (PRIOR_DEVIATION**2 + (PRIOR_MEAN - mean) ** 2)
+    sampled = cosines(vector, sample).astype(np.float64) if len(sample) else np.empty(0)
+    sampled = sampled[~np.isnan(sampled)]
+    count = len(sampled) + PRIOR_COUNT
+    mean = (float(sampled.sum()) + PRIOR_COUNT * PRIOR_MEAN) / count
+    squares = float(((sampled - mean) ** 2).sum()) + PRIOR_COUNT * (PRIOR_DEVIATION**2 + (PRIOR_MEAN - mean) ** 2)
     return mean, float((squares / count) ** 0.5)

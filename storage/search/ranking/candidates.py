@@ -1,4 +1,7 @@
-"""Candidates of a query: the best of each side, their neighbours and relations, and what a named date brings."""
+"""The candidates of a query: the best of each side and the records around them.
+
+Around them are their relations, their neighbours in sessions, and the records of a date that the query names.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from storage.search.records.matches import Matches, scores_of
 
 SEEDS = 5
 """The relations of this many of a side's best are followed."""
-EXPANDED = 30
+EXPANDED_MATCHES = 30
 """The neighbours in their sessions of this many of a side's best are candidates too."""
-DATED = 20
+DATED_CANDIDATES = 20
 """Of what was recorded at a date that the query names, this many are candidates by their vectors alone."""
 
 
@@ -36,23 +39,23 @@ class Candidates:
     dates: Sequence[NamedDate]
 
 
-def gather_candidates(context: SearchContext, near: Matches, keywords: Matches) -> Candidates:
-    """Collect what may answer the query. `near` and `keywords` are what the vector and the keyword side find."""
+def gather_candidates(context: SearchContext, nearest: Matches, keywords: Matches) -> Candidates:
+    """Collect what may answer the query. `nearest` and `keywords` are what the vector and the keyword side find."""
     dates = named_dates(context.query.text)
-    sides = allowed_sides(context.allowed, near, keywords[: context.query.pool_size])
+    sides = allowed_sides(context.allowed, nearest, keywords[: context.query.pool_size])
     seeds = best_of_sides(sides)
     sides["graph"] = related(context, seeds)[: context.query.pool_size]
-    labels = _labels(context, sides, near, keywords, _recorded_at(context, dates))
+    labels = _labels(context, sides, nearest, keywords, _recorded_at(context, dates))
     return Candidates(labels, sides, _parents(labels, seeds, sides["graph"]), dates)
 
 
-def allowed_sides(allowed: AllowList, near: Matches, keywords: Matches) -> Sides:
+def allowed_sides(allowed: AllowList, nearest: Matches, keywords: Matches) -> Sides:
     """The sides vector and keyword, of what the filter leaves only."""
-    labels = np.array([label for label, _ in (*near, *keywords)], np.int64)
-    found = set(allowed.of(labels).tolist())
+    labels = np.array([label for label, _ in (*nearest, *keywords)], np.int64)
+    allowed_labels = set(allowed.of(labels).tolist())
     return {
-        "vector": [match for match in near if match[0] in found],
-        "keyword": [match for match in keywords if match[0] in found],
+        "vector": [match for match in nearest if match[0] in allowed_labels],
+        "keyword": [match for match in keywords if match[0] in allowed_labels],
     }
 
 
@@ -69,34 +72,43 @@ def related(context: SearchContext, seeds: Sequence[int]) -> Matches:
     """What is one relation away from seeds, with the place of its best parent among these."""
     places = context.records.follow_relations(context.cursor).neighbours(seeds)
     allowed = context.allowed.of(np.fromiter(places, np.int64, len(places)))
-    return [(label, float(places[label])) for label in allowed.tolist()]
+    found = context.distinct([(label, float(places[label])) for label in allowed.tolist()])
+    return [(label, place) for label, place in found if label != seeds[int(place)]]
 
 
 def _recorded_at(context: SearchContext, dates: Sequence[NamedDate]) -> list[int]:
     """Of what was recorded at a date with its year, the nearest."""
-    found: list[int] = []
+    labels: list[int] = []
     filter, vector = context.query.filter, context.query.vector
     if vector is None:
-        return found
+        return labels
     for first, last in [bounds for date in dates if (bounds := date.bounds()) is not None]:
         start, end = max(first, filter.created_from or first), min(last, filter.created_before or last)
         if start < end:
             dated = replace(filter, created_from=start, created_before=end)
             allowed = context.records.allowed(context.cursor, dated)
-            found += [label for label, _ in context.space.nearest(vector, DATED, allowed).matches]
-    return found
+            labels += [label for label, _ in context.nearest(vector, DATED_CANDIDATES, allowed).matches]
+    return labels
 
 
-def _labels(context: SearchContext, sides: Sides, near: Matches, keywords: Matches, dated: Sequence[int]) -> np.ndarray:
-    """(n,) labels that the filter leaves, sorted: the best of each side, some neighbours of these, whole sessions."""
+def _labels(
+    context: SearchContext, sides: Sides, nearest: Matches, keywords: Matches, dated: Sequence[int]
+) -> np.ndarray:
+    """(n,) labels that the filter leaves, sorted.
+
+    They are the best of each side, some neighbours of these, and whole sessions.
+    """
     timelines, query = context.records.timelines, context.query
-    around = timelines.around(dict.fromkeys(label for label, _ in (*near[:EXPANDED], *keywords[:EXPANDED])))
-    chosen = [label for label, _ in (*near, *keywords[: query.pool_size], *sides["graph"])]
+    around = timelines.around(
+        dict.fromkeys(label for label, _ in (*nearest[:EXPANDED_MATCHES], *keywords[:EXPANDED_MATCHES]))
+    )
+    chosen = [label for label, _ in (*nearest, *keywords[: query.pool_size], *sides["graph"])]
     chosen += dated
     if query.sessions:
-        best = (label for pair in zip_longest(near, keywords) for label, _ in filter(None, pair))
+        best = (label for pair in zip_longest(nearest, keywords) for label, _ in filter(None, pair))
         chosen += timelines.together([*dated, *best], query.sessions)
-    return context.allowed.of(np.unique(np.concatenate([np.array(chosen, np.int64), around.labels])))
+    allowed = context.allowed.of(np.unique(np.concatenate([np.array(chosen, np.int64), around.labels])))
+    return np.unique(context.representatives(allowed))
 
 
 def _parents(labels: np.ndarray, seeds: Sequence[int], graph: Sequence[tuple[int, float]]) -> np.ndarray:

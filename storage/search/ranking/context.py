@@ -9,8 +9,10 @@ import duckdb
 import numpy as np
 
 from storage.search.query import Query
+from storage.search.ranking.distinct import nearest_facts
 from storage.search.ranking.weights import Parts
 from storage.search.records.filter_cache import AllowList
+from storage.search.records.matches import DocumentMatches, Matches
 from storage.search.records.records import Records
 from storage.search.vectors.space import Space
 from storage.search.words.words import Words
@@ -29,6 +31,20 @@ class SearchContext:
     words: Words
     space: Space
     records: Records
+
+    def distinct(self, matches: Matches) -> Matches:
+        """One match for each fact, where facts are asked for."""
+        return self.records.facts.distinct(matches, self.allowed.labels) if self.query.distinct else matches
+
+    def representatives(self, labels: np.ndarray) -> np.ndarray:
+        """(n,) allowed labels -> (n,) the records that stand for what they state, where facts are asked for."""
+        return self.records.facts.representatives(labels, self.allowed.labels) if self.query.distinct else labels
+
+    def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
+        """The k facts, or records, that are nearest to the vector."""
+        if not self.query.distinct:
+            return self.space.nearest(vector, k, allowed or self.allowed)
+        return nearest_facts(self.space, self.records.facts, vector, k, allowed or self.allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
-"""Dates that a question names: `on 3 June 2023`, `in August`, `2026-01-05`; and how near a record's day is to them.
+"""Dates that a question names, and how near a record's day is to them.
 
-Month names are English; ISO dates are read in any text. Nothing is relative to now: `yesterday` names no date here.
+Examples: `on 3 June 2023`, `in August`, `2026-01-05`. Month names are English; ISO dates are read in any text. Nothing
+is relative to now: `yesterday` names no date here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from datetime import MAXYEAR, UTC, date, datetime, timedelta
 
 HALVING_DAYS = 4
-"""So many days outside what was named a record counts half: things are told some days after they happened."""
+"""A record this many days off counts half: things are told some days after they happened."""
 FAR_DAYS = 28
 _MONTHS = {
     name.lower(): number
@@ -55,7 +56,7 @@ class NamedDate:
         return first, date(year, month, calendar.monthrange(year, month)[1])
 
     def days_off(self, day: date) -> int | None:
-        """How many days lie between a day and what was named; 0 inside, None when it is no date."""
+        """How many days lie between a day and what was named; 0 inside, None when it is not a date."""
         years = (self.year,) if self.year is not None else (day.year - 1, day.year, day.year + 1)
         spans = [span for year in years if (span := self.span(year)) is not None]
         return min((max((first - day).days, (day - last).days, 0) for first, last in spans), default=None)

@@ -1,10 +1,10 @@
-"""The evidence on candidates: what words, vectors, tokens, neighbours, relations and dates tell of each."""
+"""The evidence on candidates, from words, vectors, tokens, neighbours, relations and dates."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from storage.search.question import asks_of_user
+from storage.search.question import asks_about_user
 from storage.search.ranking.background import background
 from storage.search.ranking.candidates import Candidates
 from storage.search.ranking.context import SearchContext
@@ -23,12 +23,12 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     evidence = Evidence(
         len(labels),
         keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.matter) or 1.0),
-        near=context.records.timelines.among(labels),
+        neighbours=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,
     )
-    if asks_of_user(query.text):
-        evidence.is_asked_for = context.records.of_users.among(labels)
+    if asks_about_user(query.text):
+        evidence.is_by_user = context.records.user_records.among(labels)
     if query.vector is not None:
         evidence.vector = space.document_similarities(query.vector, labels)
         evidence.background = background(space.similarities, query.vector, context.allowed.labels)

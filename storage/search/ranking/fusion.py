@@ -23,18 +23,18 @@ def fuse(sides: Mapping[str, Sequence[int]], weights: Mapping[str, float] = WEIG
     return scores
 
 
-def imputed_order(near: Sequence[int], said: Sequence[int], embedded: Container[int]) -> list[int]:
+def imputed_order(nearest: Sequence[int], keywords: Sequence[int], embedded: Container[int]) -> list[int]:
     """The vector side and, among it by the order of the words, what words find that is not embedded yet.
 
-    `near` and `said` are the labels of the vector and the keyword side, best first. What words put behind more than the
-    vector side has found is left out.
+    `nearest` and `keywords` are the labels of the vector and the keyword side, best first. What words put behind more
+    than the vector side has found is left out.
     """
-    places = [(place, True, label) for place, label in enumerate(near)]
+    places = [(place, True, label) for place, label in enumerate(nearest)]
     ahead = 0
-    for label in said:
+    for label in keywords:
         if label in embedded:
             ahead += 1
-        elif ahead <= len(near):
+        elif ahead <= len(nearest):
             places.append((ahead, False, label))
     places.sort(key=lambda entry: entry[:2])  # stable: of the same place in the order of the words
     return [label for _, _, label in places]

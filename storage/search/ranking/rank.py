@@ -22,12 +22,12 @@ from storage.search.records.label_map import places_in
 from storage.search.records.matches import Matches, best_first
 
 
-def rank(context: SearchContext, near: Matches, keywords: Matches) -> Scored:
-    """Score the candidates by evidence. `near` and `keywords` are what the vector and the keyword side find.
+def rank(context: SearchContext, nearest: Matches, keywords: Matches) -> Scored:
+    """Score the candidates by evidence. `nearest` and `keywords` are what the vector and the keyword side find.
 
     Without a vector they are ranked by words and dates.
     """
-    candidates = gather_candidates(context, near, keywords)
+    candidates = gather_candidates(context, nearest, keywords)
     evidence = collect_evidence(context, candidates, keywords)
     lates = late_scores(evidence)
     parts = score_parts(evidence, lates)
@@ -43,13 +43,13 @@ def _all_sides(candidates: Candidates, evidence: Evidence, lates: np.ndarray) ->
     return sides
 
 
-def fuse_ranks(context: SearchContext, near: Matches, keywords: Matches, weights: Mapping[str, float]) -> Scored:
+def fuse_ranks(context: SearchContext, nearest: Matches, keywords: Matches, weights: Mapping[str, float]) -> Scored:
     """Score what the sides vector, keyword and graph find by reciprocal-rank fusion."""
     size = context.query.pool_size
-    sides = allowed_sides(context.allowed, near, keywords)
+    sides = allowed_sides(context.allowed, nearest, keywords)
     sides["graph"] = _newest_first(context, related(context, best_of_sides(sides))[: 2 * size])[:size]
     ranks = {side: [label for label, _ in matches] for side, matches in sides.items()}
-    if near:
+    if nearest:
         ranks["vector"] = imputed_order(ranks["vector"], ranks["keyword"], context.space.embedded(ranks["keyword"]))
     scores = fuse(ranks, weights)
     labels = np.fromiter(scores, np.int64, len(scores))

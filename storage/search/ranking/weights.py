@@ -1,4 +1,4 @@
-"""The default ranking: late interaction, BM25, what stands out by its vector, and named dates, as a sum.
+"""The default ranking: a sum of late interaction, BM25, distinctive vectors and named dates.
 
     score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
     then half as much again where the speaker is asked for, then lifted to half of a related record's score
@@ -45,7 +45,7 @@ WORDS_FROM, WORDS_FULL = 0.35, 0.5
 CROWDED, APART = 0.2, 0.1
 """The mean cosine from which on texts are all alike to a query, and up to which they lie apart."""
 TRUST_CROWDED, TRUST_APART = (1.0, 2.0), (2.0, 5.0)
-"""So many times its share the vector counts where the query's words are said, and where they are nowhere."""
+"""The factors of the vector's share where the query's words are in a record, and where they are in none."""
 MOST_DEVIATIONS = 6.0
 ASKING_SHARE = 0.15
 SPEAKER_SHARE = 0.5
@@ -55,7 +55,7 @@ GRAPH_SHARE = 0.5
 
 Parts = Mapping[str, np.ndarray]
 """side -> (n,) what it adds to each candidate's score, NaN where it says nothing."""
-ALONE = Neighbours(*(np.empty(0, np.int64) for _ in range(3)))
+NO_NEIGHBOURS = Neighbours(*(np.empty(0, np.int64) for _ in range(3)))
 
 
 def _nothing() -> np.ndarray:
@@ -64,32 +64,35 @@ def _nothing() -> np.ndarray:
 
 @dataclass
 class Evidence:
-    """What is known of n candidates, by number: (n,) each where nothing else is said. What is left out is nowhere."""
+    """The evidence on n candidates, by number: arrays are (n,) unless they say otherwise.
+
+    What is left out counts as not found.
+    """
 
     count: int
     rows: np.ndarray = field(default_factory=_nothing)
     """(n, tokens): the best cosine to each token of the query."""
     is_read: np.ndarray = field(default_factory=_nothing)
-    """Whether the token vectors of a record are held; `rows` says nothing where they are not."""
+    """Whether the index has the token vectors of a record; `rows` is meaningless where it has not."""
     weights: np.ndarray = field(default_factory=_nothing)
     """(tokens,) what each counts."""
     keyword: np.ndarray = field(default_factory=_nothing)
-    """Shares of the most that the query can score, 0 where no word is said."""
+    """Shares of the most that the query can score, 0 where it has no word."""
     vector: np.ndarray = field(default_factory=_nothing)
     """Cosines, NaN where there is no vector."""
     background: tuple[float, float] = (CROWDED, 1.0)
     """Mean and standard deviation of the cosines of all that might have been found."""
     lengths: np.ndarray = field(default_factory=_nothing)
     """Content tokens, 0 where that is not known."""
-    near: Neighbours = ALONE
+    neighbours: Neighbours = NO_NEIGHBOURS
     """What stands next to whom, both by number."""
     dates: np.ndarray = field(default_factory=_nothing)
     """How near to a date that is named, 0 for nowhere near."""
     asking: np.ndarray = field(default_factory=_nothing)
     passages: np.ndarray = field(default_factory=_nothing)
     """How many passages it has, 1 of a short text."""
-    is_asked_for: np.ndarray = field(default_factory=_nothing)
-    """Whether the question asks for what its speaker said."""
+    is_by_user: np.ndarray = field(default_factory=_nothing)
+    """Whether a user said it, where the question asks for what the user said."""
     parents: np.ndarray = field(default_factory=_nothing)
     """The number of the best of the records that this one is related to, -1 for none."""
     fits: dict[int, int] = field(default_factory=dict)
@@ -104,7 +107,7 @@ class Evidence:
             "dates": 0.0,
             "asking": 0.0,
             "passages": 1,
-            "is_asked_for": False,
+            "is_by_user": False,
             "parents": -1,
         }
         for name, value in nowhere.items():
@@ -113,10 +116,10 @@ class Evidence:
 
 
 def late_scores(evidence: Evidence) -> np.ndarray:
-    """(n,) of each record whose token vectors are held, NaN of the others."""
+    """(n,) the late-interaction score of each record with token vectors, NaN of the others."""
     if not evidence.is_read.any():
         return np.full(evidence.count, np.nan)
-    rows, others, far = evidence.near
+    rows, others, far = evidence.neighbours
     lending = (far > 0) & (far < len(TOKEN_DECAY)) & evidence.is_read[rows] & evidence.is_read[others]
     rows, others, far = rows[lending], others[lending], far[lending]
     own = evidence.rows
@@ -130,7 +133,7 @@ def late_scores(evidence: Evidence) -> np.ndarray:
 
 
 def words_found(evidence: Evidence) -> float:
-    """How surely the query's words are said somewhere, 0 to 1: by the record that alone matches them best."""
+    """How surely a record has the query's words, 0 to 1: by the record that alone matches them best."""
     if not evidence.is_read.any():
         return 1.0
     best = float(np.max((evidence.rows @ evidence.weights)[evidence.is_read]))
@@ -138,15 +141,15 @@ def words_found(evidence: Evidence) -> float:
 
 
 def vector_trust(evidence: Evidence, words: float) -> float:
-    """So many times its share the vector counts, 1 to 5. `words`: from `words_found`."""
+    """The factor of the vector's share, 1 to 5. `words`: from `words_found`."""
     apart = min(1.0, max(0.0, (CROWDED - evidence.background[0]) / (CROWDED - APART)))
-    said, nowhere = (close + apart * (far - close) for close, far in zip(TRUST_CROWDED, TRUST_APART, strict=True))
-    return nowhere + (said - nowhere) * words
+    common, nowhere = (close + apart * (far - close) for close, far in zip(TRUST_CROWDED, TRUST_APART, strict=True))
+    return nowhere + (common - nowhere) * words
 
 
 def keyword_scores(evidence: Evidence) -> np.ndarray:
-    """(n,) each record's own keywords, and of a short one a share of those of its best neighbour; at most 1."""
-    rows, others, far = evidence.near
+    """(n,) each record's own keywords, at most 1; a short one has a share of its best neighbour's too."""
+    rows, others, far = evidence.neighbours
     lent = np.zeros(evidence.count)
     np.maximum.at(lent, rows, np.array(KEYWORD_LENT)[far] * evidence.keyword[others] * (evidence.passages[rows] == 1))
     return np.minimum(evidence.keyword + lent, 1.0)
@@ -160,7 +163,7 @@ def deviations(evidence: Evidence) -> np.ndarray:
 
 def brevity(evidence: Evidence) -> np.ndarray:
     lengths = np.full(evidence.count, FULL_LENGTH)
-    beside = np.unique(evidence.near.rows)
+    beside = np.unique(evidence.neighbours.rows)
     lengths[beside] = np.where(evidence.lengths[beside] > 0, evidence.lengths[beside], FULL_LENGTH)
     return np.sqrt(np.minimum(1.0, lengths / FULL_LENGTH))
 
@@ -185,40 +188,42 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     parts["asking"] = np.where(
         is_embedded & (evidence.asking > 0), -ASKING_SHARE * evidence.asking * totals(parts), np.nan
     )
-    said = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + np.nan_to_num(parts["date"])
-    parts["imputed"] = np.where(is_embedded, np.nan, imputed_scores(said, totals(parts), is_embedded) - said)
+    word_scores = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + np.nan_to_num(parts["date"])
+    imputed = imputed_scores(word_scores, totals(parts), is_embedded)
+    parts["imputed"] = np.where(is_embedded, np.nan, imputed - word_scores)
     before = totals(parts)
     speaker = np.minimum(SPEAKER_SHARE * before, np.maximum(0.0, 1.0 - before))
-    parts["speaker"] = np.where(evidence.is_asked_for, speaker, np.nan)
+    parts["speaker"] = np.where(evidence.is_by_user, speaker, np.nan)
     before = totals(parts)
     is_related = (evidence.parents >= 0) & (evidence.parents != np.arange(evidence.count))
     parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)
     return parts
 
 
-def imputed_scores(said: np.ndarray, scores: np.ndarray, is_embedded: np.ndarray) -> np.ndarray:
-    """(n,) scores, those of texts without vectors by their places: behind as many texts with vectors as by words alone.
+def imputed_scores(word_scores: np.ndarray, scores: np.ndarray, is_embedded: np.ndarray) -> np.ndarray:
+    """(n,) scores; a text without a vector gets one by its place among the texts with vectors.
 
-    `said`: (n,) what words alone say of each. The nearer the last vector comes, the fewer places words decide.
+    It stands behind as many of these as by words alone. `word_scores`: (n,) what words alone say of each. The nearer
+    the last vector comes, the fewer places words decide.
     """
-    found = np.where(is_embedded, scores, said)
-    waiting = np.flatnonzero(~is_embedded & (said > 0))
+    imputed = np.where(is_embedded, scores, word_scores)
+    waiting = np.flatnonzero(~is_embedded & (word_scores > 0))
     best = np.sort(scores[is_embedded])[::-1]
     if not len(waiting) or not len(best):
-        return found
-    waiting = waiting[np.argsort(-said[waiting], kind="stable")]
-    own = said[waiting]
-    ahead = len(best) - np.searchsorted(np.sort(said[is_embedded]), own, side="right")
+        return imputed
+    waiting = waiting[np.argsort(-word_scores[waiting], kind="stable")]
+    own = word_scores[waiting]
+    ahead = len(best) - np.searchsorted(np.sort(word_scores[is_embedded]), own, side="right")
     above, below = best[ahead - 1], np.append(best, 0.0)[ahead]
     # those between the same two share the distance out
     first, last = np.searchsorted(ahead, ahead, side="left"), np.searchsorted(ahead, ahead, side="right")
     places = np.searchsorted(-own, -own, side="right") - first
     between = below + (above - below) * (1 - places / (last - first + 1))
-    found[waiting] = np.maximum(own, np.where(ahead == 0, best[0] + own, between))
-    return found
+    imputed[waiting] = np.maximum(own, np.where(ahead == 0, best[0] + own, between))
+    return imputed
 
 
 def totals(parts: Parts) -> np.ndarray:
     """(n,) the parts' sums."""
-    found: np.ndarray = np.sum([np.nan_to_num(values) for values in parts.values()], axis=0)
-    return found
+    sums: np.ndarray = np.sum([np.nan_to_num(values) for values in parts.values()], axis=0)
+    return sums

@@ -1,4 +1,4 @@
-"""Reading from the tables what searches know of every record: session, questions, speaker, passages."""
+"""Reading the sessions, questions, speakers and passages of every record from the tables."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def read_sessions(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
             yield DocumentEntry(label, namespace, "", session_id, created_at)
 
 
+def read_texts(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
+    """Every document with its text, its time and its kind, but not its session."""
+    cursor.execute("SELECT label, namespace, text, created_at, toolset, kind FROM documents")
+    while rows := cursor.fetchmany(FETCH_ROWS):
+        for label, namespace, text, created_at, *kind in rows:
+            yield DocumentEntry(label, namespace, text, None, created_at, (kind[0], kind[1]))
+
+
 def read_questions(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:
     """(label, text) of every document with a question mark."""
     cursor.execute("SELECT label, text FROM documents WHERE regexp_matches(text, '[?？؟]')")
@@ -31,7 +39,7 @@ def read_questions(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str
         yield from rows
 
 
-def read_of_users(cursor: duckdb.DuckDBPyConnection, roles: str) -> Iterator[int]:
+def read_user_labels(cursor: duckdb.DuckDBPyConnection, roles: str) -> Iterator[int]:
     """The label of every document that a user said. `roles` SELECTs (namespace, record_id, role), or is empty."""
     named = f"SELECT d.label, r.role FROM documents d LEFT JOIN ({roles}) r USING (namespace, record_id)"
     cursor.execute(

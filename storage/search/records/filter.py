@@ -1,4 +1,4 @@
-"""What a search may find: a filter over `documents`, resolved to labels in DuckDB before any index is asked.
+"""A filter over `documents`, resolved to labels in DuckDB before any index is searched.
 
 Filtering afterwards would lose matches when filter and query correlate; the indexes get the labels instead and
 choose for themselves (few labels: exact over their rows; many: the graph with a filter).

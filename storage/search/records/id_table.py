@@ -29,7 +29,7 @@ class IdTable:
         sizes = np.array([len(body) for body in bodies], np.int64)
         starts = len(self._text) + np.cumsum(sizes) - sizes
         self._text += b"".join(bodies)
-        self._places.extend(labels[first], starts << _LENGTH_BITS | sizes)  # last: who looks finds the whole id
+        self._places.extend(labels[first], starts << _LENGTH_BITS | sizes)  # last: a reader finds the whole id
         return labels
 
     def get(self, label: int) -> str | None:

@@ -1,4 +1,7 @@
-"""Numbers by label in two sorted arrays: a tenth of a dict's memory, and many labels are looked up at once."""
+"""Numbers by label in two sorted arrays.
+
+They take a tenth of a dict's memory, and many labels are looked up at once.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,19 @@ from collections.abc import Sequence
 import numpy as np
 
 MAX_FRESH = 1024
-"""So many new labels wait in a dict before the arrays are made anew (a millisecond per 100,000)."""
+"""This many new labels wait in a dict before the arrays are rebuilt (a millisecond per 100,000)."""
 ABSENT = -1
 REMOVED = -1
 """In the place of the label of a row that is gone."""
 
 
-def places_in(known: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Where each of (n,) labels stands among sorted ones, ABSENT where it does not."""
-    if not len(known):
+def places_in(sorted_labels: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Where each of (n,) labels stands among the sorted ones, ABSENT where it does not."""
+    if not len(sorted_labels):
         return np.full(len(labels), ABSENT, np.int64)
-    at = np.minimum(np.searchsorted(known, labels), len(known) - 1)
-    found: np.ndarray = np.where(known[at] == labels, at, ABSENT)
-    return found
+    at = np.minimum(np.searchsorted(sorted_labels, labels), len(sorted_labels) - 1)
+    places: np.ndarray = np.where(sorted_labels[at] == labels, at, ABSENT)
+    return places
 
 
 class LabelMap:
@@ -51,15 +54,15 @@ class LabelMap:
     def find(self, labels: np.ndarray) -> np.ndarray:
         """(n,) int64 labels -> their (n,) numbers, ABSENT where there is none."""
         keys, values, fresh = self._state
-        found = np.full(len(labels), ABSENT, np.int64)
+        numbers = np.full(len(labels), ABSENT, np.int64)
         if len(keys):
             at = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-            known = keys[at] == labels
-            found[known] = values[at[known]]
+            is_there = keys[at] == labels
+            numbers[is_there] = values[at[is_there]]
         if fresh:
-            for place in np.flatnonzero(found == ABSENT).tolist():
-                found[place] = fresh.get(int(labels[place]), ABSENT)
-        return found
+            for place in np.flatnonzero(numbers == ABSENT).tolist():
+                numbers[place] = fresh.get(int(labels[place]), ABSENT)
+        return numbers
 
     def add(self, label: int, value: int) -> None:
         """A label that is not there yet."""
@@ -74,10 +77,10 @@ class LabelMap:
             for label, value in zip(labels.tolist(), values.tolist(), strict=True):
                 self.add(label, value)
             return
-        keys, held = self._settle()
+        keys, numbers = self._settle()
         order = np.argsort(labels)
         places = np.searchsorted(keys, labels[order])
-        self._state = np.insert(keys, places, labels[order]), np.insert(held, places, values[order]), {}
+        self._state = np.insert(keys, places, labels[order]), np.insert(numbers, places, values[order]), {}
 
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that have no number any more; unknown ones are ignored."""

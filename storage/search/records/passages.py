@@ -1,8 +1,9 @@
-"""Long texts as overlapping passages: cut by a pure function of the text, the same on every side of the search.
+"""Long texts as overlapping passages, cut by a pure function of the text.
 
-The size is an estimate of word pieces that keeps a passage inside a 256-token window for ordinary prose; where the
-estimate is short (code, rare scripts), the encoder cuts once more, so that nothing is left out. A text has vectors up
-to a number of passages (docs/adr/0011); what lies behind is cut too, for its words.
+The passages are the same on every side of the search. The size is an estimate of word pieces that keeps a passage
+inside a 256-token window for ordinary prose; where the estimate is short (code, rare scripts), the encoder cuts once
+more, so that nothing is left out. A text has vectors up to a number of passages (docs/adr/0011); what lies behind is
+cut too, for its words.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ STRIDE = 175
 MIN_LONG_CHARS = WINDOW
 """No shorter text has more pieces than fit: a piece has a character at least."""
 FIRST_PASSAGES = 16
-"""Passages that are embedded as a text comes; the others follow in slices, so that nobody waits behind a book."""
+"""Passages that are embedded as a text comes; the others follow in slices, so that no caller waits behind a book."""
 EMBEDDED_PASSAGES = 1024
-"""So many have a vector: some 180,000 words, or characters of Chinese."""
+"""This many passages have a vector: some 180,000 words, or characters of Chinese."""
 TOKEN_PASSAGES = 128
-"""So many have token vectors, which are ten times as large: some 22,000 words."""
+"""This many passages have token vectors, which are ten times as large: some 22,000 words."""
 REST_CHARS, REST_OVERLAP = 1500, 375
 """Behind the last passage that has a vector: no model's window matters there, so nothing is counted."""
 _WORD = re.compile(r"[^\W_]+|[^\w\s]|_")

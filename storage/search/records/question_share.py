@@ -16,8 +16,8 @@ def question_share(text: str) -> float:
     if not any(mark in text for mark in "?？؟"):
         return 0.0
     sentences = [sentence.strip() for sentence in _SENTENCES.split(text)]
-    asked = sum(len(sentence) for sentence in sentences if _ASKS.search(sentence))
-    return asked / max(1, sum(map(len, sentences)))
+    question_chars = sum(len(sentence) for sentence in sentences if _ASKS.search(sentence))
+    return question_chars / max(1, sum(map(len, sentences)))
 
 
 class QuestionShares:
@@ -37,5 +37,5 @@ class QuestionShares:
 
     def shares(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> their shares."""
-        known = self._shares
-        return np.array([known.get(label, 0.0) for label in labels.tolist()], np.float64)
+        shares = self._shares
+        return np.array([shares.get(label, 0.0) for label in labels.tolist()], np.float64)

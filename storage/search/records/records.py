@@ -1,21 +1,28 @@
-"""What searches keep in memory of every record, whatever the query: passages, sessions, relations, filters."""
+"""The passages, sessions, relations and filters that searches keep in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import duckdb
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.backfill import read_of_users, read_passages, read_questions, read_sessions
+from storage.search.records.backfill import (
+    read_passages,
+    read_questions,
+    read_sessions,
+    read_texts,
+    read_user_labels,
+)
+from storage.search.records.facts import Facts
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.passages import PassageIndex, split_passages
 from storage.search.records.question_share import QuestionShares
 from storage.search.records.relations import FOLLOWED, Relations
-from storage.search.records.speakers import UserRecords, is_of_user
+from storage.search.records.speakers import UserRecords, is_by_user
 from storage.search.records.timeline import Timelines
 
 Value = TypeVar("Value")
@@ -29,32 +36,38 @@ class Records:
     every commit that may change what a search finds begins the next.
     """
 
-    def __init__(self, roles: str = "") -> None:
-        """`roles` SELECTs (namespace, record_id, role): who said a record, where a table knows."""
+    def __init__(self, sources: Collection[tuple[str, str]] = (), roles: str = "") -> None:
+        """`sources`: (toolset, kind) of records that others are made of.
+
+        `roles` SELECTs (namespace, record_id, role): who said a record, where a table knows.
+        """
         self._roles = roles
+        self.facts = Facts(sources)
         self.passages = PassageIndex()
         self.timelines = Timelines()
         self.questions = QuestionShares()
-        self.of_users = UserRecords()
+        self.user_records = UserRecords()
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
-        self._relations = Relations()
+        self._relations = Relations(self.facts.merge)
         self._values: dict[Hashable, tuple[int, Any]] = {}
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
-        self.of_users.add(read_of_users(cursor, self._roles))
+        self.user_records.add(read_user_labels(cursor, self._roles))
         self.timelines.add(read_sessions(cursor))
+        self.facts.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
 
     def apply(self, documents: Sequence[DocumentEntry]) -> None:
         """Take in committed documents."""
         self.timelines.add(documents)
+        self.facts.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
-        self.of_users.add(entry.label for entry in documents if is_of_user(entry.text, entry.role))
+        self.user_records.add(entry.label for entry in documents if is_by_user(entry.text, entry.role))
         for entry in documents:
             self.passages.add(entry.label, split_passages(entry.text))
 
@@ -62,8 +75,9 @@ class Records:
         """Forget documents with their passages; all labels that went."""
         gone = [*labels, *self.passages.remove(labels)]
         self.timelines.remove(labels)
+        self.facts.remove(labels)
         self.questions.remove(labels)
-        self.of_users.remove(labels)
+        self.user_records.remove(labels)
         return gone
 
     def begin_generation(self) -> None:
@@ -71,9 +85,12 @@ class Records:
         self.generation += 1
 
     def clear_caches(self) -> None:
-        """Begin a generation that reads the tables anew: rows have gone, which nobody can tell from rows that came."""
+        """Begin a generation that reads the tables anew, because rows have gone.
+
+        A count cannot tell rows that went from rows that came.
+        """
         self.begin_generation()
-        self._filters, self._relations, self._values = FilterCache(), Relations(), {}
+        self._filters, self._relations, self._values = FilterCache(), Relations(self.facts.merge), {}
 
     def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
         """table -> rows, of the tables that the caches follow, as of this generation."""

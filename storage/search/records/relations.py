@@ -1,10 +1,13 @@
-"""Relations between records by label, in memory: what is one relation away from the best hits of the other sides."""
+"""Relations between records by label, in memory.
+
+The side graph is what is one relation away from the best hits of the other sides.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -29,7 +32,9 @@ class Relations:
     `follow` brings it up to date with the tables; any number of threads read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, merged: Callable[[Sequence[tuple[int, int]]], None] = lambda pairs: None) -> None:
+        """`merged` is told of each merge: (label, label of the record that it was merged into)."""
+        self._merged = merged
         self._following = threading.Lock()
         self._generation = -1
         self._clear()
@@ -77,9 +82,11 @@ class Relations:
 
     def _merge(self, rows: Sequence[tuple[Any, ...]]) -> None:
         ends = self._ids.add([(row[0], end) for row in rows for end in row[1:]]).tolist()
-        for member, head in zip(ends[::2], ends[1::2], strict=True):
+        pairs = list(zip(ends[::2], ends[1::2], strict=True))
+        for member, head in pairs:
             self._heads[member] = head
             self._members[head].append(member)
+        self._merged(pairs)
 
     def _find(self, rows: Sequence[tuple[Any, ...]]) -> None:
         entities = self._ids.add([(namespace, entity_id) for namespace, entity_id, _, _ in rows])

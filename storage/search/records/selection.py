@@ -1,6 +1,7 @@
-"""A selection of records with their places in the indexes: a search over most of them goes by place, not by label.
+"""A selection of records with their places in the indexes.
 
-Looking up 100,000 labels takes some five milliseconds. It is done once: what comes later is looked up alone.
+A search over most of an index goes by place, not by label. Looking up 100,000 labels takes some five milliseconds. It
+is done once: what comes later is looked up alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which records the user said: by the role that a message names, or by the `user:` that its text begins with."""
+"""Which records a user said: by the role of a message, or by the `user:` that a text begins with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USERS_LABEL = rf"^\s*(?:{'|'.join(USERS)})\s*:\s"
 _LABEL = re.compile(USERS_LABEL, re.IGNORECASE)
 
 
-def is_of_user(text: str, role: str | None = None) -> bool:
+def is_by_user(text: str, role: str | None = None) -> bool:
     """Whether a person said it: the role tells, and without a role how the text begins."""
     return _LABEL.match(text) is not None if role is None else role.strip().lower() in USERS
 

@@ -43,7 +43,7 @@ class Timelines:
     """Labels by session and moment, in memory. One thread adds and removes; any number look.
 
     A moment of a session has a number, and by number the moments before and after it and the labels that its neighbours
-    see of it: so that what stands around some hundred records is a few steps over arrays. Number 0 is no moment.
+    see of it: finding the neighbours of some hundred records is a few steps over arrays. Number 0 is not a moment.
     """
 
     def __init__(self) -> None:

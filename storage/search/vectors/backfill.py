@@ -1,4 +1,4 @@
-"""From the tables of vectors to the indexes of a space: opening what is on disk, and reading what they lack."""
+"""Opening the indexes of a space from disk, and reading what they lack from the tables."""
 
 from __future__ import annotations
 
@@ -122,7 +122,10 @@ def _in_chunks(
 
 
 def release_buffers(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Make DuckDB free the buffers of the vectors that were read (200 MB per 100,000): the indexes have them now."""
+    """Make DuckDB free the buffers of the vectors that were read (200 MB per 100,000).
+
+    The indexes have copies of them.
+    """
     limit = cursor.execute("SELECT current_setting('memory_limit')").fetchone()
     try:
         cursor.execute(f"SET memory_limit = '{BUFFER_LIMIT}'")

@@ -1,4 +1,7 @@
-"""The dense space of one model: its vectors and its token vectors, from the tables and from what is applied."""
+"""The dense space of one model: its vectors and its token vectors.
+
+They come from the tables, then from each batch that is applied.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ class DenseSpace:
     ) -> None:
         """`tokens_in` holds the token vectors of each model in a file of its own.
 
-        `pause` is called after every millisecond of work that nobody waits for.
+        `pause` is called after every millisecond of background work.
         """
         self.index = vectors
         self.model = vectors.model

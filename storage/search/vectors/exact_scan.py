@@ -30,7 +30,10 @@ _buffers: list[np.ndarray] = []
 
 
 def quantise_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n, dim) float32 -> (n, dim) int8 and (n,) float32 scales: row ≈ scale · codes, each number to half a scale."""
+    """Quantise (n, dim) float32 rows to (n, dim) int8 codes and (n,) float32 scales.
+
+    row ≈ scale · codes, each number to half a scale.
+    """
     scales = (np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-12) / 127).astype(np.float32)
     return np.rint(rows / scales[:, None]).astype(np.int8), scales
 

@@ -86,7 +86,7 @@ class Space(Protocol):
 
 
 class EmptySpace:
-    """The space of a model of which there are no vectors: whatever is asked finds nothing."""
+    """The space of a model without vectors: every query finds nothing."""
 
     has_tokens = False
 

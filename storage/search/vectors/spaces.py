@@ -1,4 +1,4 @@
-"""The spaces of one data directory: the live one, and those that are being prepared or were live before."""
+"""The spaces of one data directory: the live one, those in preparation and earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Token vectors by label, in a file that is read where a query needs it: page cache, not memory of the process.
+"""Token vectors by label, in a file that is read where a query needs it.
+
+The rows are in the page cache, not in the memory of the process.
 
     file    magic, digest of (space, model) · records
     record  label, count, checksum · count ids (uint16) · count rows (WIDTH int8)
@@ -145,7 +147,10 @@ class TokenStore:
                     self._places.add(label, place)
 
     def remove(self, labels: Sequence[int]) -> None:
-        """Forget the labels: nothing of them is scored any more, and their numbers are overwritten in the file."""
+        """Forget the labels: they are not scored any more.
+
+        Their numbers are overwritten in the file.
+        """
         with self._adding:
             for label in labels:
                 place = self._places.get(label)
@@ -228,7 +233,10 @@ def _checksum(label: int, count: int, body: bytes | memoryview) -> int:
 
 
 def _products(codes: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """(n, WIDTH) int8 times (WIDTH, k), in blocks too small for BLAS threads: these would wait for busy cores."""
+    """Multiply (n, WIDTH) int8 by (WIDTH, k), in blocks too small for BLAS threads.
+
+    Threads would wait for busy cores.
+    """
     size = max(1, _SINGLE_THREADED // (WIDTH * query.shape[1]))
     count = len(codes)
     blocks = np.zeros((-(-count // size) * size, WIDTH), np.float32)

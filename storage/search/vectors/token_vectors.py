@@ -24,7 +24,10 @@ STOP_SHARE = 0.22
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The tokens of one text: `ids` (n,) uint16, `vectors` (n, WIDTH) float32 unit rows, `content` (n,) bool."""
+    """The tokens of one text.
+
+    `ids` (n,) uint16, `vectors` (n, WIDTH) float32 unit rows, `content` (n,) bool.
+    """
 
     ids: np.ndarray
     vectors: np.ndarray
@@ -93,6 +96,6 @@ def unpack(packed: str) -> tuple[np.ndarray, np.ndarray]:
     body = base64.b64decode(packed, validate=True)
     count, rest = divmod(len(body), _ID_BYTES + WIDTH)
     if rest:
-        raise ValueError(f"{len(body)} bytes are no token vectors of {WIDTH} numbers")
+        raise ValueError(f"{len(body)} bytes are not token vectors of {WIDTH} numbers")
     ids = np.frombuffer(body, "<u2", count)
     return ids, np.frombuffer(body, np.int8, offset=_ID_BYTES * count).reshape(count, WIDTH)

@@ -141,16 +141,16 @@ class VectorIndex:
             and len(allowed) <= EXACT_LABELS
             and (count > EXACT_ROWS or GATHERED_SHARE * len(allowed) < count)
         ):
-            found = self._at.find(allowed)
-            return self._nearest(query, k, found[(found != ABSENT) & (found < count)])
+            places = self._at.find(allowed)
+            return self._nearest(query, k, places[(places != ABSENT) & (places < count)])
         if graph is None or k > EF_SEARCH or count - linked > EXACT_ROWS or count <= EXACT_ROWS:
             return self._nearest(query, k, slice(0, count), allowed)
-        near = query_graph(graph, query, min(k, linked), allowed)
-        if near is None:
+        linked_matches = query_graph(graph, query, min(k, linked), allowed)
+        if linked_matches is None:
             return self._nearest(query, k, slice(0, count), allowed)
         fresh = self._nearest(query, k, slice(linked, count), allowed)
         # a row that was linked meanwhile is in both
-        return sorted((dict(near) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
+        return sorted((dict(linked_matches) | dict(fresh)).items(), key=lambda match: -match[1])[:k]
 
     def search_groups(self, vector: np.ndarray, k: int, groups: Sequence[np.ndarray]) -> list[Matches]:
         """`search` under each of these restrictions; where they are large, all rows are compared once."""
@@ -190,17 +190,17 @@ class VectorIndex:
             return [[match for match in self.search(query, k) if match[1] >= least] for query in queries]
         keys = [(query.tobytes(), k, least) for query in queries]
         before = [self._cache.get(key, self._labels) for key in keys]
-        found: dict[int, Neighbourhood] = {}
+        neighbourhoods: dict[int, Neighbourhood] = {}
         for is_cached in (False, True):
             chosen = [number for number, cached in enumerate(before) if (cached is not None) is is_cached]
             start = min((cached.stop for cached in before if cached is not None), default=0) if is_cached else 0
             fresh = self._close(queries[chosen], start, count, k, least, pause)
             for number, new in zip(chosen, fresh, strict=True):
                 cached = before[number]
-                found[number] = new if cached is None else cached.joined(new, k)
-        self._cache.put((key, found[number]) for number, key in enumerate(keys))
+                neighbourhoods[number] = new if cached is None else cached.joined(new, k)
+        self._cache.put((key, neighbourhoods[number]) for number, key in enumerate(keys))
         return [
-            list(zip(self._labels[found[n].places].tolist(), found[n].cosines.tolist(), strict=True))
+            list(zip(self._labels[neighbourhoods[n].places].tolist(), neighbourhoods[n].cosines.tolist(), strict=True))
             for n in range(len(queries))
         ]
 
@@ -217,28 +217,28 @@ class VectorIndex:
         places += start
         for number, query in enumerate(queries):
             own = whose == number
-            near = places[own]
-            close = largest_found(rough[own], self._labels[near], k, None, 2 * error) if len(near) else near
-            exact = self._rows.read(near[close]) @ query
+            nearby = places[own]
+            close = largest_found(rough[own], self._labels[nearby], k, None, 2 * error) if len(nearby) else nearby
+            exact = self._rows.read(nearby[close]) @ query
             best = np.argsort(-exact, kind="stable")[:k]
             best = best[exact[best] >= least]
-            yield Neighbourhood(stop, near[close][best], exact[best])
+            yield Neighbourhood(stop, nearby[close][best], exact[best])
             if number % _PAUSE_QUERIES == _PAUSE_QUERIES - 1:
                 pause()
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
         """Those of a few labels that have a vector, with it, as it was added."""
         places = self._at.find(labels)
-        known = places != ABSENT
-        return dict(zip(labels[known].tolist(), self._rows.read(places[known]), strict=True))
+        is_there = places != ABSENT
+        return dict(zip(labels[is_there].tolist(), self._rows.read(places[is_there]), strict=True))
 
     def cosines(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The cosine of each of a few labels, NaN where a label has no vector."""
         places = self._at.find(labels)
-        known = places != ABSENT
-        found = np.full(len(labels), np.nan, np.float32)
-        found[known] = self._rows.read(places[known]) @ np.asarray(vector, np.float32).reshape(-1)
-        return found
+        is_there = places != ABSENT
+        cosines = np.full(len(labels), np.nan, np.float32)
+        cosines[is_there] = self._rows.read(places[is_there]) @ np.asarray(vector, np.float32).reshape(-1)
+        return cosines
 
     def places(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> the (n,) rows that they are, ABSENT where a label has no vector."""
@@ -253,7 +253,7 @@ class VectorIndex:
         count, error = self._count, error_of(self._widest)
         query = np.asarray(vector, np.float32).reshape(-1)
         there = np.flatnonzero((rows != ABSENT) & (rows < count))  # a row may have been placed and not counted yet
-        rows, asked = rows[there], len(rows)
+        rows, total = rows[there], len(rows)
         if GATHERED_SHARE * len(rows) < count:
             rough = products(self._codes[rows], self._scales[rows], query)
         else:
@@ -271,7 +271,7 @@ class VectorIndex:
         left = left[np.abs(off[0]) < off[1]]
         is_near[left] = self._rows.read(rows[left]) @ query >= least
         is_near &= self._labels[rows] != REMOVED
-        marked = np.zeros(asked, bool)
+        marked = np.zeros(total, bool)
         marked[there[close[is_near]]] = True
         return marked, self._exact(query, k, rows[is_near], rough[is_near], None)
 

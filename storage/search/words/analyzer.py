@@ -50,7 +50,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def document_words(text: str) -> list[str]:
-    """Every word of the text as it is spelled, casefolded, in order, with repetitions: no stemmer, no stop list."""
+    """Every word of the text, casefolded, in order, with repetitions; not stemmed, none left out."""
     return _split(_case_folded(text), text, is_query=False)
 
 

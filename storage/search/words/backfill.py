@@ -1,4 +1,4 @@
-"""From `documents` to the keyword index: opening what is on disk, and adding what it lacks, so that index = table."""
+"""Opening the keyword index from disk, and adding the rows of `documents` that it lacks."""
 
 from __future__ import annotations
 

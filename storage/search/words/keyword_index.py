@@ -182,9 +182,10 @@ class KeywordIndex:
         self._alone = {}
 
     def _is_alone(self, known: dict[str, bool], searcher: tantivy.Searcher, namespace: str) -> bool:
-        """Whether every committed document is of this namespace: then a query need not say so, and takes half the time.
+        """Whether every committed document is of this namespace.
 
-        `known` is what `_alone` was before the searcher was made: what is counted for an older one is lost with it.
+        Then a query need not filter by it, and takes half the time. `known` is what `_alone` was before the searcher
+        was made: what is counted for an older one is lost with it.
         """
         from tantivy import Query
 
@@ -260,7 +261,10 @@ class KeywordIndex:
         return lists
 
     def ceiling(self, text: str) -> float:
-        """What a document would score that consists of nothing but the query's words: its scores are shares of this."""
+        """The score of a document that consists of nothing but the query's words.
+
+        Scores of the query are shares of it.
+        """
         searcher = self._index.searcher()
         documents = int(searcher.num_docs) + len(self._waiting)
         with self._overlay:

@@ -1,4 +1,7 @@
-"""Texts with words of a query, from the table: for the seconds in which the keyword index is being rebuilt."""
+"""Texts with words of a query, from the table.
+
+It answers in the seconds in which the keyword index is being rebuilt.
+"""
 
 from __future__ import annotations
 

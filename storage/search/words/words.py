@@ -18,7 +18,7 @@ from storage.search.records.passages import EMBEDDED_PASSAGES, PassageIndex
 from storage.search.records.selection import Selection
 from storage.search.words.backfill import catch_up_keywords, load_keywords, with_passages
 from storage.search.words.keyword_index import KeywordIndex
-from storage.search.words.table_scan import SCANNED_ROWS, scan_documents
+from storage.search.words.table_scan import MAX_CANDIDATES, SCANNED_ROWS, scan_documents
 from storage.search.words.tantivy_schema import TERMS
 
 PASSAGES_EACH = 3
@@ -32,7 +32,7 @@ class Words:
     """
 
     def __init__(self, directory: Path, passages: PassageIndex, pause: Callable[[], None]) -> None:
-        """`pause` is called after every millisecond of work that nobody waits for."""
+        """`pause` is called after every millisecond of background work."""
         self.is_ready = False
         """Whether every committed document is in the index."""
         self._directory = directory
@@ -147,7 +147,9 @@ class Words:
         if self.is_ready:
             return self.index.search(text, namespace, k, labels)
         chosen = set(labels.tolist())
-        found = self._search_both(cursor, text, Filter(namespace), len(labels), None, None)
+        found = self._search_both(
+            cursor, text, Filter(namespace), len(labels) + MAX_CANDIDATES, labels, None
+        )  # cuts off none
         return [match for match in found if match[0] in chosen][:k]
 
     def contained_in(
@@ -187,7 +189,10 @@ class Words:
         return np.setdiff1d(self.index.labels(), self._passages.labels())
 
     def state(self) -> dict[str, int | str]:
-        """For `status`: whether the index is whole, how many documents it has, how many of them in memory only."""
+        """The state of the index, for `status`.
+
+        Whether it is whole, how many documents it has, and how many of them are in memory only.
+        """
         state: dict[str, int | str] = {"state": "ready" if self.is_ready else "rebuilding"}
         if self._opened is not None:
             state |= {"count": len(self.index) - len(self._passages), "uncommitted": self.index.waiting}

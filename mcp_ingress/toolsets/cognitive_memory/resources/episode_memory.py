@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
@@ -35,7 +36,10 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 
 
 def _compared(rows: list[dict[str, Any]], asked: np.ndarray) -> list[dict[str, Any]]:
-    """The rows with their cosine to a unit vector, never below 0, in place of their own vector; most similar first."""
+    """The rows with their similarity in place of their vector, most similar first.
+
+    The similarity is the cosine to a unit vector, never below 0.
+    """
     if not rows:
         return []
     cosines = np.maximum(0.0, read_vectors([row["vector"] for row in rows]) @ np.asarray(asked, np.float32)).tolist()
@@ -75,5 +79,10 @@ RESOURCE = Resource(
         "days_back": DAYS_BACK,
     },
     required=("query",),
+    shown=Shown(
+        {"contents": {"query": "episode-{id}?field=query", "reflection": "episode-{id}?field=reflection"}},
+        query="query",
+        onward="{shown} episodes fit: ask for fewer with `top_k`, or narrow by `min_similarity` or `days_back`.",
+    ),
     handler=read,
 )

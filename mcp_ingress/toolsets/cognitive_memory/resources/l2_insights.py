@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_ingress.call import Call
+from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAY, Conditions, after, day, plain, select, start
@@ -42,7 +43,7 @@ async def _search(
     call: Call, query: str, top_k: int, least: float | None, first: datetime | None, behind: datetime | None
 ) -> list[dict[str, Any]]:
     """Searched with larger and larger pools until the filters leave enough, or there are no more."""
-    vector, space = await answers.encode_asked(call, query)
+    vector, space = await answers.encode_question(call, query)
     chosen, pool = insights(call.namespace, created_from=first, created_before=behind), POOL * top_k
     while True:
         asked = Query(query, vector, chosen, 2 * pool, space=space, pool=pool)
@@ -82,5 +83,10 @@ RESOURCE = Resource(
         "created_after": DAY,
         "created_before": DAY,
     },
+    shown=Shown(
+        {"contents": {"content": "l2-{id}"}},
+        query="query",
+        onward="{shown} insights fit: narrow by `query`, `fidelity_min`, `created_after` or `created_before`.",
+    ),
     handler=read,
 )

@@ -88,7 +88,7 @@ def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     if problems:
         raise Refused(_sentence(path, problems))
     if not rows:
-        raise Refused(f"{path.name} holds no row.")
+        raise Refused(f"{path.name} has no rows: write one JSON object a line.")
     return rows
 
 

@@ -29,10 +29,10 @@ def import_ground_truth(file: Path, as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory import-ground-truth truth.jsonl
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.import_ground_truth(settings_of(**flags), file)
-    print_json(found) if as_json else click.echo(f"{found['read']} queries read, {found['imported']} of them new.")
+    answer = files.import_ground_truth(settings_of(**flags), file)
+    print_json(answer) if as_json else click.echo(f"{answer['read']} queries read, {answer['imported']} of them new.")
 
 
 @memory.command("import-golden-set")
@@ -48,11 +48,11 @@ def import_golden_set(file: Path, as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory import-golden-set golden.jsonl
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.import_golden_set(settings_of(**flags), file)
-    counts = f"{found['short']} short, {found['medium']} medium, {found['long']} long"
-    print_json(found) if as_json else click.echo(f"{found['imported']} queries imported: {counts}.")
+    answer = files.import_golden_set(settings_of(**flags), file)
+    counts = f"{answer['short']} short, {answer['medium']} medium, {answer['long']} long"
+    print_json(answer) if as_json else click.echo(f"{answer['imported']} queries imported: {counts}.")
 
 
 @memory.command()
@@ -66,36 +66,36 @@ def archive(item_id: int, as_json: bool, **flags: Any) -> None:
     \b
     Example: thalweg memory archive 456
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.archive(settings_of(**flags), item_id)
-    print_json(found) if as_json else click.echo(f"Item {item_id} is archived as {found['archived_id']}.")
+    answer = files.archive(settings_of(**flags), item_id)
+    print_json(answer) if as_json else click.echo(f"Item {item_id} is archived as {answer['archived_id']}.")
 
 
 @memory.command()
 @HOME
 @JSON
 def agreement(as_json: bool, **flags: Any) -> None:
-    """Whether the judges agree enough for the ground truth to be accepted, and where they do not.
+    """Report whether the judges agree enough for the ground truth to be accepted, and where they do not.
 
     \b
     Example: thalweg memory agreement
     """
-    from thalweg.cognitive import memory_files
+    from thalweg.commands.memory import files
 
-    found = memory_files.report(settings_of(**flags))
+    answer = files.report(settings_of(**flags))
     if as_json:
-        print_json(found)
+        print_json(answer)
         return
-    click.echo(found["summary"])
-    for line in found["differing"]:
+    click.echo(answer["summary"])
+    for line in answer["differing"]:
         click.echo(
             f"  query {line['query_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}, "
             f"kappa {line['kappa']:.2f}"
         )
-    for line in found["differing_documents"]:
+    for line in answer["differing_documents"]:
         click.echo(f"  document {line['document_id']}: means {line['judge1_score']:.2f} and {line['judge2_score']:.2f}")
-    if (test := found["wilcoxon"]) is not None:
+    if (test := answer["wilcoxon"]) is not None:
         advice = (
             "no judge is milder"
             if test["threshold"] is None

@@ -30,7 +30,7 @@ GO_ON = (
 )
 
 
-def last_known(home: Path, broker_url: str) -> dict[str, Any]:
+def offline_status(home: Path, broker_url: str) -> dict[str, Any]:
     """The report of `thalweg status` without a node: sentences, `broker`, and `last` for programs.
 
     `last` is {ended, pid, failure, applied, waiting, dead_letters}. `ended` is running (it owns the directory and does
@@ -58,9 +58,9 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
         if "positions" in last:
             positions = last.pop("positions")
             last["applied"] = _by_topic(positions)
-            last["waiting"] = waiting_on(broker_url, positions)
-            problems.append(_how_far(last))
-        if has_spooled(home):
+            last["waiting"] = waiting_records(broker_url, positions)
+            problems.append(_progress(last))
+        if has_spooled_writes(home):
             problems.append(
                 "Writes lie in the spool, because the log was down: they follow when a node runs and the log is back."
             )
@@ -75,14 +75,14 @@ def last_known(home: Path, broker_url: str) -> dict[str, Any]:
     }
 
 
-def has_spooled(home: Path) -> bool:
+def has_spooled_writes(home: Path) -> bool:
     """Whether the last node left writes that the log did not take."""
     spool = home / "spool"
     return spool.exists() and spool.stat().st_size > 0
 
 
 _SENTENCES = {
-    "running": "No node answers on {home}, but the process {pid} holds it: it is starting, stopping, or hangs.",
+    "running": "No node answers on {home}, but the process {pid} owns it: it is starting, stopping, or hangs.",
     "failed": "No node runs on {home}: the last one ended at {at}: {failure}",
     "killed": "No node runs on {home}: the last one (process {pid}) was killed, or the machine went down.",
     "cleanly": "No node runs on {home}: the last one ended cleanly.",
@@ -90,7 +90,7 @@ _SENTENCES = {
 }
 
 
-def _how_far(last: dict[str, Any]) -> str:
+def _progress(last: dict[str, Any]) -> str:
     waiting = last["waiting"]
     ahead = "" if waiting is None else f", {sum(waiting.values())} more wait on the log"
     applied = sum(last["applied"].values())
@@ -120,7 +120,7 @@ def read_positions(cursor: duckdb.DuckDBPyConnection) -> dict[tuple[str, int], i
     return {(topic, partition): offset for topic, partition, offset in rows}
 
 
-def waiting_on(broker_url: str, positions: Mapping[tuple[str, int], int]) -> dict[str, int] | None:
+def waiting_records(broker_url: str, positions: Mapping[tuple[str, int], int]) -> dict[str, int] | None:
     """By topic what lies on the embedded log beyond these positions (from `read_positions`). None of another log."""
     ends = _ends(broker_url)
     return None if ends is None else _by_topic({at: max(0, end - positions.get(at, 0)) for at, end in ends.items()})

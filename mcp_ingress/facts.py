@@ -1,0 +1,23 @@
+"""How an answer says that a row stands for several records, which state the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+_NAME = {"type": "object", "properties": {"kind": {"type": "string"}, "id": {"type": "string"}}}
+REPEATED: dict[str, Any] = {
+    "also": {
+        "type": "array",
+        "description": "Other records that state the same, newest first",
+        "items": {**_NAME, "required": ["kind", "id"]},
+    },
+    "times": {"type": "integer", "minimum": 2, "description": "How often it was stated, where more than once"},
+}
+"""The properties of a row that `repeated` may add."""
+
+
+def repeated(also: Sequence[tuple[str, str]], times: int) -> dict[str, Any]:
+    """The fields `also` and `times` of a row, each where it says something. `also`: (kind, id) of other records."""
+    names = {"also": [{"kind": kind, "id": identity} for kind, identity in also]} if also else {}
+    return names | ({"times": times} if times > 1 else {})

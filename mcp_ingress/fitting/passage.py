@@ -1,0 +1,170 @@
+"""The passage that stands for a long text: the one that fits the query best, or the beginning.
+
+Passages begin and end between sentences or lines where they can, and never inside a character as it is read.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from storage.search.words.analyzer import STOP_WORDS, query_words
+from storage.search.words.bm25 import rarity
+
+Span = tuple[int, int]
+"""Characters of a text, from the first (inclusive) to the last (exclusive)."""
+MAX_WORDS = 32
+"""Distinct words of a query that are looked for."""
+SAID, MEANT = 1.0, 0.5
+"""What all words of the query count, and what the part counts that fits it best in meaning."""
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|\n+|(?<=[。！？])")
+_GAP_CHARS = 100
+_MOST_MARKS = 64
+"""Marks on one character that are kept together; a text may be nothing but marks."""
+_ZWJ = "\u200d"
+
+
+def best_passage(text: str, longest: int, query: str | None = None, near: Span | None = None) -> Span:
+    """Of a text the at most `longest` characters that fit best.
+
+    A passage scores by how many of the query's words it has, rare ones (in this text) more, and by how much it has of
+    `near`, the part that is nearest in meaning. Without either it is the beginning.
+    """
+    if len(text) <= longest:
+        return 0, len(text)
+    parts = list(_parts(text, longest))
+    if near is not None:
+        near = near[0], min(near[1], near[0] + longest)
+    words = _words_in(text, parts, query or "")
+    start, end = _best_window(parts, words, near, longest)
+    return _stripped(text, start, end)
+
+
+def boundary(text: str, at: int, low: int = 0) -> int:
+    """The last place up to `at` that divides no character as it is read (marks, emoji, flags, Hangul)."""
+    lowest = max(low + 1, at - _MOST_MARKS)
+    for place in range(min(at, len(text)), lowest - 1, -1):
+        if place == len(text) or not _joined(text, place):
+            return place
+    return at
+
+
+def end_of_page(text: str, start: int, at: int) -> int:
+    """Where a page from `start` ends, `at` at most: behind a line, a sentence or a word, if one ends near."""
+    if at >= len(text):
+        return len(text)
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, max(start, at - 4 * _GAP_CHARS), at)]
+    if ends and ends[-1] > start:
+        return ends[-1]
+    return _gap(text, start, at)
+
+
+def _parts(text: str, longest: int) -> Iterator[Span]:
+    """The text's sentences and lines, in order and without gaps; longer ones in pieces."""
+    start = 0
+    for match in _SENTENCE_END.finditer(text):
+        yield from _pieces(text, start, match.end(), longest)
+        start = match.end()
+    yield from _pieces(text, start, len(text), longest)
+
+
+def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[Span]:
+    while end - start > longest:
+        stop = _gap(text, start, start + longest)
+        yield start, stop
+        start = stop
+    if start < end:
+        yield start, end
+
+
+def _gap(text: str, start: int, at: int) -> int:
+    """The last space before `at`, if one is near, else the last boundary of a character."""
+    for place in range(at, max(start, at - _GAP_CHARS), -1):
+        if text[place - 1].isspace():
+            return place
+    return boundary(text, at, start)
+
+
+def _words_in(text: str, parts: Sequence[Span], query: str) -> list[dict[int, float]]:
+    """Of each part the query's words in it, by number, with their weights, which are SAID together."""
+    found: list[set[int]] = [set() for _ in parts]
+    spelled = query_words(query)
+    words = [word for word in spelled if word not in STOP_WORDS][:MAX_WORDS] or spelled[:MAX_WORDS]
+    if not words:
+        return [{} for _ in parts]
+    starts = [start for start, _ in parts]
+    for match in re.finditer("|".join(f"({_pattern(word)})" for word in words), text, re.IGNORECASE):
+        found[bisect_right(starts, match.start()) - 1].add(match.lastindex or 0)
+    having = Counter(word for some in found for word in some)
+    weights = {word: rarity(len(parts), count) for word, count in having.items()}
+    whole = sum(weights.values()) or 1.0
+    return [{word: SAID * weights[word] / whole for word in some} for some in found]
+
+
+def _pattern(word: str) -> str:
+    """A word with other endings: `moved` also finds `move` and `moving`."""
+    if not word.isascii() or not word.isalpha():
+        return re.escape(word)
+    return r"\b" + re.escape(word[: max(4, len(word) - 3)] if len(word) > 4 else word)
+
+
+def _best_window(parts: Sequence[Span], words: Sequence[dict[int, float]], near: Span | None, longest: int) -> Span:
+    """Of all runs of parts that fit the best; of equally good neighbours the one in the middle."""
+    counts: Counter[int] = Counter()
+    said, stop, best, ties = 0.0, 0, 0.0, [0]
+    ends: list[int] = []
+    for first, (start, _) in enumerate(parts):
+        while stop < len(parts) and parts[stop][1] - start <= longest:
+            said += sum(weight for word, weight in words[stop].items() if not counts[word])
+            counts.update(words[stop])
+            stop += 1
+        ends.append(parts[stop - 1][1])
+        score = round(said + (MEANT * _share(near, (start, ends[-1])) if near else 0.0), 9)
+        if score > best:
+            best, ties = score, [first]
+        elif score == best and best and first == ties[-1] + 1:
+            ties.append(first)
+        counts.subtract(words[first])
+        said -= sum(weight for word, weight in words[first].items() if not counts[word])
+    chosen = ties[len(ties) // 2]
+    return parts[chosen][0], ends[chosen]
+
+
+def _share(part: Span, window: Span) -> float:
+    """How much of a part lies in the window."""
+    return max(0, min(part[1], window[1]) - max(part[0], window[0])) / max(1, part[1] - part[0])
+
+
+def _stripped(text: str, start: int, end: int) -> Span:
+    """Without the white space at either end, unless there is nothing else."""
+    shown = text[start:end]
+    if not shown.strip():
+        return start, end
+    return start + len(shown) - len(shown.lstrip()), end - len(shown) + len(shown.rstrip())
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether the characters on both sides are read as one (the main rules of UAX #29)."""
+    before, after = text[at - 1], text[at]
+    if before.isascii() and after.isascii():
+        return before == "\r" and after == "\n"
+    if after == _ZWJ or before == _ZWJ or unicodedata.category(after) in ("Mn", "Me", "Mc"):
+        return True
+    if "\U0001f3fb" <= after <= "\U0001f3ff" or "\U000e0020" <= after <= "\U000e007f":
+        return True
+    if _is_flag_letter(before) and _is_flag_letter(after):
+        first = at
+        while first > 0 and _is_flag_letter(text[first - 1]) and at - first < _MOST_MARKS:
+            first -= 1
+        return (at - first) % 2 == 1
+    is_leading = "\u1100" <= before <= "\u115f"
+    if "\u1160" <= after <= "\u11ff":
+        return is_leading or "\u1160" <= before <= "\u11ff" or "\uac00" <= before <= "\ud7a3"
+    return is_leading and ("\u1100" <= after <= "\u115f" or "\uac00" <= after <= "\ud7a3")
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"

@@ -1,0 +1,1 @@
+"""The resources of every server, one module each."""

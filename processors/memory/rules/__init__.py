@@ -1,0 +1,1 @@
+"""Pure rules that concern memories of every kind."""

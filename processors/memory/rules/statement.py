@@ -1,0 +1,279 @@
+"""A sentence as it is compared with another: its words without what says only that something changed.
+
+Words are case-folded and without grammar that differs freely (articles, `we`, `now`); numbers, weekdays and
+frequencies have one spelling each.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+MAX_WORDS = 60
+"""A longer sentence is not compared: it says more than one thing."""
+MAX_SENTENCES, MAX_CHARACTERS = 24, 4000
+"""Of a longer text its beginning is compared."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|\u3002")
+_TOKEN = re.compile(r"\d+(?:[.:]\d+)? ?[ap]m\b|\d+(?:[.,:]\d+)*|[^\W_][\w+#-]*(?:['./][\w+#-]+)*")
+_COUNTS = "one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {word: str(number) for number, word in enumerate(_COUNTS.split(), 1)}
+_RANKS = "first second third fourth fifth sixth seventh eighth ninth tenth"
+_NUMBERS |= {"once": "1", "twice": "2"}
+_ORDINALS = {word: f"{number}." for number, word in enumerate(_RANKS.split(), 1)}
+_FREQUENCIES = {
+    "hourly": "every-hour",
+    "daily": "every-day",
+    "nightly": "every-night",
+    "weekly": "every-week",
+    "monthly": "every-month",
+    "quarterly": "every-quarter",
+    "yearly": "every-year",
+    "annually": "every-year",
+}
+_WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
+_MONTHS = _words("january february march april june july august september october november december")
+_SPANS = _words("second minute hour day night week month quarter year morning evening afternoon weekend")
+_DROPPED = _words("a an the our we you this that these those it its there please usually still just dr mr mrs ms prof")
+_MARKERS = _words("now currently nowadays already meanwhile recently finally today instead")
+_BE = _words("is are was were be been being am")
+_NEGATIONS = _words("not no never n't cannot without neither none nobody nothing false incorrect wrong")
+_NEGATING = _words("fail reject deny refuse avoid")
+_PLANS = _words(
+    "might could would maybe perhaps plan plans planned planning consider considering considered want wants if "
+    "whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests suggested idea"
+)
+_POSSESSIVES = _words("my our the your his her their")
+_QUESTIONS = _words("should what which who whose whom when where why how do does did can shall will would could is are")
+_PRONOUNS = _words("it it's its this that that's these those they they're he he's she she's here there there's")
+"""A sentence that begins so is about what another one named, which is not the same in another text."""
+_COMPARISONS = _words("than also both another either sometimes besides additionally")
+_ENDINGS = ("ments", "ment", "ings", "ing", "ies", "ed", "es", "s", "e", "y")
+_FREE = _DROPPED | _MARKERS | _NEGATIONS | _words("do does did new")
+_Phrases = Sequence[tuple[tuple[str, ...], tuple[str, ...]]]
+_PLAINER: _Phrases = (
+    (("switched", "on"), ("on",)),
+    (("turned", "on"), ("on",)),
+    (("switched", "off"), ("off",)),
+    (("turned", "off"), ("off",)),
+    (("gave", "up"), ("stopped",)),
+    (("given", "up"), ("stopped",)),
+    (("went", "up"), ("raised",)),
+    (("went", "down"), ("lowered",)),
+    (("put", "off"), ("postponed",)),
+    (("joined",), ("is", "in")),
+)
+"""What says the same in plainer words."""
+_EMPTY: _Phrases = tuple(
+    (tuple(phrase.split()), ())
+    for phrase in ("no longer", "any more", "anymore", "as of now", "has been", "have been", "is done", "are done")
+)
+_STOP = (
+    _DROPPED
+    | _BE
+    | _words(
+        "i he she they my your his her their me him them us in on at by for from with as to of into onto over under "
+        "and or but then so such very has have had having must should can about until after before through via"
+    )
+)
+
+
+@lru_cache(maxsize=8192)
+def stem(word: str) -> str:
+    """A word without its commonest English endings; what has a digit or a dot stays whole."""
+    if word in _BE:
+        return "be"
+    if word.removesuffix("s") in _WEEKDAYS | _SPANS:
+        return word.removesuffix("s")
+    if not word.isalpha() or word.endswith("ss") or word in _MONTHS:
+        return word
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            left = word[: -len(ending)]
+            return stem(left) if ending.startswith("ment") else left
+    return word
+
+
+@lru_cache(maxsize=8192)
+def is_content(word: str) -> bool:
+    """Whether a stem means something by itself: it is neither grammar nor a negation."""
+    return word not in _STOP
+
+
+@lru_cache(maxsize=8192)
+def measure(word: str) -> str | None:
+    """What sort of value a word is: a number, time, weekday, month, frequency or span; None: no value."""
+    if word[0].isdigit() or (word[0] == "v" and word[1:2].isdigit()):
+        return "time" if ":" in word or word.endswith("m") else "number"
+    if word.startswith("every-"):
+        return "frequency"
+    if word in _WEEKDAYS:
+        return "weekday"
+    return "month" if word in _MONTHS else "span" if word in _SPANS else None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence, taken apart when asked."""
+
+    text: str
+
+    @cached_property
+    def raw(self) -> tuple[str, ...]:
+        """All words, case-folded; `n't` is `not`, numbers are digits, `every six hours` is one word."""
+        folded = unicodedata.normalize("NFKC", self.text).replace("\u2019", "'").casefold()
+        found: list[str] = []
+        for token in _TOKEN.findall(folded):
+            if token in ("can't", "cannot"):
+                found += ["can", "not"]
+            elif token.endswith("n't"):
+                found += [token[:-3], "not"]
+            elif token[0].isdigit():
+                found.append(token.replace(" ", "") if token[-1] == "m" else re.sub(r",(?=\d{3}(?:\D|$))", "", token))
+            else:
+                plain = token.removesuffix("'s")
+                found += [_FREQUENCIES.get(plain, plain)] + (["'s"] if plain != token else [])
+        for phrase, plainer in _PLAINER:
+            found = _replace(found, phrase, plainer)
+        return tuple(_frequencies([_NUMBERS.get(word, _ORDINALS.get(word, word)) for word in found]))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The words that are written with a capital or a digit, case-folded, but for the first one."""
+        found = _TOKEN.findall(unicodedata.normalize("NFKC", self.text).replace("\u2019", "'"))
+        return frozenset(word.casefold().removesuffix("'s") for word in found[1:] if word != word.lower())
+
+    @cached_property
+    def qualities(self) -> frozenset[str]:
+        """The words that stand by themselves after `is`, as adjectives do; names and plurals are none."""
+        found = (after for before, after in zip(self.raw, self.raw[1:], strict=False) if before in _BE)
+        return frozenset(word for word in found if not word.endswith("s") and measure(word) is None) - self.names
+
+    @cached_property
+    def is_comparable(self) -> bool:
+        """Whether it says what holds: neither a question, a plan, a comparison, nor something said besides."""
+        words = set(self.raw)
+        return (
+            2 <= len(self.raw) <= MAX_WORDS
+            and not self.text.rstrip(" \"')").endswith("?")
+            and self.raw[0] not in _QUESTIONS | _PRONOUNS
+            and not words & _PLANS
+            and not words & _COMPARISONS
+            and self.raw[-1] != "too"
+            and not _follows(self.raw, "as", "well")
+        )
+
+    @cached_property
+    def is_clause(self) -> bool:
+        """Whether a part of a sentence says something by itself."""
+        return len(self.raw) >= 3 and self.is_comparable
+
+    @cached_property
+    def is_marked(self) -> bool:
+        """Whether it says itself that it was otherwise before."""
+        return bool(_MARKERS & set(self.raw)) or self.has_ended or _follows(self.raw, "new")
+
+    @cached_property
+    def has_ended(self) -> bool:
+        """Whether it says that something holds no longer."""
+        return any(_follows(self.raw, *phrase) for phrase in (("no", "longer"), ("any", "more"), ("anymore",)))
+
+    @cached_property
+    def is_denied(self) -> bool:
+        return any(word in _NEGATIONS or stem(word) in _NEGATING for word in self.raw)
+
+    @cached_property
+    def plain(self) -> tuple[str, ...]:
+        """The words without free grammar, markers and negations; a role precedes the name that has it."""
+        kept = list(self.raw)
+        for phrase, plainer in _EMPTY:
+            kept = _replace(kept, phrase, plainer)
+        if _is_name_of_role(kept):
+            place = next(number for number, word in enumerate(kept) if word in _BE)
+            kept = [*kept[place + 1 :], kept[place], *kept[:place]]
+        return tuple(_with_means([word for word in kept if word not in _FREE]))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The stems of `plain`."""
+        return tuple(map(stem, self.plain))
+
+    @cached_property
+    def contents(self) -> frozenset[str]:
+        return frozenset(word for word in self.words if is_content(word))
+
+
+@lru_cache(maxsize=2048)
+def statements_of(text: str) -> tuple[Statement, ...]:
+    """The sentences of a text that say what holds, and their clauses between commas."""
+    found: list[Statement] = []
+    for sentence in _SENTENCE.split(text[:MAX_CHARACTERS])[:MAX_SENTENCES]:
+        whole = Statement((sentence or "").strip())
+        clauses = [Statement(part.removeprefix("and ").strip()) for part in whole.text.split(", ")]
+        found += [whole] if whole.is_comparable else []
+        found += [clause for clause in clauses if len(clauses) > 1 and clause.is_clause and whole.text[-1] != "?"]
+    return tuple(found)
+
+
+def _is_name_of_role(words: Sequence[str]) -> bool:
+    """`Pavel is my manager`: a name, and what it is to somebody."""
+    place = next((number for number, word in enumerate(words) if word in _BE), 0)
+    role = next((word for word in words[place + 1 :] if word not in _MARKERS), "")
+    is_name = 0 < place <= 3 and words[0] not in _POSSESSIVES and words[0] not in ("i", "it", "this", "that")
+    return is_name and role in _POSSESSIVES
+
+
+def _with_means(words: list[str]) -> list[str]:
+    """`use X for Y` and `for Y use X` as `Y with X`."""
+    place = next((number for number, word in enumerate(words) if word in ("use", "uses")), None)
+    if place is None:
+        return words
+    if words[0] == "for":
+        return [*words[1:place], "with", *words[place + 1 :]]
+    end = next((number for number in range(place, len(words)) if words[number] in ("for", "to")), None)
+    if end is None or place > 1:
+        return words
+    return [*words[:place], *words[end + 1 :], "with", *words[place + 1 : end]]
+
+
+def _frequencies(words: Sequence[str]) -> list[str]:
+    """`every second day`, `each week` and `every 6 hours` as one word each."""
+    found: list[str] = []
+    place = 0
+    while place < len(words):
+        if words[place] in ("every", "each"):
+            end = place + 1
+            while end < min(len(words), place + 3) and words[end].removesuffix("s") not in _SPANS | _WEEKDAYS:
+                end += 1
+            if end < len(words) and words[end].removesuffix("s") in _SPANS | _WEEKDAYS:
+                found.append("every-" + "-".join(word.removesuffix("s") for word in words[place + 1 : end + 1]))
+                place = end + 1
+                continue
+        found.append(words[place])
+        place += 1
+    return found
+
+
+def _follows(words: Sequence[str], *phrase: str) -> bool:
+    return any(tuple(words[place : place + len(phrase)]) == phrase for place in range(len(words)))
+
+
+def _replace(words: Sequence[str], phrase: tuple[str, ...], plainer: tuple[str, ...]) -> list[str]:
+    found: list[str] = []
+    place = 0
+    while place < len(words):
+        if tuple(words[place : place + len(phrase)]) == phrase:
+            found += plainer
+            place += len(phrase)
+        else:
+            found.append(words[place])
+            place += 1
+    return found

@@ -1,0 +1,185 @@
+"""One fact is one row: which records state the same, which of them stands for all, and what a search counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.facts import Facts, canonical, fact_of
+from storage.search.records.filter import Filter
+from storage.search.records.hits import SearchHit
+from storage.search.records.label_map import ABSENT
+from storage.search.search import search
+from storage.search.sessions import search_sessions
+from storage.search.why import explain
+from tests.search.store import EMBEDDER, MODEL, START, Store, label_of
+
+JOURNAL = ("talos", "JournalEntry")
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def indexes(store: Store, tmp_path: Path) -> Iterator[IndexSet]:
+    indexes = IndexSet(tmp_path / "indexes", store.connection.cursor, MODEL, sources=[JOURNAL])
+    indexes.open(store.positions)
+    yield indexes
+    indexes.close()
+
+
+def write(store: Store, indexes: IndexSet, record_id: str, text: str, kind: str = "Insight", at: int = 0) -> int:
+    """A document of the given minute, as the materialiser tells of it."""
+    moment = START + timedelta(minutes=at)
+    label = store.write(record_id, text, kind=kind, created_at=moment)
+    entry = DocumentEntry(label, "a", text, None, moment, ("talos", kind))
+    indexes.apply([entry], [VectorEntry(label, EMBEDDER.encode([text])[0], MODEL.space, MODEL.model_id)])
+    return label
+
+
+def find(store: Store, indexes: IndexSet, text: str, *, limit: int = 10, **options: object) -> list[SearchHit]:
+    chosen = Filter("a", **options)  # type: ignore[arg-type]
+    query = Query(text, EMBEDDER.encode([text])[0], chosen, limit)
+    return search(store.connection.cursor(), indexes, query).hits
+
+
+@pytest.mark.parametrize("same", ["The river  bends.", "the RIVER bends", " The river\nbends ", "The river bends..."])
+def test_case_spaces_and_the_full_stop_at_the_end_make_no_other_fact(same: str) -> None:
+    assert fact_of("a", same) == fact_of("a", "The river bends")
+
+
+def test_signs_numbers_other_scripts_and_namespaces_make_other_facts() -> None:
+    texts = ["port 80", "port 81", "is it?", "is it", "河弯了", "河直了", "C++", "C"]
+    assert len({fact_of("a", text) for text in texts}) == len(texts)
+    assert fact_of("a", "河弯了。") == fact_of("a", "河弯了")
+    assert fact_of("a", "river") != fact_of("b", "river")
+    assert fact_of("a", " \n . ") == ABSENT
+
+
+@given(st.text())
+def test_any_text_has_a_canonical_form_that_is_its_own(text: str) -> None:
+    assert canonical(canonical(text)).strip() == canonical(text).strip()
+    assert fact_of("a", text) >= ABSENT
+
+
+def test_an_insight_stands_for_the_entry_that_it_was_made_of(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "entry", "The river bends.", "JournalEntry")
+    write(store, indexes, "insight", "The river bends")
+    (hit,) = find(store, indexes, "where does the river bend")
+    assert (hit.kind, hit.record_id) == ("Insight", "insight")
+    assert hit.also == [("JournalEntry", "entry")]
+    assert hit.times == 1  # the entry and what was made of it are one statement
+
+
+def test_a_kind_that_is_by_user_is_returned_also_where_another_stands_for_it(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "entry", "The river bends.", "JournalEntry")
+    write(store, indexes, "insight", "The river bends")
+    (hit,) = find(store, indexes, "river", kinds=("JournalEntry",))
+    assert (hit.record_id, list(hit.also)) == ("entry", [])
+
+
+def test_what_was_said_three_times_is_one_row_of_its_newest_and_says_three(store: Store, indexes: IndexSet) -> None:
+    for number in range(3):
+        write(store, indexes, f"entry{number}", "The river bends.", "JournalEntry", at=number)
+        write(store, indexes, f"insight{number}", "The river bends", at=number)
+    (hit,) = find(store, indexes, "river")
+    assert (hit.record_id, hit.times) == ("insight2", 3)
+    assert [name for _, name in hit.also] == ["insight1", "insight0", "entry2", "entry1", "entry0"]
+
+
+def test_ten_results_are_ten_facts_where_each_was_said_thirty_times(store: Store, indexes: IndexSet) -> None:
+    for fact in range(12):
+        for number in range(30):
+            write(store, indexes, f"f{fact}n{number}", f"river number{fact} bends", at=100 * number + fact)
+    found = find(store, indexes, "river bends")
+    assert len({hit.text for hit in found}) == len(found) == 10
+    assert {hit.times for hit in found} == {30}
+    assert all(len(hit.also) == 10 for hit in found)  # the newest of them are named
+
+
+def test_the_total_counts_facts(store: Store, indexes: IndexSet) -> None:
+    for number in range(6):
+        write(store, indexes, f"r{number}", f"river {number % 2}", at=number)
+    query = Query("river", EMBEDDER.encode(["river"])[0], Filter("a"), 1)
+    assert search(store.connection.cursor(), indexes, query).total == 2
+
+
+def test_a_merged_cluster_is_one_fact_with_the_texts_that_were_merged(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "first", "the login keeps failing", "Friction")
+    write(store, indexes, "second", "login fails again and again", "Friction", at=1)
+    write(store, indexes, "said", "Login fails again and again.", "JournalEntry", at=1)
+    store.merge("second", "first")
+    indexes.apply([], [])
+    (hit,) = find(store, indexes, "login fails")
+    assert hit.record_id == "first"
+    assert hit.also == [("Friction", "second"), ("JournalEntry", "said")]
+    assert hit.times == 2
+
+
+def test_an_order_of_coming_makes_no_other_answer(store: Store, indexes: IndexSet, tmp_path: Path) -> None:
+    for number in range(4):
+        write(store, indexes, f"r{number}", "The river bends", at=-number)
+    write(store, indexes, "entry", "the river bends", "JournalEntry", at=9)
+    live = find(store, indexes, "river")
+    rebuilt = IndexSet(tmp_path / "rebuilt", store.connection.cursor, MODEL, sources=[JOURNAL])
+    rebuilt.open(store.positions)
+    assert [(hit.record_id, hit.also, hit.times) for hit in find(store, rebuilt, "river")] == [
+        (hit.record_id, hit.also, hit.times) for hit in live
+    ]
+    assert live[0].record_id == "r0"
+    rebuilt.close()
+
+
+def test_a_record_that_is_gone_stands_for_nothing(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "old", "river")
+    write(store, indexes, "new", "river", at=1)
+    store.connection.execute("DELETE FROM documents WHERE record_id = 'new'")
+    indexes.remove([label_of("new")])
+    (hit,) = find(store, indexes, "river")
+    assert (hit.record_id, list(hit.also), hit.times) == ("old", [], 1)
+
+
+def test_sessions_are_found_by_each_of_their_records(store: Store, indexes: IndexSet) -> None:
+    for session in ("s1", "s2"):
+        moment = START + timedelta(hours=len(session))
+        label = store.write(session, "the river bends", session_id=session, created_at=moment)
+        indexes.apply([DocumentEntry(label, "a", "the river bends", session, moment)], [])
+    found = search_sessions(store.connection.cursor(), indexes, Query("river", None, Filter("a"), 5))
+    assert {hit.session_id for hit in found.sessions} == {"s1", "s2"}
+
+
+def test_why_names_the_record_that_stands_for_another(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "entry", "The river bends.", "JournalEntry")
+    write(store, indexes, "insight", "The river bends")
+    query = Query("river", EMBEDDER.encode(["river"])[0], Filter("a"), 5)
+    said = explain(store.connection.cursor(), indexes, query, "entry")
+    assert said.verdict == "repeated" and "insight" in said.reasons[0]
+    assert explain(store.connection.cursor(), indexes, query, "insight").verdict == "returned"
+
+
+@given(st.data())
+def test_every_record_of_a_fact_has_the_same_representative(data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=12))
+    facts = Facts([JOURNAL])
+    for label, text in enumerate(texts):
+        kind = data.draw(st.sampled_from([JOURNAL, ("talos", "Insight")]))
+        facts.add([DocumentEntry(label, "a", text, None, START + timedelta(minutes=label), kind)])
+    pairs = data.draw(st.lists(st.tuples(*[st.integers(0, len(texts))] * 2), max_size=4))
+    facts.merge(pairs)
+    allowed = np.array(sorted(data.draw(st.sets(st.sampled_from(range(len(texts))), min_size=1))), np.int64)
+    found = facts.find(allowed)
+    standing = facts.representatives(allowed, allowed)
+    assert {len(set(standing[found == fact].tolist())) for fact in set(found.tolist())} == {1}
+    assert set(standing.tolist()) <= set(allowed.tolist())
+    assert facts.find(standing).tolist() == found.tolist()

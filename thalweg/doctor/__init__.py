@@ -1,0 +1,1 @@
+"""What `thalweg doctor` checks: the installation, and what it runs on."""
