@@ -17,7 +17,7 @@ from mcp_ingress.inventory import find_tools
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights
 from mcp_ingress.toolsets.core.resources.memory import find_text
-from mcp_ingress.toolsets.talos.queries import read_about, session_exists
+from mcp_ingress.toolsets.talos.queries import read_context, session_exists
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity
 from mcp_ingress.toolsets.valence.kb_queries import (
     find_pattern,
@@ -113,7 +113,7 @@ ASKS: dict[str, Ask] = {
         "SELECT text FROM documents", Conditions(OWN).add("record_id = ?", name), ""
     )(cursor),
     "canonical": lambda cursor, name: find_canonical(cursor, OWN, name),
-    "about": lambda cursor, name: read_about(cursor, OWN, name),
+    "about": lambda cursor, name: read_context(cursor, OWN, name),
     "whole text": lambda cursor, name: find_text(cursor, OWN, name, "content"),
     "whole summary": lambda cursor, name: find_text(cursor, OWN, name, "summary"),
     "whole description": lambda cursor, name: find_text(cursor, OWN, name, "description"),
@@ -154,7 +154,7 @@ def test_an_entity_is_read_in_its_own_namespace_also_by_who_knows_that_it_is_the
 def test_a_friction_in_a_session_of_another_namespace_does_not_make_that_session_known(
     cursor: duckdb.DuckDBPyConnection,
 ) -> None:
-    assert not session_exists(cursor, OWN, "theirs") and read_about(cursor, OWN, "theirs") is None
+    assert not session_exists(cursor, OWN, "theirs") and read_context(cursor, OWN, "theirs") is None
 
 
 def test_the_edges_of_a_graph_are_those_of_its_namespace_where_both_have_the_ends(

@@ -83,8 +83,8 @@ def _page(identity: str, field: str, text: str, offset: int) -> dict[str, Any]:
         "characters": len(text),
     }
     if end < len(text):
-        asked = "" if field == CONTENT else f"field={field}&"
-        page |= {"more": True, "next": f"{uri_of('{id}', {'id': identity})}?{asked}offset={end}"}
+        selector = "" if field == CONTENT else f"field={field}&"
+        page |= {"more": True, "next": f"{uri_of('{id}', {'id': identity})}?{selector}offset={end}"}
     return page
 
 
