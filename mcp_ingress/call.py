@@ -92,7 +92,7 @@ class Call:
         return self.services.clock
 
     @property
-    def wanted(self) -> Freshness:
+    def read_token(self) -> Freshness:
         """What a read is to see: what the caller asked for, and spooled writes that have followed."""
         return self.freshness.merged(self.services.spool.followed)
 
@@ -170,19 +170,19 @@ class Call:
         (`embedding_behind`).
         """
         has_all = self.services.spool.is_empty  # asked first: what follows meanwhile is in no token yet
-        wanted, limits = self.wanted, self.services.limits
-        waits = self.applied(wanted, timeout_s=limits.read_wait_s, stages=stages)
-        is_applied = await (self._with_vectors(wanted, waits) if vectors else waits)
+        token, limits = self.read_token, self.services.limits
+        waits = self.applied(token, timeout_s=limits.read_wait_s, stages=stages)
+        is_applied = await (self._with_vectors(token, waits) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
         if vectors or VECTOR_STAGE in stages:
             self.embedding_behind = await self.services.embedding_behind(self.namespace)
         return not self.is_stale
 
-    async def _with_vectors(self, wanted: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
+    async def _with_vectors(self, token: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
         """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(VECTOR_STAGE,)))
+        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=(VECTOR_STAGE,)))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
@@ -191,7 +191,7 @@ class Call:
         return is_applied
 
     @property
-    def lacks(self) -> dict[str, Any]:
+    def gaps(self) -> dict[str, Any]:
         """What a read's answer lacks, beside `stale`: `embedding_behind` and `behind`; empty where nothing is."""
         unembedded = {"embedding_behind": self.embedding_behind} if self.embedding_behind else {}
         return unembedded | self.services.backlog().flag()
@@ -220,9 +220,9 @@ class Call:
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.services.applied
-        asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
+        token = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.read_token})
         found = await self.read(
-            functools.partial(projections.find, namespace=self.namespace, token=asked, is_whole=is_whole)
+            functools.partial(projections.find, namespace=self.namespace, token=token, is_whole=is_whole)
         )
         if isinstance(found, Path):
             return found

@@ -109,6 +109,7 @@ class Rows:
         *,
         created_at: datetime,
         session_id: str | None = None,
+        role: str | None = None,
         domain: str | None = None,
         tags: Iterable[str] | None = None,
         connection: str | None = None,
@@ -116,6 +117,7 @@ class Rows:
         """Make a text searchable under its record id, and its tags a filter. The first text of a record stays.
 
         `connection`: over which it was written, where another event than this one was; without a session it is kept.
+        `role`: of the speaker, where a message says it (`user`, `assistant`).
         """
         label = document_label(self._logged.event.namespace, record_id)
         if self.shared(DOCUMENTS, label) is not None:
@@ -135,8 +137,8 @@ class Rows:
                 "connection": connection,
             },
         )
-        namespace = self._logged.event.namespace
-        entry = DocumentEntry(label, namespace, text, session_id, created_at, (toolset, kind), connection)
+        namespace, about = self._logged.event.namespace, (toolset, kind)
+        entry = DocumentEntry(label, namespace, text, session_id, created_at, about, connection, role)
         self._indexed.documents.append(entry)
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})

@@ -12,7 +12,7 @@ class DocumentEntry(NamedTuple):
     """A text that can be searched, and its place in time.
 
     That is in its session, or without one on its connection. Where both or the time are None it stands alone.
-    `kind`: its toolset and its kind.
+    `kind`: its toolset and its kind. `role`: of the speaker that said it.
     """
 
     label: int
@@ -22,6 +22,7 @@ class DocumentEntry(NamedTuple):
     created_at: datetime | None = None
     kind: tuple[str, str] | None = None
     connection: str | None = None
+    role: str | None = None
 
 
 class PassageOf(NamedTuple):
