@@ -176,6 +176,7 @@ class SmallNode:
         data = {
             "source_event_id": source.id,
             "session_id": source.data.get("session_id"),
+            "connection": source.connection,
             "entities": [
                 {
                     "id": e.id,
