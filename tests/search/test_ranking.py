@@ -92,7 +92,8 @@ def test_a_long_text_matches_by_one_passage_and_its_beginning_and_whole_share_it
     indexes = store.open(tmp_path)
     words = " ".join(f"word{number}" for number in range(400))
     first, second = split_passages(words)[:2]
-    whole, beginning, best = (unit_rows(1, MODEL.dim, seed=seed)[0] for seed in range(3))
+    whole, best = (unit_rows(1, MODEL.dim, seed=seed)[0] for seed in range(2))
+    beginning = -best
     entries = [
         VectorEntry(label_of("long"), whole, MODEL.space, MODEL.model_id),
         VectorEntry(passage_label(label_of("long"), 1), best, MODEL.space, MODEL.model_id, pack(tokens(5, 6))),
@@ -110,7 +111,7 @@ def test_a_long_text_matches_by_one_passage_and_its_beginning_and_whole_share_it
     assert found.rows[0] == pytest.approx([0.44, 0.44, 0], abs=0.02), "not the third, which another passage has"
     assert found.fits.tolist() == [passage_label(label_of("long"), 1)]
     assert found.passages.tolist() == [len(split_passages(words))]
-    expected = 0.25 * whole @ best + 0.5 + 0.25 * beginning @ best
+    expected = 0.25 * whole @ best + 0.5 - 0.25
     assert space.document_similarities(best, labels) == pytest.approx([expected], abs=0.02)
 
 
