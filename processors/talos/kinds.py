@@ -12,8 +12,9 @@ from processors.talos.rules.extraction import (
     REFLECTION_WRITTEN,
     texts_to_embed,
 )
-from processors.talos.rules.identifiers import goal_id, named_id, session_names
+from processors.talos.rules.identifiers import entry_id, goal_id, named_id, session_names
 from processors.talos.rules.ontology import JOURNAL_ENTRY
+from streams.event_types.talos import JOURNAL_CORRECTED
 from streams.events import Event, wire_type
 
 TOOLSET = "talos"
@@ -28,13 +29,19 @@ def _texts_of_session(event: Event) -> Sequence[tuple[str, str]]:
     return [(goal_id(goal), goal), *((named_id(label.lower(), name), name) for label, name in session_names(event))]
 
 
+def _corrected(event: Event) -> Sequence[tuple[str, str]]:
+    content = event.data["content"]
+    return [(entry_id(event), content)] if content.strip() else []
+
+
 KINDS = (
     Kind(
         TOOLSET,
         (JOURNAL_ENTRY,),
         LOGGED_THOUGHT,
-        Texts({JOURNAL_WRITTEN: texts_to_embed}),
-        TagSource("SELECT namespace, entry_id AS record_id, category AS tag FROM talos_journal", is_category=True),
+        Texts({JOURNAL_WRITTEN: texts_to_embed, JOURNAL_CORRECTED: _corrected}),
+        TagSource("SELECT namespace, entry_id AS record_id, category AS tag FROM journal", is_category=True),
+        ended="SELECT namespace, record_id FROM corrections",
         is_source=True,
     ),
     Kind(

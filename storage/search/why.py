@@ -173,13 +173,21 @@ def _filter_reason(cursor: duckdb.DuckDBPyConnection, filter: Filter, name: str,
         row = cursor.execute(
             "SELECT into_id, how FROM merges WHERE namespace = ? AND record_id = ?", [filter.namespace, record_id]
         ).fetchone()
-        return (
-            f"It was merged into {row[0]} ({row[1]}), which stands for it."
-            if row
-            else "It is hidden: hardly anybody believed it."
-        )
+        if row:
+            return f"It was merged into {row[0]} ({row[1]}), which stands for it."
+        return _corrected(cursor, filter.namespace, record_id) or "It is hidden: hardly anybody believed it."
     ended = _superseded(cursor, filter.namespace, record_id) if name == "valid_at" else None
     return f"{filter_reason(filter, name)} {ended or ''}".strip()
+
+
+def _corrected(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -> str | None:
+    row = cursor.execute(
+        "SELECT successor_id, reason FROM corrections WHERE namespace = ? AND record_id = ?", [namespace, record_id]
+    ).fetchone()
+    if row is None:
+        return None
+    because = f", because {row[1]}" if row[1] else ""
+    return f"It was corrected to {row[0]}{because}." if row[0] else f"It was retracted{because}."
 
 
 def filter_reason(filter: Filter, name: str) -> str:

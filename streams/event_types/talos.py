@@ -16,6 +16,8 @@ PATTERN_SIGNALLED = wire_type("talos.pattern.signalled")
 PATTERN_DETECTED = wire_type("talos.pattern.detected")
 PATTERN_DEPRECATED = wire_type("talos.pattern.deprecated")
 ENTITIES_PRUNED = wire_type("talos.entities.pruned")
+JOURNAL_CORRECTED = wire_type("talos.journal.corrected")
+JOURNAL_RETRACTED = wire_type("talos.journal.retracted")
 SIGNIFICANCE_RATED = wire_type("talos.significance")
 _REQUEST = {"request_id": OPTIONAL}
 
@@ -43,6 +45,18 @@ EVENT_TYPES = (
             {"content": FILLED, "category": {"enum": CATEGORIES}},
             {"session_id": OPTIONAL, "domain": OPTIONAL, "confidence": UNIT, **_REQUEST},
         ),
+    ),
+    EventType(
+        JOURNAL_CORRECTED,
+        MEMORY.name,
+        "A journal entry was wrong: it should have read so. The old text ends where the new one begins.",
+        obj({"entry_id": FILLED, "content": FILLED}, {"reason": OPTIONAL, **_REQUEST}),
+    ),
+    EventType(
+        JOURNAL_RETRACTED,
+        MEMORY.name,
+        "A journal entry was taken back: no search finds it any more.",
+        obj({"entry_id": FILLED}, {"reason": OPTIONAL, **_REQUEST}),
     ),
     EventType(
         wire_type("talos.friction.logged"),
@@ -94,7 +108,7 @@ EVENT_TYPES = (
                     obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})
                 ),
             },
-            {"session_id": OPTIONAL},
+            {"session_id": OPTIONAL, "connection": OPTIONAL},
         ),
     ),
     EventType(

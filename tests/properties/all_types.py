@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from processors.cognitive.rules.identifiers import event_number, item_number
+from processors.talos.rules.identifiers import entry_id
 from processors.valence.rules.beliefs import belief_id_of
 from processors.valence.rules.identifiers import PATTERN, SESSION, object_id
 from processors.valence.rules.tensions import tension_id
@@ -64,6 +65,8 @@ def _named(short: str, namespace: str, told: Mapping[str, Event], turn: int) -> 
     named: dict[str, Any] = {}
     if short.startswith("talos.session."):
         named["session_id"] = f"2026-01-05-{'ab'[turn]}"
+    if "talos.journal.written" in told:
+        named["entry_id"] = entry_id(told["talos.journal.written"])
     if "cm.l0.stored" in told:
         named |= {"source_ids": [event_number(told["cm.l0.stored"])]}
     if "cm.wm.updated" in told:

@@ -24,6 +24,7 @@ STORIES: dict[str, tuple[str, ...]] = {
     # a session that telemetry tells of too; what is found in its entries, and what is pruned of it
     "talos": (
         *("talos.session.opened", "talos.journal.written", "talos.session.closed"),
+        "talos.journal.corrected",
         *("session.event", "knowledge.friction"),
         *("talos.entities.extracted", "talos.pattern.signalled", "talos.entities.pruned"),
     ),

@@ -60,6 +60,8 @@ COMMANDS = {
     "memory import-ground-truth": "request",
     "memory import-golden-set": "request",
     "memory archive": "request",
+    "memory correct": "request",
+    "memory retract": "request",
     "dlq list": "dlq_list",
     "dlq replay": "dlq_replay",
     "dlq drop": "dlq_drop",

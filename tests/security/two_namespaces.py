@@ -253,8 +253,23 @@ async def _talos(side: Side) -> None:
                 "reflect", content=side.say(f"What would stop what {WORDS}?"), trigger=side.mark, session_id=session
             )
             await side.ok("journal_write", content=side.say(LONG), category="experience")
+            await _corrected(side)
         if number < 3:
             await side.ok("session_close", session_id=session, goal_achieved=False, summary=side.say("It still whines"))
+
+
+async def _corrected(side: Side) -> None:
+    """An entry that was corrected, and then taken back."""
+    entry = {"content": side.say("The jack is on shelf 1."), "category": "observation"}
+    old = side.know("record", (await side.ok("journal_write", **entry))["entry_id"])
+    for kind, data in (
+        ("corrected", {"content": side.say("The jack is on shelf 2."), "reason": side.say("It was moved")}),
+        ("retracted", {"reason": side.say("It was lent")}),
+    ):
+        asked = {"type": wire_type(f"talos.journal.{kind}"), "data": {"entry_id": old, **data}}
+        decided = await side.control("request", **asked)
+        assert decided["status"] == "applied", decided
+        old = side.know("record", decided["result"]["entry_id"])
 
 
 async def _conversation(side: Side) -> None:

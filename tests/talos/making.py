@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows
-from processors.talos.reducers.requests import REDUCERS
+from processors.frame.reducer import Indexed, Key, Outcome, Row, Rows, reducers
 from storage.tables import Table
 from streams.events import Event, LoggedEvent, wire_type
 from streams.positions import Position
@@ -45,6 +44,8 @@ class DictState:
         "talos_sessions": ("namespace", "session_id"),
         "talos_names": ("namespace", "label", "name"),
         "documents": ("label",),
+        "corrections": ("namespace", "record_id"),
+        "journal_versions": ("namespace", "entry_id"),
     }
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ class Reduction:
     def apply(self, event: Event) -> Outcome:
         logged = LoggedEvent(event, Position(MEMORY.name, 0, self._offset), 0, 0, event.key)
         self._offset += 1
-        reducer = REDUCERS[event.type]
+        reducer = reducers()[event.type]
         self.state.named = {
             (table, (event.namespace, *key) if self.state.keys[table][0] == "namespace" else key)
             for table, key in reducer.reads(logged)

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import orjson
+
 from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.services import Limits, Services
@@ -24,6 +26,7 @@ from processors.talos.read.session_state import read_state
 from processors.talos.rules.extraction import Entity, extract
 from processors.talos.rules.similarity import EntityRecord, similar_records
 from processors.talos.stages.patterns import Patterns
+from processors.talos.stages.prune import Prune
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader
@@ -38,7 +41,7 @@ from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup", "patterns", "consolidate", "tensions")
+STAGES = ("extract", "embed", "dedup", "patterns", "consolidate", "prune", "tensions")
 
 
 class SetClock:
@@ -147,9 +150,26 @@ class SmallNode:
         self.published.append(event)
         self.process([self.store.record(encode(TELEMETRY.name, event))])
 
+    def tell(self, short_type: str, **data: Any) -> tuple[str, str | None, dict[str, Any]]:
+        """What was decided about an operator's request: status, message and result."""
+        self._requests += 1
+        identity = f"request-{self._requests}"
+        event = make_event(
+            short_type, data | {"request_id": identity}, event_id=identity, time=self.clock.time, namespace="default"
+        )
+        self.clock.time += timedelta(seconds=1)
+        self.process([self.store.record(encode(MEMORY.name, event))])
+        [(status, message, result)] = self.store.sql(
+            "SELECT status, message, result FROM outcomes WHERE request_id = ?", identity
+        )
+        return status, message, orjson.loads(result or "{}")
+
     def _derive(self, logged: LoggedEvent) -> None:
         if logged.event.type == wire_type("talos.session.closed"):
             self._show_patterns(logged)
+        if logged.event.type in Prune.accepts:
+            for fact in Prune(self.reader, self.applied).find(self.store.database.cursor(), logged):
+                self._apply(self.store.record(encode(DERIVED.name, fact)))
         source, found = logged.event, extract(logged.event)
         if not found.entities:
             return

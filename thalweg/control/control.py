@@ -100,19 +100,23 @@ async def _export(running: Running, request: Request) -> Answer:
 
 
 async def _request(running: Running, request: Request) -> Answer:
-    """Publish an operator's request on the memory topic and answer what was decided about it."""
+    """Publish an operator's request on the memory topic and answer what was decided about it.
+
+    With `stages` it is answered once they have processed it.
+    """
     identity, namespace = str(uuid7()), str(request["namespace"])
     data = {**request["data"], "request_id": identity}
     event = Event(identity, dead_letters.OPERATOR, str(request["type"]), namespace, running.clock.now(), data)
     token = await running.publish(event, MEMORY.name)
-    if not await running.store.applied.wait(token, timeout_s=REQUEST_WAIT_S):
+    stages = [str(stage) for stage in request.get("stages") or ()]
+    if not await running.store.applied.wait(token, timeout_s=REQUEST_WAIT_S, stages=stages):
         raise Unavailable(
             "The request is on the log and not applied yet; `thalweg status` says how far behind the node is."
         )
     outcome = await running.store.reader.run(lambda cursor: find_outcome(cursor, namespace, identity))
     if outcome is None:
         raise Refused("The request could not be applied; `thalweg dlq list` says why.")
-    return {"status": outcome.status, "message": outcome.message, "result": outcome.result}
+    return {"status": outcome.status, "code": outcome.code, "message": outcome.message, "result": outcome.result}
 
 
 async def _hook(running: Running, request: Request) -> Answer:

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from streams.errors import NotRunning, Refused, Unavailable
 from thalweg.paths import control_path
 
+if TYPE_CHECKING:
+    from thalweg.settings import Settings
+
 ANSWER_SHARE = 0.9
 """How much of its caller's time the node may wait: what is left is for the answer."""
+
+
+def decide(settings: Settings, kind: str, data: dict[str, Any], *, stages: Sequence[str] = ()) -> dict[str, Any]:
+    """Publish an operator's request through the node and give what was decided.
+
+    It is answered once `stages` have processed it. Raises Refused with the reducer's sentence when it was refused, and
+    what `ask` raises.
+    """
+    answer = ask(settings.home, "request", type=kind, data=data, namespace=settings.namespace, stages=list(stages))
+    if answer["status"] == "refused":
+        raise Refused(answer["message"], code=answer["code"])
+    return dict(answer["result"])
 
 
 def ask(home: Path, command: str, *, timeout_s: float = 60.0, **arguments: Any) -> dict[str, Any]:

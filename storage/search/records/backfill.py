@@ -1,4 +1,4 @@
-"""Reading the sessions, questions, speakers and passages of every record from the tables."""
+"""Reading the timelines, questions, speakers and passages of every record from the tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ FETCH_ROWS = 8_192
 SURELY_LONG_CHARS = 2_000
 
 
-def read_sessions(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
-    """Every document that belongs to a session, without its text."""
-    cursor.execute("SELECT label, namespace, session_id, created_at FROM documents WHERE session_id IS NOT NULL")
+def read_timelines(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
+    """Every document that belongs to a session or a connection, without its text."""
+    cursor.execute(
+        "SELECT label, namespace, session_id, created_at, connection FROM documents "
+        "WHERE session_id IS NOT NULL OR connection IS NOT NULL"
+    )
     while rows := cursor.fetchmany(FETCH_ROWS):
-        for label, namespace, session_id, created_at in rows:
-            yield DocumentEntry(label, namespace, "", session_id, created_at)
+        for label, namespace, session_id, created_at, connection in rows:
+            yield DocumentEntry(label, namespace, "", session_id, created_at, connection=connection)
 
 
 def read_texts(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:

@@ -16,7 +16,7 @@ from storage.search.records.passages import PassageIndex
 from streams.ids import document_label
 
 CACHED_FILTERS = 8
-ENDED_BY = ("merges", "prunes")
+ENDED_BY = ("merges", "prunes", "corrections")
 """Tables whose rows take a record out of what `exclude_merged` leaves."""
 
 

@@ -12,8 +12,8 @@ from storage.search.entries import DocumentEntry
 from storage.search.records.backfill import (
     read_passages,
     read_questions,
-    read_sessions,
     read_texts,
+    read_timelines,
     read_user_labels,
 )
 from storage.search.records.facts import Facts
@@ -57,7 +57,7 @@ class Records:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
         self.user_records.add(read_user_labels(cursor, self._roles))
-        self.timelines.add(read_sessions(cursor))
+        self.timelines.add(read_timelines(cursor))
         self.facts.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)

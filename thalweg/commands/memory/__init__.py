@@ -1,4 +1,4 @@
-"""`thalweg memory`: ground truth, golden set and working memory, by hand."""
+"""`thalweg memory`: journal entries, ground truth, golden set and working memory, by hand."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import click
 from thalweg.commands.options import HOME, JSON, print_json, settings_of
 
 FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+BECAUSE = click.option("--because", metavar="REASON", help="Why; it stays in the entry's history.")
 NAMESPACE = click.option("--namespace", help="The namespace to work in.")
 
 
 @click.group()
 def memory() -> None:
-    """Ground truth, golden set and working memory of Cognitive Memory."""
+    """Journal entries to correct; ground truth, golden set and working memory of Cognitive Memory."""
 
 
 @memory.command("import-ground-truth")
@@ -53,6 +54,46 @@ def import_golden_set(file: Path, as_json: bool, **flags: Any) -> None:
     answer = files.import_golden_set(settings_of(**flags), file)
     counts = f"{answer['short']} short, {answer['medium']} medium, {answer['long']} long"
     print_json(answer) if as_json else click.echo(f"{answer['imported']} queries imported: {counts}.")
+
+
+@memory.command()
+@click.argument("entry_id")
+@click.argument("text")
+@BECAUSE
+@HOME
+@NAMESPACE
+@JSON
+def correct(entry_id: str, text: str, because: str | None, as_json: bool, **flags: Any) -> None:
+    """Correct a journal entry: searches find the new TEXT, which names the entry as its earlier one.
+
+    TEXT `-` is read from the standard input.
+
+    \b
+    Example: thalweg memory correct journal-2026-01-05-042917530114 "The gateway listens on port 8443."
+    """
+    from thalweg.commands.memory import corrections
+
+    content = click.get_text_stream("stdin").read() if text == "-" else text
+    answer = corrections.correct(settings_of(**flags), entry_id, content, because)
+    print_json(answer) if as_json else click.echo(f"{entry_id} is corrected to {answer['entry_id']}.")
+
+
+@memory.command()
+@click.argument("entry_id")
+@BECAUSE
+@HOME
+@NAMESPACE
+@JSON
+def retract(entry_id: str, because: str | None, as_json: bool, **flags: Any) -> None:
+    """Take a journal entry back: searches find neither it nor what was found in it; its history stays.
+
+    \b
+    Example: thalweg memory retract journal-2026-01-05-042917530114 --because "It was another gateway."
+    """
+    from thalweg.commands.memory import corrections
+
+    answer = corrections.retract(settings_of(**flags), entry_id, because)
+    print_json(answer) if as_json else click.echo(f"{entry_id} is retracted.")
 
 
 @memory.command()

@@ -17,7 +17,7 @@ from processors.cognitive.rules.identifiers import number_of
 from streams.errors import Refused
 from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
 from thalweg.client.node_process import ensure_node
-from thalweg.control.requests import ask
+from thalweg.control.requests import ask, decide
 from thalweg.settings import Settings
 
 MAX_SHOWN = 20
@@ -62,10 +62,10 @@ def report(settings: Settings) -> dict[str, Any]:
 
 def _request(settings: Settings, kind: str, data: dict[str, Any], where: str) -> dict[str, Any]:
     """Publish through the node and give what was decided. Raises Refused when it was refused."""
-    answer = ask(settings.home, "request", type=kind, data=data, namespace=settings.namespace)
-    if answer["status"] == "refused":
-        raise Refused(f"{where}{answer['message']}")
-    return dict(answer["result"])
+    try:
+        return decide(settings, kind, data)
+    except Refused as error:
+        raise Refused(f"{where}{error.message}") from None
 
 
 def read_rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
