@@ -157,7 +157,7 @@ class DenseSpace:
 
 
 def _nearest_passages(similarities: np.ndarray, owners: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The numbers of the passages, in order, that are among the READ_PASSAGES most similar ones of their text.
+    """The numbers, in order, of the READ_PASSAGES most similar passages of each text.
 
     `similarities`, `owners`: (m,) of each passage, whose it is in rising order; `counts`: (n,) passages of each text.
     """
