@@ -29,8 +29,8 @@ from storage.search.search import prefetch, search
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
-from streams.events import Event, wire_type
-from streams.ids import derived_id
+from streams.events import CONNECTION, Event, wire_type
+from streams.ids import derived_id, uuid7
 from streams.log.base import Outgoing
 from streams.positions import Freshness
 
@@ -46,6 +46,8 @@ ANSWER_MARGIN_S = 0.3
 class ClientConnection:
     """One MCP connection: what it last wrote, and the session it opened last and has not closed."""
 
+    id: str = field(default_factory=lambda: str(uuid7()))
+    """On the log: what it writes without a session belongs together by it."""
     client: str | None = None
     last_writes: Freshness = field(default_factory=Freshness)
     open_session_id: str | None = None
@@ -90,7 +92,7 @@ class Call:
         return self.services.clock
 
     @property
-    def wanted(self) -> Freshness:
+    def read_token(self) -> Freshness:
         """What a read is to see: what the caller asked for, and spooled writes that have followed."""
         return self.freshness.merged(self.services.spool.followed)
 
@@ -101,7 +103,9 @@ class Call:
         """
         kind = wire_type(short_type)
         content = orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
-        extensions = {"traceparent": self.traceparent} if self.traceparent else {}
+        extensions = {CONNECTION: self.connection.id}
+        if self.traceparent:
+            extensions["traceparent"] = self.traceparent
         identity = derived_id(self.namespace, self.request_id, kind, content)
         return Event(
             identity, SOURCE, kind, self.namespace, self.requested_at or self.clock.now(), data, subject, extensions
@@ -166,19 +170,19 @@ class Call:
         (`embedding_behind`).
         """
         has_all = self.services.spool.is_empty  # asked first: what follows meanwhile is in no token yet
-        wanted, limits = self.wanted, self.services.limits
-        waits = self.applied(wanted, timeout_s=limits.read_wait_s, stages=stages)
-        is_applied = await (self._with_vectors(wanted, waits) if vectors else waits)
+        token, limits = self.read_token, self.services.limits
+        waits = self.applied(token, timeout_s=limits.read_wait_s, stages=stages)
+        is_applied = await (self._with_vectors(token, waits) if vectors else waits)
         self.is_stale = not (has_all and is_applied)
         if vectors or VECTOR_STAGE in stages:
             self.embedding_behind = await self.services.embedding_behind(self.namespace)
         return not self.is_stale
 
-    async def _with_vectors(self, wanted: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
+    async def _with_vectors(self, token: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
         """Wait for the words, and a moment longer for the vectors; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(wanted, timeout_s=longest, stages=(VECTOR_STAGE,)))
+        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=(VECTOR_STAGE,)))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
@@ -187,7 +191,7 @@ class Call:
         return is_applied
 
     @property
-    def lacks(self) -> dict[str, Any]:
+    def gaps(self) -> dict[str, Any]:
         """What a read's answer lacks, beside `stale`: `embedding_behind` and `behind`; empty where nothing is."""
         unembedded = {"embedding_behind": self.embedding_behind} if self.embedding_behind else {}
         return unembedded | self.services.backlog().flag()
@@ -216,9 +220,9 @@ class Call:
         if projections is None:
             raise Unavailable("This node has no graph.")
         reached = self.services.applied
-        asked = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.wanted})
+        token = Freshness({at: min(offset, reached.next_offset(at)) for at, offset in self.read_token})
         found = await self.read(
-            functools.partial(projections.find, namespace=self.namespace, token=asked, is_whole=is_whole)
+            functools.partial(projections.find, namespace=self.namespace, token=token, is_whole=is_whole)
         )
         if isinstance(found, Path):
             return found

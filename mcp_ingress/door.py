@@ -148,12 +148,12 @@ class Door:
 
     async def call(self, visitor: Visitor, request: Request) -> Answer:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
-        return await self._called(visitor, request, self.inventory.tools.get(request.tool))
+        return await self._handle(visitor, request, self.inventory.tools.get(request.tool))
 
-    async def _called(self, visitor: Visitor, given: Request, tool: Tool | None) -> Answer:
-        """Here secrets end: neither tool, record, refusal nor log sees those of what was given."""
+    async def _handle(self, visitor: Visitor, raw: Request, tool: Tool | None) -> Answer:
+        """Answer a request as it came. Here its secrets end: no tool, record, refusal or log sees them."""
         self.calls += 1
-        request = Request(excerpt(given.tool, MAX_NAME), _without_secrets(given.arguments), given.meta)
+        request = Request(excerpt(raw.tool, MAX_NAME), _without_secrets(raw.arguments), raw.meta)
         record = Invocation(
             request.tool, tool, visitor.principal.namespace, visitor.connection, request.arguments, self.services.clock
         )
@@ -189,7 +189,7 @@ class Door:
     async def read(self, visitor: Visitor, uri: str, meta: Mapping[str, Any]) -> Answer:
         """Answer one read of a resource: a call like any other. Raises UnknownTool."""
         name = self.resources.name_of(uri)
-        return await self._called(visitor, Request(name, {"uri": uri}, meta), self.resources.tools.get(name))
+        return await self._handle(visitor, Request(name, {"uri": uri}, meta), self.resources.tools.get(name))
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
@@ -205,7 +205,7 @@ class Door:
             arguments = self._checked(tool, request.arguments)
             async with self._turn(visitor, tool):
                 body = await self._run(tool, call, arguments)
-            text = _json(body := _saying(tool, body, call.lacks) if tool.kind == "read" else body)
+            text = _json(body := _with_gaps(tool, body, call.gaps) if tool.kind == "read" else body)
         except UnknownTool:
             raise
         except Exception as error:
@@ -322,17 +322,17 @@ def _staleness(tool: Tool | None, call: Call | None) -> dict[str, Any]:
     """What a refusal says of the store that it was decided on."""
     if call is None or tool is None:
         return {}
-    said: dict[str, Any] = {"stale": True} if call.is_stale else {}
+    notes: dict[str, Any] = {"stale": True} if call.is_stale else {}
     if tool.kind == "read":
-        said |= call.lacks
-    return said
+        notes |= call.gaps
+    return notes
 
 
-def _saying(tool: Tool, body: dict[str, Any], lacks: Mapping[str, Any]) -> dict[str, Any]:
+def _with_gaps(tool: Tool, body: dict[str, Any], gaps: Mapping[str, Any]) -> dict[str, Any]:
     """A read's answer with what it lacks, where its contract has such notes."""
-    if not lacks or tool.notes_under is None:
-        return {**body, **lacks}
-    return {**body, tool.notes_under: {**body[tool.notes_under], **lacks}}
+    if not gaps or tool.notes_under is None:
+        return {**body, **gaps}
+    return {**body, tool.notes_under: {**body[tool.notes_under], **gaps}}
 
 
 def _json(body: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ class Inventory:
         for tool in sorted(tools, key=lambda tool: tool.name):
             if tool.name in exact:
                 raise ToolDefect(f"Two tools are called {tool.name}.")
-            exact[tool.name] = checked(tool)
+            exact[tool.name] = validate_tool(tool)
             known.setdefault(tool.toolset, Toolset(tool.toolset))
         sessions = [toolset.sessions for toolset in known.values() if toolset.sessions is not None]
         if len(sessions) > 1:
@@ -158,7 +158,7 @@ def _check_place(tool: Any, toolset: str, module: str) -> None:
         raise ToolDefect(f"{module}: the tool says toolset {tool.toolset}; it lies in {toolset}.")
 
 
-def checked(tool: Tool) -> Tool:
+def validate_tool(tool: Tool) -> Tool:
     """The tool with exact schemas: the output's has what an answer says of what did not fit.
 
     The input's has `additionalProperties: false` on every object that names its properties. Raises ToolDefect.

@@ -18,38 +18,38 @@ from streams.positions import Position
 STAGE = "spool"
 
 
-async def publish_or_bury(log: Log, records: Sequence[Outgoing], kept: Path) -> list[Position]:
+async def publish_or_bury(log: Log, records: Sequence[Outgoing], folder: Path) -> list[Position]:
     """Publish the records in order; one that is refused becomes a dead letter. Raises LogUnavailable.
 
-    `kept`: the folder for the data of a record whose dead-letter topic does not take it either.
+    `folder` takes the data of a record whose dead-letter topic does not take it either.
     """
     try:
         return await log.publish(records)
     except RecordRefused as error:
         if len(records) == 1:
-            return await _bury(log, records[0], error, kept)
-    return [position for record in records for position in await publish_or_bury(log, [record], kept)]
+            return await _bury(log, records[0], error, folder)
+    return [position for record in records for position in await publish_or_bury(log, [record], folder)]
 
 
-async def _bury(log: Log, record: Outgoing, error: RecordRefused, kept: Path) -> list[Position]:
+async def _bury(log: Log, record: Outgoing, error: RecordRefused, folder: Path) -> list[Position]:
     body = record.value or b""
     identity = hashlib.blake2b(
         b"\0".join((record.key or b"", body, repr(record.headers).encode())), digest_size=16
     ).hexdigest()
     place = Position(record.topic, 0, 0)  # it never had one
     letter = DeadLetter(place, STAGE, "thalweg", 1, type(error).__name__, error.message, SystemClock().now(), identity)
-    lying = Record(record.topic, 0, 0, 0, record.key, body, record.headers)
+    unplaced = Record(record.topic, 0, 0, 0, record.key, body, record.headers)
     try:
-        return await log.publish([replace(bury(lying, letter), partition=None)])
+        return await log.publish([replace(bury(unplaced, letter), partition=None)])
     except RecordRefused:
-        make_directory(kept, 0o700)
-        path = kept / f"{identity}.json"
+        make_directory(folder, 0o700)
+        path = folder / f"{identity}.json"
         _write_synced(path, body)
-        sync(kept)  # the spool is emptied next, and this is all that is left of the write
+        sync(folder)  # the spool is emptied next, and this is all that is left of the write
         letter = replace(
-            letter, error_message=f"{error.message} Its data is kept in {path.name} of the folder {kept.name}."
+            letter, error_message=f"{error.message} Its data is kept in {path.name} of the folder {folder.name}."
         )
-        return await log.publish([replace(bury(replace(lying, value=None), letter), partition=None)])
+        return await log.publish([replace(bury(replace(unplaced, value=None), letter), partition=None)])
 
 
 def _write_synced(path: Path, body: bytes) -> None:

@@ -46,7 +46,7 @@ class Resource:
     required: tuple[str, ...] = ()
     timeout_s: float = 30.0
     path: str | None = None
-    """The parameter that is the rest of the path, if one is: then the URI by itself is no resource, but a template."""
+    """The parameter that is the rest of the path, if any: then the URI by itself is a template and not a resource."""
     shown: Shown | None = NOTHING_LONG
     """As of a tool; its rows are the field `contents`."""
 

@@ -37,6 +37,7 @@ from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import INVALID_PARAMS, Pulse, Toolset
 from streams.errors import UnknownTool
+from streams.ids import derived_id
 from streams.positions import Freshness
 from streams.redaction import excerpt, redact
 
@@ -279,17 +280,17 @@ def wire_answer(answer: Answer) -> CallToolResult:
 
 def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Freshness]) -> Visitor:
     visitor = ctx.lifespan_context
-    if ctx.request is not None:  # HTTP is stateless: the credential was checked for this request alone
-        principal: Principal = ctx.request.state.principal
-        visitor = Visitor(
-            principal,
-            ClientConnection(last_writes=written.get(principal, Freshness())),
-            ctx.request.client,
-            is_paced=ctx.request.state.is_paced,
-        )
-    if visitor.connection.client is None:
-        visitor.connection.client = _client(ctx)
-    return visitor
+    if ctx.request is None:
+        if visitor.connection.client is None:
+            visitor.connection.client = _client(ctx)
+        return visitor
+    # HTTP is stateless: the credential was checked for this request alone
+    principal: Principal = ctx.request.state.principal
+    client, peer = _client(ctx), ctx.request.client
+    # clients close idle TCP connections within seconds: the credential, the address and the client's name stand for one
+    identity = derived_id("connection", principal.name, peer.host if peer else "", client or "")
+    connection = ClientConnection(identity, client, written.get(principal, Freshness()))
+    return Visitor(principal, connection, peer, is_paced=ctx.request.state.is_paced)
 
 
 def _client(ctx: ServerRequestContext[Visitor]) -> str | None:

@@ -203,7 +203,7 @@ async def _read_line(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
 
 
 def _rejection(line: bytes) -> bytes:
-    """The JSON-RPC error for a line that is no message: not JSON, or JSON of another shape."""
+    """The JSON-RPC error for a line that is not a message: not JSON, or JSON of another shape."""
     try:
         body = orjson.loads(line)
     except orjson.JSONDecodeError as error:

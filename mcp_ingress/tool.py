@@ -17,10 +17,10 @@ Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
 Kind = Literal["read", "write"]
 
 _COUNT = {"type": "integer", "minimum": 1}
-LACKS: Mapping[str, Any] = {
+GAP_FIELDS: Mapping[str, Any] = {
     "embedding_behind": {
         **_COUNT,
-        "description": "So many of your writes are not found by meaning yet, by their words only.",
+        "description": "This many of your writes are found by their words only, because they have no vectors yet.",
     },
     "behind": {
         "type": "object",

@@ -6,8 +6,11 @@ A tool that writes makes one event (`request`), puts it on the log (`publish`), 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import duckdb
 
 from mcp_ingress.call import ANSWER_MARGIN_S, Call, Published
 from mcp_ingress.spool import SPOOLED
@@ -16,6 +19,7 @@ from streams.events import Event
 from streams.positions import Freshness
 from streams.topics import MEMORY
 
+State = TypeVar("State")
 MAX_TEXT = 100_000
 """Characters of one text argument."""
 ACCEPTED = "The write is accepted and will be applied: do not send it again. The session continues."
@@ -66,18 +70,18 @@ def request(call: Call, short_type: str, fields: Mapping[str, Any], *, subject: 
 
     It carries the fields that are not None, and the request id under which it is decided.
     """
-    return call.event(short_type, {**_given(fields), "request_id": call.request_id}, subject=subject)
+    return call.event(short_type, {**_without_none(fields), "request_id": call.request_id}, subject=subject)
 
 
-def with_findings(asked: Event, found: Mapping[str, Any]) -> Event:
+def with_findings(request: Event, findings: Mapping[str, Any]) -> Event:
     """The request with what the node adds from its models and its store.
 
     The id stays that of the request, because the same call repeated may find something else.
     """
-    return asked.changed(data={**asked.data, **_given(found)})
+    return request.changed(data={**request.data, **_without_none(findings)})
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -113,6 +117,29 @@ async def decision(
         return None, error
 
 
+async def decision_and_state(
+    call: Call,
+    published: Published,
+    query: Callable[[duckdb.DuckDBPyConnection], State],
+    waits: Sequence[Awaitable[bool]],
+    *,
+    needs_waits: bool = False,
+    **identity: str,
+) -> tuple[Mapping[str, Any] | None, State | None, Unavailable | None]:
+    """As `decision`, and what `query` reads of the store once the decision and the waits have ended.
+
+    The state is None while there is no decision, and with `needs_waits` also when a wait ended without success.
+    """
+    result, state = None, None
+    try:
+        result, *successes = await asyncio.gather(decided(call, published, **identity), *waits)
+        if result is not None and (all(successes) or not needs_waits):
+            state = await call.read(query)
+    except Unavailable as error:
+        return result, state, error
+    return result, state, None
+
+
 async def caught_up(call: Call, published: Published, stage: str) -> bool:
     """Whether the stage came as far as this write within the wait for writes."""
     if published.spooled:
@@ -137,7 +164,7 @@ def on_topic(freshness: Freshness, topic: str) -> Freshness:
 def written(
     published: Published,
     own: Mapping[str, Any],
-    found: Mapping[str, Any] | None = None,
+    state: Mapping[str, Any] | None = None,
     *,
     pending: bool = False,
     problem: Unavailable | None = None,
@@ -145,7 +172,7 @@ def written(
 ) -> dict[str, Any]:
     """A write's answer, with its freshness token.
 
-    `own`: what the request itself says (ids, objects), answered always. `found`: what the store says, left out while
+    `own`: what the request itself says (ids, objects), answered always. `state`: what the store says, left out while
     the log is down (spooled) or the store is (`problem`).
     """
     notes: dict[str, Any] = {"freshness": published.freshness.to_json()}
@@ -158,4 +185,4 @@ def written(
         return {"success": False, "degraded": True, "message": message or SPOOLED, **own, **notes}
     if pending:
         notes["pending"] = True
-    return {"success": True, **own, **(found or {}), **notes}
+    return {"success": True, **own, **(state or {}), **notes}

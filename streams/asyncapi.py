@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from streams.events import EventType, event_types
+from streams.events import CONNECTION, EventType, event_types
 from streams.topics import DERIVED, MEMORY, SOURCES, TELEMETRY, Topic
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -27,6 +27,12 @@ _OPTIONAL_HEADERS = {
         "description": "When it happened; without it, when it was appended.",
     },
     "ce_subject": {"type": "string", "maxLength": 512},
+    f"ce_{CONNECTION}": {
+        "type": "string",
+        "maxLength": 512,
+        "description": "What is written over one connection, in no session, belongs together by time; "
+        "`documents.connection`.",
+    },
     "ce_traceparent": {"type": "string", "description": "W3C trace context of the origin; `events.traceparent`."},
     "traceparent": {
         "type": "string",

@@ -18,7 +18,7 @@ import orjson
 
 from streams.clock import format_time, parse_time
 from streams.errors import Poison, RecordRefused
-from streams.events import Event, LoggedEvent, event_types
+from streams.events import CONNECTION, Event, LoggedEvent, event_types
 from streams.ids import digest
 from streams.log.base import UNREADABLE, Headers, Outgoing, Record
 from streams.positions import Position
@@ -267,7 +267,7 @@ def _envelope(attributes: Mapping[str, Any], namespace: str, timestamp_ms: int) 
         time=_time(attributes.get("time"), timestamp_ms),
         data={},
         subject=_subject(attributes.get("subject")),
-        extensions={name: str(value) for name, value in attributes.items() if name not in _ATTRIBUTES},
+        extensions=_extensions(attributes),
     )
 
 
@@ -278,6 +278,14 @@ def _time(value: Any, timestamp_ms: int) -> datetime:
         return parse_time(value)
     except (ValueError, TypeError, OverflowError):
         raise Poison(f"The time {excerpt(str(value))!r} is not RFC 3339.") from None
+
+
+def _extensions(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Every attribute that CloudEvents does not define, as text; null is none."""
+    connection = attributes.get(CONNECTION)
+    if isinstance(connection, bool | float | list | dict) or len(str(connection)) > MAX_ID:
+        raise Poison(f"The CloudEvents attribute {CONNECTION!r} is not a text of at most {MAX_ID} characters.")
+    return {name: str(value) for name, value in attributes.items() if name not in _ATTRIBUTES and value is not None}
 
 
 def _subject(value: Any) -> str | None:

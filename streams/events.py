@@ -15,6 +15,9 @@ import msgspec
 from streams.ids import event_key
 from streams.positions import Position
 
+CONNECTION = "thalwegconnection"
+"""The extension attribute that names the connection over which an event was written."""
+
 
 class Event(msgspec.Struct, frozen=True):
     """A CloudEvent. `namespace` is the record's key; `data` is plain JSON; `time` is UTC.
@@ -35,6 +38,11 @@ class Event(msgspec.Struct, frozen=True):
     def key(self) -> str:
         """The identity under which the event is applied once."""
         return event_key(self.namespace, self.source, self.id)
+
+    @property
+    def connection(self) -> str | None:
+        """The connection over which it was written; None where the record names none."""
+        return self.extensions.get(CONNECTION) or None
 
     def changed(self, **values: Any) -> Event:
         """The same event with other values in these fields."""

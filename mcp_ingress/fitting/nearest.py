@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -24,10 +25,13 @@ async def fitted(
 ) -> dict[str, Any]:
     """A handler's answer, cut to what fits: of long texts the passages that fit the query best."""
     nearest: Mapping[str, Span] = {}
-    query = arguments.get(shown.query) if shown is not None and shown.query else None
-    if shown is not None and query and (uris := list(long_texts(body, shown))):
+    uris = [] if shown is None else list(long_texts(body, shown))
+    if not uris:
+        return fit(body, shown, arguments)
+    if shown is not None and (query := arguments.get(shown.query or "")):
         nearest = await _nearest(call, str(query), uris)
-    return fit(body, shown, arguments, nearest.get)
+    # a long text takes milliseconds, and the event loop serves others
+    return await asyncio.to_thread(fit, body, shown, arguments, nearest.get)
 
 
 async def _nearest(call: Call, query: str, uris: Sequence[str]) -> dict[str, Span]:

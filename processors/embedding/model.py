@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from storage.search.question import matter_of
 from storage.search.vectors.token_vectors import Tokens
 
 MAX_DIM = 8192
@@ -77,8 +78,8 @@ class RetryingEmbedder(Embedder, Protocol):
 
 
 def encode_query(embedder: Embedder, text: str) -> tuple[np.ndarray, Tokens | None]:
-    """The unit vector of a query, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
-    asked = embedder.info.query_prefix + text
+    """The unit vector of a query's matter, and its tokens when the embedder gives them. Raises EmbedderUnavailable."""
+    asked = embedder.info.query_prefix + matter_of(text)
     if not isinstance(embedder, TokenEmbedder):
         return embedder.encode([asked])[0], None
     encoded = embedder.encode_tokens([asked])

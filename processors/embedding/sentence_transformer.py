@@ -44,7 +44,9 @@ def load_named(name: str, *, threads: int = 1) -> NamedEncoder:
         raise EmbedderUnavailable(
             f"The embedder {name!r} needs a newer sentence-transformers, with {_CLASSES[checkpoint.kind]}."
         )
-    import_module("torch").set_num_threads(threads)  # of the extra, and without types for who checks without it
+    import_module("torch").set_num_threads(
+        threads
+    )  # torch comes with the extra; without it a type checker finds no types
     try:
         return NamedEncoder(name, checkpoint, loader(str(checkpoint.folder), device="cpu"))
     except Exception as error:  # whatever the tokenizer or torch find wrong

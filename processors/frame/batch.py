@@ -320,7 +320,7 @@ def _outcome_row(logged: LoggedEvent, request: Key, outcome: Outcome) -> Row:
 
 
 def _keep_letter(record: Record, overlay: Overlay) -> None:
-    """A row for each dead letter; a record in a dead-letter topic that is none of ours is passed over."""
+    """A row for each dead letter; a record that thalweg did not put there is passed over."""
     try:
         letter = read_letter(record)
     except (KeyError, ValueError):

@@ -109,13 +109,20 @@ class Rows:
         *,
         created_at: datetime,
         session_id: str | None = None,
+        role: str | None = None,
         domain: str | None = None,
         tags: Iterable[str] | None = None,
+        connection: str | None = None,
     ) -> None:
-        """Make a text searchable under its record id, and its tags a filter. The first text of a record stays."""
+        """Make a text searchable under its record id, and its tags a filter. The first text of a record stays.
+
+        `connection`: over which it was written, where another event than this one was; without a session it is kept.
+        `role`: of the speaker, where a message says it (`user`, `assistant`).
+        """
         label = document_label(self._logged.event.namespace, record_id)
         if self.shared(DOCUMENTS, label) is not None:
             return
+        connection = (connection or self._logged.event.connection) if session_id is None else None
         self.put(
             DOCUMENTS,
             {
@@ -127,10 +134,12 @@ class Rows:
                 "domain": domain,
                 "text": text,
                 "created_at": created_at,
+                "connection": connection,
             },
         )
-        namespace = self._logged.event.namespace
-        self._indexed.documents.append(DocumentEntry(label, namespace, text, session_id, created_at, (toolset, kind)))
+        namespace, about = self._logged.event.namespace, (toolset, kind)
+        entry = DocumentEntry(label, namespace, text, session_id, created_at, about, connection, role)
+        self._indexed.documents.append(entry)
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})
 

@@ -46,7 +46,7 @@ def read_config(environ: Mapping[str, str], warn: Warn) -> InnerVoiceConfig:
         if not text:
             return default
         if value is None:
-            warn(f"{name} is {text!r}, which is no number; {default:g} is used.")
+            warn(f"{name} is {text!r}, which is not a number; {default:g} is used.")
             return default
         if not low <= value <= high:
             warn(f"{name} is {text}; it must be within {low:g} and {high:g}: the nearest is used.")

@@ -9,9 +9,10 @@ import numpy as np
 
 
 class DocumentEntry(NamedTuple):
-    """A text that can be searched, and its place in its session (both None: it stands alone).
+    """A text that can be searched, and its place in time.
 
-    `kind`: its toolset and its kind.
+    That is in its session, or without one on its connection. Where both or the time are None it stands alone.
+    `kind`: its toolset and its kind. `role`: of the speaker that said it.
     """
 
     label: int
@@ -20,6 +21,8 @@ class DocumentEntry(NamedTuple):
     session_id: str | None = None
     created_at: datetime | None = None
     kind: tuple[str, str] | None = None
+    connection: str | None = None
+    role: str | None = None
 
 
 class PassageOf(NamedTuple):

@@ -57,17 +57,18 @@ class IndexSet:
         model: VectorModel | None,
         counted: Sequence[str] = (),
         sources: Collection[tuple[str, str]] = (),
+        roles: str = "",
     ) -> None:
         """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder.
 
         `counted` names the tables whose rows are searched with a count of all matches, `sources` the (toolset, kind)
-        of records that others are made of.
+        of records that others are made of. `roles` SELECTs (namespace, record_id, role) of what a speaker said.
         """
         self._counted = counted
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
         self._pace = Pace()
-        self.records = Records(sources)
+        self.records = Records(sources, roles)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self._connect = connect

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from storage.search.question import matter_of
 from storage.search.records.filter import Filter
 from storage.search.vectors.token_vectors import Tokens
 
@@ -39,6 +40,11 @@ class Query:
     weights: Mapping[str, float] | None = None
     min_cosine: float | None = None
     distinct: bool = True
+
+    @property
+    def matter(self) -> str:
+        """What the text is about (`question`): what words, vector and tokens are of."""
+        return matter_of(self.text)
 
     @property
     def pool_size(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query
+from storage.search.question import matter_of
 from storage.search.ranking.context import Scored, SearchContext
 from storage.search.ranking.fusion import WEIGHTS, ordered
 from storage.search.ranking.newest import newest_first, read_changes
@@ -36,7 +37,7 @@ def prefetch(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, text: str, fi
     """Search the keyword side while the text is encoded, and bring the caches of the tables up to date."""
     with indexes.searching():
         allowed = indexes.records.allowed(cursor, filter)
-        keywords = indexes.words.search(cursor, text, allowed, KEYWORD_DEPTH, alone=False)
+        keywords = indexes.words.search(cursor, matter_of(text), allowed, KEYWORD_DEPTH, alone=False)
         indexes.records.follow_relations(cursor)
         return keywords
 
@@ -62,7 +63,7 @@ def search(
         if prefetched is not None and depth <= KEYWORD_DEPTH and (vector is not None or words.is_ready):
             keywords = prefetched
         else:
-            keywords = words.search(cursor, query.text, context.allowed, depth, alone=vector is None)
+            keywords = words.search(cursor, query.matter, context.allowed, depth, alone=vector is None)
         floor = query.min_cosine if query.min_cosine is not None else MIN_COSINE_RANKED if is_ranked else MIN_COSINE
         nearest = [match for match in neighbours.matches if match[1] >= floor]
         matched = context.distinct(keywords.matches[:depth])

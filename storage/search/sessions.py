@@ -132,7 +132,7 @@ def _score_words(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Qu
     scores: dict[str, float] = defaultdict(float)
     session_of = indexes.records.timelines.session
     allowed = indexes.records.allowed(cursor, query.filter)
-    for labels in indexes.words.postings(query.text, allowed, MAX_POSTINGS).values():
+    for labels in indexes.words.postings(query.matter, allowed, MAX_POSTINGS).values():
         counts = Counter(session for label in labels if (session := session_of(label)) in sizes)
         most += rarity(len(sizes), len(counts)) * (K1 + 1) if counts else 0.0
         for session, count in counts.items():

@@ -87,7 +87,7 @@ def explain(
         return replace(found, verdict="superseded", reasons=(superseded,))
     floor = MIN_COSINE_RANKED if any("late" in hit.sides for hit in wide.hits) else MIN_COSINE
     reasons = (*_beyond(sides, pool), *_vector_reason(query.vector, cosine, sides, indexes, floor))
-    reasons += tuple(_other_reasons(query.text, stored, sides))
+    reasons += tuple(_other_reasons(query.matter, stored, sides))
     return replace(found, verdict="outranked" if sides else "unmatched", reasons=reasons)
 
 

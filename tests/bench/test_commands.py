@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from mcp_ingress.inventory import find_tools
 from streams.log import open_log
 from streams.topics import MEMORY
+from tests.bench.test_recall import CHAT
 from thalweg.bench.bare_log import memory_record
 from thalweg.bench.examples import EXEMPT_TOOLS, example, write_tool
 from thalweg.bench.report import Figure, Target
@@ -123,6 +124,25 @@ def test_search_tells_each_filter_quiet_and_after_a_write_beside_the_bare_indexe
     }
     assert all(figures[f"recall_200_{name}"]["value"] == 1.0 for name in ("all", "1pct", "50pct", "99pct"))
     assert figures["search_200_all_p95_ms"]["target"] == "≤ 30"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("sessions", [(), ("--no-sessions",)])
+def test_recall_through_the_tools_tells_what_the_first_ten_rows_hold(tmp_path: Path, sessions: tuple[str, ...]) -> None:
+    (tmp_path / "chat.json").write_text(json.dumps(CHAT))
+    figures = run("recall", "--dataset", str(tmp_path), "--through-tools", "--embedder", "hashing", *sessions)
+    recalls = {f"{level}_all_r10" for level in ("turn", "session")}
+    assert recalls | {"turn_when_r10", "rows_per_answer", "tokens_per_answer", "query_p95_ms"} <= set(figures)
+    assert all(figures[name]["value"] == 100.0 for name in recalls), figures
+    assert figures["questions"]["value"] == 2
+    assert 1 <= figures["distinct_texts_per_answer"]["value"] <= figures["rows_per_answer"]["value"] <= 10
+    assert figures["tokens_per_answer"]["value"] <= figures["tokens_largest"]["value"]
+
+
+@pytest.mark.parametrize("options", [("--no-sessions",), ("--through-tools", "--embedded", "0.5")])
+def test_options_of_recall_that_do_not_go_together_are_a_usage_error(options: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, ["bench", "recall", *options])
+    assert result.exit_code == 2 and "--through-tools" in result.output
 
 
 @pytest.mark.process

@@ -66,6 +66,31 @@ def test_the_two_public_formats_are_read(tmp_path: Path) -> None:
     assert (second.questions[0].turns, second.questions[0].sessions) == ({"0:0"}, {"0/answer_1"})
 
 
+CHAT = {
+    "messages": [
+        {"id": 1, "role": "user", "content": "The river bends at the mill.", "session": "a"},
+        {"id": 2, "role": "assistant", "content": "So it does.", "session": "a", "time": "2026-03-01T10:00:00+02:00"},
+        {"id": 3, "role": "user", "content": "The lake froze in March."},
+    ],
+    "questions": [
+        {"question": "Where does the river bend?", "messages": [1, 9]},
+        {"question": "When did the lake freeze?", "kind": "when", "messages": [3]},
+        {"question": "Who built the mill?", "messages": []},
+    ],
+}
+
+
+def test_chats_of_ones_own_are_read_with_role_session_and_time(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_bytes(orjson.dumps(CHAT))
+    [chat] = read_set(str(tmp_path))
+    assert [turn.text for turn in chat.turns][1:] == ["assistant: So it does.", "user: The lake froze in March."]
+    assert [turn.session for turn in chat.turns] == ["a", "a", None]
+    assert chat.turns[1].at.isoformat() == "2026-03-01T10:00:00+02:00"
+    river, lake = chat.questions
+    assert (river.kind, river.turns, river.sessions) == ("other", {"1"}, {"a"})
+    assert (lake.kind, lake.turns, lake.sessions) == ("when", {"3"}, frozenset())
+
+
 def test_what_is_no_data_set_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="neither a file"):
         list(read_set(str(tmp_path / "nothing")))

@@ -32,7 +32,7 @@ async def node(tmp_path: Path) -> AsyncIterator[CognitiveNode]:
         yield node
 
 
-async def test_each_side_is_asked_for_three_times_as_many_as_are_shown(node: CognitiveNode) -> None:
+async def test_each_side_is_by_user_three_times_as_many_as_are_shown(node: CognitiveNode) -> None:
     for number in range(20):
         await node.ok("compress_to_l2_insight", content=f"rivers carve valley {number}", source_ids=[])
     found = await node.ok("hybrid_search", query_text="rivers carve")

@@ -30,7 +30,7 @@ def settings_page() -> str:
         "Generated from `thalweg/settings.py` by `python -m tests.docs.pages`. A flag of the command goes before the "
         "variable, the variable before",
         "`thalweg.toml` in the data directory (which a flag or `THALWEG_HOME` names), that before the default. "
-        "A name that is no setting is refused.",
+        "A name that is not a setting is refused.",
         "",
         "| setting | variable | type | default | meaning |",
         "|---|---|---|---|---|",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_ingress.arguments import ArgumentCheck
-from mcp_ingress.inventory import checked
+from mcp_ingress.inventory import validate_tool
 from streams.errors import Refused
 from tests.ingress.tools import echo, tool
 
@@ -31,7 +31,7 @@ PROPERTIES: dict[str, Any] = {
     },
     "parameters": {"type": "object"},
 }
-CHECK = ArgumentCheck(checked(tool("demo", echo, PROPERTIES, required=["content"])).input_schema)
+CHECK = ArgumentCheck(validate_tool(tool("demo", echo, PROPERTIES, required=["content"])).input_schema)
 
 
 def refusal(**arguments: Any) -> Refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,10 +18,11 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from mcp_ingress.door import Principal
 from mcp_ingress.http import MAX_BODY, Endpoint, HttpServer, _hosts
-from mcp_ingress.server import build_server
+from mcp_ingress.server import CLIENT_INFO_META, build_server
 from streams.errors import SettingsError
+from streams.topics import TELEMETRY
 from tests.ingress.lines import INITIALIZE, WAIT_S, calling
-from tests.ingress.parts import opened_door
+from tests.ingress.parts import events_on, opened_door
 
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
 TOKEN = "right"
@@ -68,6 +70,25 @@ async def test_requests_have_no_connection_and_see_what_their_credential_wrote(t
         after = await client.post("/mcp", json=calling(3, "asked"))
     asked = [answer.json()["result"]["structuredContent"]["asked"] for answer in (before, after)]
     assert asked == [{}, written.json()["result"]["structuredContent"]["freshness"]]
+
+
+async def test_requests_of_one_client_are_one_connection_for_what_is_remembered(tmp_path: Path) -> None:
+    async with opened_door(tmp_path) as door:
+        for name in ("right", "other", "right"):  # a node of its own each time, as after a restart
+            server = HttpServer(build_server(door, "0"), Principal(name, "remote"), door.limits, Endpoint(TOKEN))
+            await server.start()
+            for said in ("cursor", "claude"):
+                async with httpx.AsyncClient(headers=HEADERS | BEARER, timeout=WAIT_S) as client:
+                    meta = {CLIENT_INFO_META: {"name": said, "version": "1"}}
+                    body = calling(1, "write_note", meta, content="a")
+                    for _ in range(2):
+                        answer = await client.post(f"http://127.0.0.1:{server.port}/mcp", json=body)
+                        assert answer.json()["result"]["structuredContent"]["success"]
+            await server.stop()
+        notes = await events_on(door.services.log, TELEMETRY.name)
+    connections = [note.connection for note in notes]
+    assert len(connections) == 12 and all(connections)
+    assert sorted(Counter(connections).values()) == [2, 2, 4, 4]
 
 
 async def test_health_needs_no_token_and_everything_else_does_and_says_where_it_is(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.inventory import Inventory, ToolDefect, checked, hints
+from mcp_ingress.inventory import Inventory, ToolDefect, hints, validate_tool
 from mcp_ingress.server import wire_tool
 from streams.errors import SettingsError
 from tests.ingress.tools import ALL, demo_tools, echo, tool
@@ -32,7 +32,7 @@ GOOD = tool("good", echo, {"text": {"type": "string"}})
 )
 def test_a_tool_with_a_defect_is_named_when_it_is_imported(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ToolDefect, match=complaint):
-        checked(replace(GOOD, **changes))
+        validate_tool(replace(GOOD, **changes))
 
 
 def test_every_object_that_names_its_properties_is_closed_and_others_stay_open() -> None:
@@ -40,7 +40,7 @@ def test_every_object_that_names_its_properties_is_closed_and_others_stay_open()
         "range": {"type": "object", "properties": {"start": {"type": "string"}}},
         "parameters": {"type": "object"},
     }
-    schema = checked(tool("nested", echo, nested)).input_schema
+    schema = validate_tool(tool("nested", echo, nested)).input_schema
     assert schema["additionalProperties"] is False
     assert schema["properties"]["range"]["additionalProperties"] is False
     assert "additionalProperties" not in schema["properties"]["parameters"]
@@ -74,4 +74,4 @@ def test_all_four_hints_are_said() -> None:
 
 def test_our_own_schema_keywords_are_not_shown_to_clients() -> None:
     coded = tool("coded", echo, {"category": {"enum": ["a"], "x-error-code": "unknown_category"}})
-    assert "x-error-code" not in wire_tool(checked(coded)).model_dump_json()
+    assert "x-error-code" not in wire_tool(validate_tool(coded)).model_dump_json()

@@ -90,6 +90,10 @@ def test_a_character_of_several_code_points_is_one(cluster: str) -> None:
     assert boundary(text, len(text)) == len(text)
 
 
+def test_flags_are_two_letters_each_however_many_stand_in_a_row() -> None:
+    assert [boundary("🇩🇪🇫🇷🇨🇦", place) for place in range(2, 7)] == [2, 2, 4, 4, 6]
+
+
 def test_a_text_that_is_one_word_or_nothing_but_marks_is_cut_all_the_same() -> None:
     assert len(shown("x" * 100_000, "x")) == 300
     assert len(shown("e" + "\u0301" * 5000)) == 300

@@ -11,13 +11,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from processors.embedding.hashing import HashingEmbedder
 from processors.inner_voice.config import InnerVoiceConfig
 from processors.memory.reembedding import facts_of, missing_labels, read_texts
-from processors.memory.registry import KINDS, TEXTS, texts_to_embed
+from processors.memory.registry import KINDS, ROLES, SOURCES, TEXTS, texts_to_embed
 from processors.memory.stages.embed import encode_texts
+from storage.search.records.records import Records
 from streams.codec import encode
 from streams.log.base import RECORD_BYTES
 from streams.topics import DERIVED, MEMORY
@@ -95,6 +97,17 @@ def _embed_all(node: SmallNode) -> None:
     for group in facts_of(embedder.info, "test", texts, encoded, RECORD_BYTES):
         for fact in group:
             node._apply(node.store.record(encode(DERIVED.name, fact)))
+
+
+async def test_what_users_said_is_known_as_it_comes_and_as_it_is_loaded(told: SmallNode) -> None:
+    cursor, loaded = told.store.database.cursor(), Records(SOURCES, ROLES)
+    loaded.load(cursor)
+    known = dict(cursor.execute("SELECT label, text FROM documents").fetchall())
+    labels = np.array(sorted(known), np.int64)
+    for records in (told.indexes.records, loaded):
+        said = sorted({known[label] for label in labels[records.user_records.among(labels)].tolist()})
+        assert said[:2] == ["Raw tide 0.", "Raw tide 3."]
+        assert len(said) == 5 and all(text.startswith("Tides, says the user") for text in said[2:])
 
 
 async def test_what_is_embedded_as_it_comes_is_what_is_embedded_when_a_space_is_filled(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.server import build_server
 from mcp_ingress.services import Limits
-from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
+from mcp_ingress.toolsets.inner_voice.eligible import RowFilter, find_eligible
 from storage.search.index_set import IndexSet
 from storage.vector_codec import stored_vector
 from streams.errors import EmbedderUnavailable
@@ -287,9 +287,9 @@ async def test_what_may_be_found_follows_every_write_as_a_fresh_look_finds_it(ri
         rig.indexes.apply([], [])
         if number == 5:  # the table has the vector and the index has not: no fresh look is that quick
             continue
-        for wanted in (Wanted("default"), Wanted("default", include_private=True), Wanted("other")):
+        for row_filter in (RowFilter("default"), RowFilter("default", include_private=True), RowFilter("other")):
             fresh.records.clear_caches()
-            found, expected = (find_eligible(cursor, indexes, MODEL, wanted) for indexes in (rig.indexes, fresh))
+            found, expected = (find_eligible(cursor, indexes, MODEL, row_filter) for indexes in (rig.indexes, fresh))
             assert {table: some.tolist() for table, some in found.items()} == {
                 table: some.tolist() for table, some in expected.items()
             }, number

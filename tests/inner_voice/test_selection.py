@@ -223,7 +223,7 @@ def test_an_invalid_variable_is_mended_with_a_warning(name: str, value: str, fie
     assert len(warned) == 1 and name in warned[0]
 
 
-def test_a_fetch_gives_three_times_what_is_asked_for_up_to_the_bound() -> None:
+def test_a_fetch_gives_three_times_what_is_by_user_up_to_the_bound() -> None:
     assert (InnerVoiceConfig().candidates(10), InnerVoiceConfig().candidates(50)) == (30, 150)
     assert InnerVoiceConfig(max_candidates=100).candidates(50) == 100
     assert InnerVoiceConfig(max_candidates=20).candidates(30) == 90

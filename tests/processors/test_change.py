@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.memory.rules.change import changes
-from processors.valence.rules.tensions import Held, judge
+from processors.valence.rules.tensions import Claim, judge
 
 PAIRS = tomllib.loads((Path(__file__).parents[1] / "fixtures" / "statements.toml").read_text())
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -35,12 +35,12 @@ def test_four_of_five_changes_are_recognised_and_of_sixty_harmless_differences_a
 
 
 def test_a_change_between_beliefs_is_a_tension() -> None:
-    def held(name: str, content: str, minutes: int) -> Held:
-        return Held(name, content, 0.7, NOON + timedelta(minutes=minutes))
+    def claim(name: str, content: str, minutes: int) -> Claim:
+        return Claim(name, content, 0.7, NOON + timedelta(minutes=minutes))
 
     pairs = {kind: [pair for pair in PAIRS[kind] if pair["use"] == "choosing"] for kind in ("change", "harmless")}
     judged = {
-        kind: [judge(held("a", pair["older"], 0), held("b", pair["newer"], 1), None) is not None for pair in some]
+        kind: [judge(claim("a", pair["older"], 0), claim("b", pair["newer"], 1), None) is not None for pair in some]
         for kind, some in pairs.items()
     }
     assert sum(judged["change"]) >= 0.9 * len(judged["change"]) and sum(judged["harmless"]) <= 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mcp_ingress.toolsets.talos.queries import read_about
+from mcp_ingress.toolsets.talos.queries import read_context
 from processors.talos.read.significance_counts import count_significance
 from processors.talos.rules.significance import SignificanceCounts
 from processors.talos.stages.consolidate import consolidate
@@ -136,8 +136,8 @@ def test_a_pattern_that_does_not_occur_for_90_days_and_10_sessions_is_deprecated
     status, heirs = status_and_heirs(store)
     assert status == "deprecated" and "2026-02-01-c" in heirs and "2026-02-02-d" not in heirs
     assert store.sql("SELECT properties->>'status' FROM graph_nodes WHERE label = 'Pattern'") == [("deprecated",)]
-    about = read_about(store.database.cursor(), "default", "2026-02-02-d")
-    assert about is not None and about.patterns == [], "it never matches"
+    context = read_context(store.database.cursor(), "default", "2026-02-02-d")
+    assert context is not None and context.patterns == [], "it never matches"
     shown(store, "2026-02-02-d", 4)
     worked(store, "2026-02-05-e", 5)
     status, heirs = status_and_heirs(store)

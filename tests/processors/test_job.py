@@ -80,7 +80,7 @@ async def test_what_stands_in_the_way_is_said_and_a_request_has_it_tried_at_once
 
 
 async def test_work_that_hangs_is_aborted_as_soon_as_it_is_not_wanted(log: Log) -> None:
-    job, is_asked_for, ended = Job("a test", log, AppliedPositions(), never), True, asyncio.Event()
+    job, is_by_user, ended = Job("a test", log, AppliedPositions(), never), True, asyncio.Event()
 
     async def work() -> bool:
         job.progress = Progress("a space", 1, 2)
@@ -91,12 +91,12 @@ async def test_work_that_hangs_is_aborted_as_soon_as_it_is_not_wanted(log: Log) 
         return True
 
     async def is_wanted() -> bool:
-        return is_asked_for
+        return is_by_user
 
     doing = asyncio.ensure_future(job.while_wanted(work(), is_wanted))
     while job.progress is None:
         await asyncio.sleep(0)
-    is_asked_for = False
+    is_by_user = False
     assert await asyncio.wait_for(doing, PATIENCE_S) is None
     assert ended.is_set()
     assert 2 * module.ABORT_POLL_S <= 0.1

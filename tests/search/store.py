@@ -60,6 +60,7 @@ class Store:
         session_id: str | None = None,
         domain: str | None = None,
         created_at: datetime | None = None,
+        connection: str | None = None,
         vector: np.ndarray | None = None,
         model_id: str = MODEL.model_id,
         to: IndexSet | None = None,
@@ -69,7 +70,7 @@ class Store:
         row = EMBEDDER.encode([text])[0] if vector is None else vector
         moment = created_at or START + timedelta(minutes=offset)
         self.connection.execute(
-            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+            "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
             [
                 label,
                 record_id,
@@ -83,6 +84,7 @@ class Store:
                 MEMORY,
                 offset,
                 f"e{offset}",
+                connection,
             ],
         )
         self.connection.execute(

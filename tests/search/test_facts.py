@@ -82,7 +82,7 @@ def test_an_insight_stands_for_the_entry_that_it_was_made_of(store: Store, index
     assert hit.times == 1  # the entry and what was made of it are one statement
 
 
-def test_a_kind_that_is_asked_for_is_returned_also_where_another_stands_for_it(store: Store, indexes: IndexSet) -> None:
+def test_a_kind_that_is_by_user_is_returned_also_where_another_stands_for_it(store: Store, indexes: IndexSet) -> None:
     write(store, indexes, "entry", "The river bends.", "JournalEntry")
     write(store, indexes, "insight", "The river bends")
     (hit,) = find(store, indexes, "river", kinds=("JournalEntry",))

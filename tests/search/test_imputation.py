@@ -89,7 +89,7 @@ def test_a_fusion_of_ranks_does_not_put_what_is_not_embedded_yet_behind_all_that
     newest = label_of("newest")
     store.connection.execute(
         "INSERT INTO documents VALUES (?, 'newest', 'talos', 'Insight', NULL, NULL, 'heron', ?, 'a', "
-        "'thalweg.memory.v1', 0, 99, 'e99')",
+        "'thalweg.memory.v1', 0, 99, 'e99', NULL)",
         [newest, START],
     )
     indexes.apply([(newest, "a", "heron")], [], store.positions)
@@ -132,7 +132,7 @@ def test_as_embedding_proceeds_the_order_goes_from_that_of_the_words_to_that_of_
         for number, said in enumerate(SAID):
             label, moment = label_of(str(number)), START + timedelta(minutes=number)
             store.connection.execute(
-                "INSERT INTO documents VALUES (?, ?, 't', 'k', NULL, NULL, ?, ?, 'a', 'm', 0, ?, 'e')",
+                "INSERT INTO documents VALUES (?, ?, 't', 'k', NULL, NULL, ?, ?, 'a', 'm', 0, ?, 'e', NULL)",
                 [label, str(number), said, moment, number],
             )
             numbers = made[said]

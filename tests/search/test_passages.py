@@ -20,6 +20,7 @@ from storage.search.records.passages import (
     EMBEDDED_PASSAGES,
     REST_CHARS,
     WINDOW,
+    Passage,
     PassageIndex,
     passage_label,
     split_passages,
@@ -47,6 +48,13 @@ def test_passages_cover_every_word_in_order_overlap_and_are_the_same_each_time(t
     assert all(index in covered for index, character in enumerate(text) if not character.isspace())
     for first, second in pairwise(passages):
         assert first.start < second.start < first.end < second.end
+
+
+def test_the_passages_of_a_text_stand_in_its_order_whatever_comes_first() -> None:
+    index = PassageIndex()
+    for number in (2, 0, 1, 0):
+        index.add(1, [Passage(number, number, number + 2)])
+    assert index.parts(1) == tuple(passage_label(1, number) for number in range(3))
 
 
 @given(st.text(alphabet="abc \n", max_size=WINDOW))

@@ -1,6 +1,7 @@
 """Ranking by evidence: packed tokens, weights, neighbours, parts that add up, what the real model finds."""
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,20 +12,21 @@ from processors.embedding.loader import MINILM, load_embedder
 from processors.embedding.model import Embedder, encode_query
 from processors.memory.stages.embed import encode_texts
 from processors.memory.vector_facts import decode_vector
-from storage.search.entries import DocumentEntry, VectorEntry
+from storage.search.entries import DocumentEntry, PassageOf, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.ranking.background import background
-from storage.search.ranking.weights import Evidence, late_scores, score_parts, totals
+from storage.search.ranking.weights import Evidence, keyword_scores, late_scores, score_parts, totals
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
+from storage.search.records.passages import passage_label, split_passages
 from storage.search.records.question_share import question_share
 from storage.search.records.timeline import Neighbours, Timelines
 from storage.search.search import search
 from storage.search.sessions import search_sessions
 from storage.search.vectors.token_store import TokenStore
 from storage.search.vectors.token_vectors import WIDTH, Tokens, pack, reduce_tokens, unpack
-from tests.search.store import START, Store, label_of, unit_rows
+from tests.search.store import MODEL, START, Store, label_of, unit_rows
 
 
 def tokens(*ids: int, content: bool = True) -> Tokens:
@@ -71,6 +73,45 @@ def test_a_neighbour_lends_what_it_says_at_a_discount_and_a_record_of_the_same_m
     is_read = np.array([True, True, True, False])
     scores = late_scores(Evidence(4, rows, is_read, weights=np.array([0.5, 0.5]), neighbours=near))
     assert scores == pytest.approx([0.5 + 0.425, 0.5, 0.375, np.nan], nan_ok=True)
+
+
+def test_of_a_text_of_many_passages_a_near_one_says_less() -> None:
+    rows, is_read = np.full((3, 1), 0.8), np.ones(3, bool)
+    evidence = Evidence(3, rows, is_read, weights=np.ones(1), passages=np.array([1, 2, 7]))
+    assert late_scores(evidence) == pytest.approx([0.8, 0.8 * (1 - 0.05 * np.log(2)), 0.8 * (1 - 0.05 * np.log(7))])
+
+
+def test_a_short_text_takes_keywords_from_its_neighbours_and_a_long_one_has_enough_of_its_own() -> None:
+    near = Neighbours(np.array([1, 2]), np.array([0, 0]), np.array([1, 2]))
+    evidence = Evidence(3, keyword=np.array([0.5, 0.1, 0.1]), neighbours=near, passages=np.array([1, 1, 4]))
+    assert keyword_scores(evidence) == pytest.approx([0.5, 0.1 + 0.6 * 0.5, 0.1])
+
+
+def test_a_long_text_matches_by_one_passage_and_its_beginning_and_whole_share_its_cosine(tmp_path: Path) -> None:
+    store = Store()
+    indexes = store.open(tmp_path)
+    words = " ".join(f"word{number}" for number in range(400))
+    first, second = split_passages(words)[:2]
+    whole, beginning, best = (unit_rows(1, MODEL.dim, seed=seed)[0] for seed in range(3))
+    entries = [
+        VectorEntry(label_of("long"), whole, MODEL.space, MODEL.model_id),
+        VectorEntry(passage_label(label_of("long"), 1), best, MODEL.space, MODEL.model_id, pack(tokens(5, 6))),
+        VectorEntry(passage_label(label_of("long"), 0), beginning, MODEL.space, MODEL.model_id, pack(tokens(7))),
+    ]
+    places = (None, second, first)
+    entries = [
+        entry._replace(passage=None if place is None else PassageOf(label_of("long"), *astuple(place)))
+        for entry, place in zip(entries, places, strict=True)
+    ]
+    indexes.apply([DocumentEntry(label_of("long"), "a", words)], entries, store.positions)
+    labels, space = np.array([label_of("long")]), indexes.space()
+    found = space.match_tokens(tokens(5, 6, 7), labels)
+    assert found is not None
+    assert found.rows[0] == pytest.approx([0.44, 0.44, 0], abs=0.02), "not the third, which another passage has"
+    assert found.fits.tolist() == [passage_label(label_of("long"), 1)]
+    assert found.passages.tolist() == [len(split_passages(words))]
+    expected = 0.25 * whole @ best + 0.5 + 0.25 * beginning @ best
+    assert space.document_similarities(best, labels) == pytest.approx([expected], abs=0.02)
 
 
 def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:

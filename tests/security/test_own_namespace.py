@@ -13,9 +13,11 @@ import duckdb
 import numpy as np
 import pytest
 
+from mcp_ingress.inventory import find_tools
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights
-from mcp_ingress.toolsets.talos.queries import read_about, session_exists
+from mcp_ingress.toolsets.core.resources.memory import find_text
+from mcp_ingress.toolsets.talos.queries import read_context, session_exists
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity
 from mcp_ingress.toolsets.valence.kb_queries import (
     find_pattern,
@@ -68,6 +70,7 @@ def _insert_all(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str) ->
     text = {"toolset": "talos", "kind": "Insight", "text": namespace, "created_at": MOMENT}
     insert(cursor, "documents", label=label, record_id=name, **text, **spine)
     known = {"name": namespace, "name_key": namespace, "type": "tool", "form": namespace, "link_count": 0}
+    known |= {"description": namespace}
     insert(cursor, "valence_entities", entity_id=name, **known, created_at=MOMENT, modified_at=MOMENT, **spine)
     begun = {
         "platform": "api",
@@ -76,7 +79,7 @@ def _insert_all(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str) ->
         "started_at": MOMENT,
         "source_id": name,
     }
-    begun |= {"exchange_count": 1, "insight_count": 0}
+    begun |= {"exchange_count": 1, "insight_count": 0, "summary": namespace}
     insert(cursor, "vkb_sessions", session_id=name, **begun, **spine)
     said = {
         "exchange_id": name,
@@ -110,7 +113,10 @@ ASKS: dict[str, Ask] = {
         "SELECT text FROM documents", Conditions(OWN).add("record_id = ?", name), ""
     )(cursor),
     "canonical": lambda cursor, name: find_canonical(cursor, OWN, name),
-    "about": lambda cursor, name: read_about(cursor, OWN, name),
+    "about": lambda cursor, name: read_context(cursor, OWN, name),
+    "whole text": lambda cursor, name: find_text(cursor, OWN, name, "content"),
+    "whole summary": lambda cursor, name: find_text(cursor, OWN, name, "summary"),
+    "whole description": lambda cursor, name: find_text(cursor, OWN, name, "description"),
 }
 
 
@@ -128,6 +134,13 @@ def test_patterns_are_listed_and_counted_in_one_namespace(cursor: duckdb.DuckDBP
     assert ([row["description"] for row in rows], total) == ([OWN], 1)
 
 
+def test_every_text_that_can_be_read_whole_is_asked_for_in_one_namespace() -> None:
+    declared = [
+        statement for toolset in find_tools().toolsets.values() for some in toolset.texts.values() for statement in some
+    ]
+    assert len(declared) > 5 and all(" WHERE namespace = $namespace AND " in statement for statement in declared)
+
+
 def test_insights_are_searched_in_the_namespace_of_the_caller() -> None:
     assert insights(OWN).namespace == OWN
 
@@ -141,7 +154,7 @@ def test_an_entity_is_read_in_its_own_namespace_also_by_who_knows_that_it_is_the
 def test_a_friction_in_a_session_of_another_namespace_does_not_make_that_session_known(
     cursor: duckdb.DuckDBPyConnection,
 ) -> None:
-    assert not session_exists(cursor, OWN, "theirs") and read_about(cursor, OWN, "theirs") is None
+    assert not session_exists(cursor, OWN, "theirs") and read_context(cursor, OWN, "theirs") is None
 
 
 def test_the_edges_of_a_graph_are_those_of_its_namespace_where_both_have_the_ends(

@@ -141,6 +141,17 @@ def test_the_origins_trace_context_outlives_every_hop() -> None:
     assert logged.event.extensions["traceparent"] == "00-origin-b-01"
 
 
+@pytest.mark.parametrize(
+    ("given", "read"), [("c" * 300, "c" * 300), ("seven ängste", "seven ängste"), ("", None), (7, "7"), (None, None)]
+)
+def test_the_connection_of_an_event_is_its_extension_attribute_in_both_modes(given: Any, read: str | None) -> None:
+    data = {"description": "slow", "category": "tooling"}
+    body = structured(specversion="1.0", id="5", source="s", type=FRICTION, thalwegconnection=given, data=data)
+    assert [logged.event.connection for logged in decode(on_the_log(body))] == [read]
+    header = with_header("ce_thalwegconnection", None if given is None else str(given).encode())
+    assert [logged.event.connection for logged in decode(on_the_log(header))] == [read]
+
+
 def test_an_event_without_a_time_happened_when_it_was_appended() -> None:
     out = encode(TELEMETRY.name, an_event())
     headers = tuple(pair for pair in out.headers if pair[0] != "ce_time")
@@ -247,6 +258,15 @@ POISON = {
     "structured mode, the subject a number": (
         structured(id="5", source="s", type=FRICTION, subject=5, data={}),
         "subject",
+    ),
+    "a connection that is too long": (with_header("ce_thalwegconnection", b"c" * 513), "'thalwegconnection' is not"),
+    "structured mode, the connection a list": (
+        structured(id="5", source="s", type=FRICTION, thalwegconnection=["c"], data={}),
+        "at most 512 characters",
+    ),
+    "structured mode, the connection true": (
+        structured(id="5", source="s", type=FRICTION, thalwegconnection=True, data={}),
+        "at most 512 characters",
     ),
     "structured mode, the time a number": (structured(id="5", source="s", type=FRICTION, time=5, data={}), "RFC 3339"),
     "structured mode without data": (structured(id="5", source="s", type=FRICTION), "data"),

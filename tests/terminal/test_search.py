@@ -121,7 +121,7 @@ def test_a_session_is_found_by_what_its_records_say_together_and_says_why(progra
     assert (left_out["verdict"], left_out["filtered_by"]) == ("filtered", ["domains"])
 
 
-def test_what_was_superseded_is_found_only_when_a_moment_is_asked_for_at_which_it_held(program: Program) -> None:
+def test_what_was_superseded_is_found_only_when_a_moment_is_by_user_at_which_it_held(program: Program) -> None:
     now = program("search", "ferry leaves", "--kind", "Belief", "--json").json()
     [new] = now["hits"]
     assert new["text"] == "The ferry leaves at nine" and now["total"] == 1

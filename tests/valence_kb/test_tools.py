@@ -54,6 +54,7 @@ async def test_a_session_that_was_started_exists_with_all_that_was_said_of_it(ag
         "created_at": "",
         "exchange_count": 0,
         "insight_count": 0,
+        "source": "valence",
     }
     assert "exchanges" not in got
 

@@ -84,7 +84,7 @@ class Caller:
 
 
 async def write_in_turn(home: Path, callers: int, entries: Sequence[str], tool: str = WRITE) -> list[WriteTimes]:
-    """All entries, by so many callers at once, each beginning its next when its last can be searched."""
+    """All entries, by this many callers; each begins its next entry when its last can be searched."""
     waiting = iter(entries)
     connected = [await Caller.connect(home, write_tool(tool)) for _ in range(callers)]
 

@@ -1,7 +1,8 @@
 """Data sets with known answers: conversations, and questions with the turns that answer them.
 
 Read from files: LoCoMo (`locomo10.json`, or a folder of its conversations one by one), LongMemEval (a list of questions
-with their haystacks). Made here, from texts of our own: `messages` (long chat messages) and `notes` (texts alone).
+with their haystacks), chats of one's own (`{"messages": [...], "questions": [...]}`). Made here, from texts of our own:
+`messages` (long chat messages) and `notes` (texts alone).
 """
 
 from __future__ import annotations
@@ -74,12 +75,39 @@ def read_set(name: str) -> Iterator[Conversation]:
                 yield _read_item(item, f"{file.stem}-{number}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Refused(
-                f"{file.name} is not a data set of LoCoMo or LongMemEval: {type(error).__name__}: {error}."
+                f"{file.name} is not a data set of LoCoMo, LongMemEval or chats: {type(error).__name__}: {error}."
             ) from error
 
 
 def _read_item(item: dict[str, Any], name: str) -> Conversation:
-    return _locomo(item, name) if "conversation" in item else _long_mem_eval(item, name)
+    if "conversation" in item:
+        return _locomo(item, name)
+    return _chat(item, name) if "messages" in item else _long_mem_eval(item, name)
+
+
+def _chat(item: dict[str, Any], name: str) -> Conversation:
+    """A chat of one's own.
+
+    `{"messages": [{"id", "role", "content", "session", "time"}], "questions": [{"question", "kind", "messages"}]}`;
+    `session`, `time` (ISO 8601) and `kind` may be missing; without a time messages are a second apart.
+    """
+    turns = []
+    for place, message in enumerate(item["messages"]):
+        said, session = f"{message['role']}: {message['content']}", message.get("session")
+        at = datetime.fromisoformat(message["time"]) if "time" in message else _START + timedelta(seconds=place)
+        turns.append(
+            Turn(
+                str(message["id"]), None if session is None else str(session), at.replace(tzinfo=at.tzinfo or UTC), said
+            )
+        )
+    sessions = {turn.turn_id: turn.session for turn in turns}
+    questions = []
+    for asked in item["questions"]:
+        gold = frozenset(map(str, asked["messages"])).intersection(sessions)
+        named = frozenset(session for turn_id in gold if (session := sessions[turn_id]) is not None)
+        if gold:
+            questions.append(Question(asked["question"], asked.get("kind", "other"), gold, named))
+    return Conversation(name, turns, questions)
 
 
 def _locomo(item: dict[str, Any], name: str) -> Conversation:

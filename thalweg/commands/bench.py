@@ -152,7 +152,7 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     "--dataset",
     default="messages",
     show_default=True,
-    help="A LoCoMo or LongMemEval file or folder, or `messages` or `notes` (bundled).",
+    help="A file or folder of LoCoMo, LongMemEval or chats (docs/benchmarks.md), or `messages` or `notes` (bundled).",
 )
 @click.option("--questions", type=click.IntRange(1), default=None, help="Ask only this many.")
 @click.option(
@@ -162,18 +162,41 @@ def search(as_json: bool, embedder: str, sizes: tuple[int, ...], count: int, bar
     show_default=True,
     help="Share of the texts that have vectors; 0: words alone.",
 )
-def recall(as_json: bool, embedder: str, dataset: str, questions: int | None, embedded: float) -> None:
+@click.option(
+    "--through-tools",
+    is_flag=True,
+    help="Write and ask over MCP, as an agent does: journal_write, and journal_query with its limit of 10.",
+)
+@click.option("--no-sessions", is_flag=True, help="Through the tools: no write names a session or a time.")
+def recall(
+    as_json: bool,
+    embedder: str,
+    dataset: str,
+    questions: int | None,
+    embedded: float,
+    through_tools: bool,
+    no_sessions: bool,
+) -> None:
     """Measure how much of what answers a question is found, beside BM25 and dense search.
 
-    Also while texts have no vectors yet.
+    Also while texts have no vectors yet, and through the tools, as an agent gets it.
 
     \b
     Example: thalweg bench recall --dataset locomo10.json
     Example: thalweg bench recall --dataset locomo10.json --embedded 0
+    Example: thalweg bench recall --dataset locomo10.json --through-tools --no-sessions
     """
     from thalweg.bench.recall import load_for_recall, measure_recall
+    from thalweg.bench.recall_tools import measure_tools
 
-    _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions, embedded), as_json)
+    if not through_tools:
+        if no_sessions:
+            raise click.UsageError("--no-sessions goes with --through-tools.")
+        _show(lambda: measure_recall(dataset, load_for_recall(embedder), embedder, questions, embedded), as_json)
+        return
+    if embedded < 1:
+        raise click.UsageError("--embedded does not go with --through-tools: there the node embeds everything.")
+    _show(lambda: measure_tools(dataset, embedder, questions, sessions=not no_sessions), as_json)
 
 
 @bench.command()

@@ -88,7 +88,10 @@ def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Que
 def _without(
     cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
 ) -> SearchHit | None:
-    """The hit without the records that have ended: another that states the same takes its place, where there is one."""
+    """The hit without the records that have ended; None where nothing is left.
+
+    Another record that states the same takes the place of one that has ended.
+    """
     also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
     if hit.record_id not in ended:
         return replace(hit, also=also)

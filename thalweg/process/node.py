@@ -25,7 +25,7 @@ from processors.embedding.time_limit import with_time_limit
 from processors.frame.materialiser import Materialiser
 from processors.frame.stage import Stage, StageParts, StageRunner, StoreParts, stage_types
 from processors.frame.timer import timers
-from processors.memory.registry import COUNTED, SOURCES
+from processors.memory.registry import COUNTED, ROLES, SOURCES
 from processors.memory.stages.embed import Embed
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
@@ -186,9 +186,8 @@ class Node(Parts):
         return chosen if chosen is not None and chosen.info.space == live["space"] else embedder
 
     async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
-        indexes = IndexSet(
-            self.settings.home / "indexes", database.cursor, embedder.info if embedder else None, COUNTED, SOURCES
-        )
+        model = embedder.info if embedder else None
+        indexes = IndexSet(self.settings.home / "indexes", database.cursor, model, COUNTED, SOURCES, ROLES)
         indexes.save_s = self.settings.index_save_s
         self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}

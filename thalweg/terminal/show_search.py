@@ -13,7 +13,7 @@ from thalweg.terminal.show import SIGNS, console, plain
 
 MAX_SHOWN = 400
 LEAD = 60
-"""So many characters before the first word that was asked for."""
+"""The characters that are shown before the first word of the query."""
 _WORD = re.compile(r"\w+")
 RAW = {
     "vector": "cosine",

@@ -30,14 +30,14 @@ _CATEGORIES: Mapping[str, str] = {
 }
 """Every other code is a parameter that was not accepted."""
 WITHOUT_EMBEDDING = frozenset({"compress_to_l2_insight", "store_episode"})
-ASKING = frozenset({"store_dual_judge_scores"})
-"""What takes its time here is a judge, not the store."""
+JUDGE_TOOLS = frozenset({"store_dual_judge_scores"})
+"""Tools whose time goes to a judge, not to the store."""
 
 
 def error_shape(tool: str, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """The body of every error of this toolset."""
     more = {"embedding_status": "failed"} if tool in WITHOUT_EMBEDDING else {}
-    error = FAILED if code == "timeout" and tool in ASKING else _CATEGORIES.get(code, INVALID)
+    error = FAILED if code == "timeout" and tool in JUDGE_TOOLS else _CATEGORIES.get(code, INVALID)
     return {**extra, **more, "error": error, "details": message, "tool": tool}
 
 

@@ -36,8 +36,8 @@ async def run(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         "embedding_model": embedder.info.model_id if embedder else None,
         "avg_retrieval_time_ms": round(1000 * seconds / len(precisions), 3),
     }
-    asked = writes.request(call, "cm.golden.completed", {})
-    published, result = await answers.write(call, writes.with_findings(asked, measured))
+    request = writes.request(call, "cm.golden.completed", {})
+    published, result = await answers.write(call, writes.with_findings(request, measured))
     undecided = dict.fromkeys(("baseline_precision", "drift_detected", "details", "drop_absolute", "drop_relative"))
     answer = answers.written(published, result or {**measured, **undecided}, pending=result is None)
     return answer if is_fresh else answer | {"stale": True}
@@ -49,10 +49,10 @@ async def _measure(call: Call, queries: Sequence[tuple[str, str, list[int]]]) ->
     for query, kind, expected in queries:
         started = call.clock.monotonic()
         vector, space = await answers.encode_question(call, query)
-        asked = Query(query, vector, insights(call.namespace), TOP, space=space)
-        result = await retrieve(call, asked, WEIGHTS)
+        search_query = Query(query, vector, insights(call.namespace), TOP, space=space)
+        result = await retrieve(call, search_query, WEIGHTS)
         seconds += call.clock.monotonic() - started
-        precisions.append((kind, precision_at_5([found.states(expected) for found in result.found], expected)))
+        precisions.append((kind, precision_at_5([found.states(expected) for found in result.insights], expected)))
     return precisions, seconds
 
 

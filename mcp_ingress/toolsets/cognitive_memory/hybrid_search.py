@@ -10,7 +10,7 @@ import numpy as np
 from mcp_ingress.call import Call
 from mcp_ingress.facts import REPEATED, repeated
 from mcp_ingress.fitting.shown import Shown
-from mcp_ingress.tool import LACKS, Tool
+from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import FoundInsight, insights, retrieve
 from processors.cognitive.rules.ranking import WeightsError, checked_weights
@@ -24,7 +24,7 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     weights = _weights(arguments.get("weights"))
     given = arguments.get("query_embedding")
     if given is not None:
-        vector, space = _given_vector(call, given), None
+        vector, space = _checked_vector(call, given), None
     else:
         vector, space = await answers.encode_question(call, arguments["query_text"])
     is_fresh = await call.fresh(vectors=True)
@@ -32,17 +32,17 @@ async def search(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     result = await retrieve(call, query, weights)
     counts = {"semantic_results_count": result.semantic, "keyword_results_count": result.keyword}
     return {
-        "results": [shown(found) for found in result.found],
+        "results": [result_of(found) for found in result.insights],
         "query_embedding_dimension": len(vector),
         **counts,
-        "final_results_count": len(result.found),
+        "final_results_count": len(result.insights),
         "weights": weights,
         "status": "success",
         **({} if is_fresh else {"stale": True}),
     }
 
 
-def shown(found: FoundInsight) -> dict[str, Any]:
+def result_of(found: FoundInsight) -> dict[str, Any]:
     """An insight as the answer has it."""
     place = found.place
     return {
@@ -63,7 +63,7 @@ def _weights(given: dict[str, float] | None) -> dict[str, float]:
         raise Refused(str(error)) from None
 
 
-def _given_vector(call: Call, given: list[float]) -> np.ndarray:
+def _checked_vector(call: Call, given: list[float]) -> np.ndarray:
     """The caller's vector at unit length. Refused when it is not a vector of the node's model."""
     model = call.services.embedder.info if call.services.embedder is not None else None
     if model is not None and len(given) != model.dim:
@@ -152,7 +152,7 @@ TOOL = Tool(
             "keyword_results_count": answers.COUNT,
             "final_results_count": answers.COUNT,
             "weights": {"type": "object"},
-            **LACKS,
+            **GAP_FIELDS,
         }
     ),
 )

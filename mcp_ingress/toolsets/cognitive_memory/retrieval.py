@@ -52,10 +52,10 @@ class FoundInsight:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieved:
+class Retrieval:
     """What a search found, best first, and how many each side found."""
 
-    found: list[FoundInsight]
+    insights: list[FoundInsight]
     semantic: int
     keyword: int
 
@@ -68,7 +68,7 @@ def insights(namespace: str, *, created_from: datetime | None = None, created_be
     )
 
 
-async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Retrieved:
+async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Retrieval:
     """The insights nearest to the vector, and those with the words of the text, fused by rank.
 
     A side of weight 0 is not searched; each brings `query.pool` candidates, POOL times the limit by default. Nothing
@@ -87,7 +87,7 @@ async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Re
     best = [each for each in fused if each.label in rows][: query.limit]
     repeats = await call.read(lambda cursor: _repeats(cursor, call, query.filter, [each.label for each in best]))
     found = [FoundInsight(rows[each.label], each, distances.get(each.label), *repeats[each.label]) for each in best]
-    return Retrieved(found, len(near), len(said))
+    return Retrieval(found, len(near), len(said))
 
 
 def _repeats(

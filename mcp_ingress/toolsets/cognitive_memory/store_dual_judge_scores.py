@@ -34,8 +34,8 @@ async def score(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     models = {"judge1_model": one.model, "judge2_model": other.model}
     costs = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens, "cost_usd": spent.cost_usd}
     found = {"documents": scored, "mode": mode, **models, **costs}
-    asked = writes.request(call, "cm.judge.scored", {"query_id": query_id, "query": query})
-    published, result = await answers.write(call, writes.with_findings(asked, found))
+    request = writes.request(call, "cm.judge.scored", {"query_id": query_id, "query": query})
+    published, result = await answers.write(call, writes.with_findings(request, found))
     return answers.written(published, result or {"query_id": query_id}, pending=result is None)
 
 

@@ -30,7 +30,7 @@ _TAGGED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowFilter:
     """Which rows are eligible: by namespace, tags and privacy.
 
     A row needs one of `include_tags`, if there are any, and none of `exclude_tags`.
@@ -43,7 +43,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Eligible:
+class _EligibleRows:
     """What is known: `labels` are those `embedded` which are not `hidden`. Of `pending` no vector is known yet."""
 
     documents: Mark
@@ -54,43 +54,45 @@ class _Eligible:
 
 
 def find_eligible(
-    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, model: VectorModel, wanted: Wanted
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, model: VectorModel, row_filter: RowFilter
 ) -> Mapping[TableName, np.ndarray]:
     """The labels (int64) of the eligible rows of each table.
 
     These are live rows with a vector of this model that pass privacy and tags.
     """
 
-    def find(known: _Eligible | None, rows: Mapping[str, int]) -> _Eligible:
-        hidden = _hidden(cursor, wanted)
-        grown = (
+    def find(known: _EligibleRows | None, rows: Mapping[str, int]) -> _EligibleRows:
+        hidden = _hidden(cursor, row_filter)
+        extended = (
             None
-            if known is None or wanted.include_tags or wanted.exclude_tags
-            else _grown(cursor, indexes, model, wanted, known, rows)
+            if known is None or row_filter.include_tags or row_filter.exclude_tags
+            else _extend(cursor, indexes, model, row_filter, known, rows)
         )
-        documents, embedded, pending = grown or _read_all(cursor, model, wanted)
+        documents, embedded, pending = extended or _read_all(cursor, model, row_filter)
         if (
             known is not None
             and hidden == known.hidden
             and all(embedded[table] is known.embedded[table] for table in TABLES)
         ):
-            return _Eligible(documents, embedded, pending, hidden, known.labels)
-        labels = {table: _without(embedded[table], hidden[table], wanted.namespace) for table in TABLES}
-        return _Eligible(documents, embedded, pending, hidden, labels)
+            return _EligibleRows(documents, embedded, pending, hidden, known.labels)
+        labels = {table: _without(embedded[table], hidden[table], row_filter.namespace) for table in TABLES}
+        return _EligibleRows(documents, embedded, pending, hidden, labels)
 
-    return indexes.records.cached(cursor, ("inner_voice", wanted, model.space, model.model_id, model.dim), find).labels
+    return indexes.records.cached(
+        cursor, ("inner_voice", row_filter, model.space, model.model_id, model.dim), find
+    ).labels
 
 
 _Rows = tuple[Mark, Mapping[TableName, np.ndarray], Sequence[tuple[int, TableName]]]
 """How far the documents were read, the labels with a vector, and those without."""
 
 
-def _grown(
+def _extend(
     cursor: duckdb.DuckDBPyConnection,
     indexes: IndexSet,
     model: VectorModel,
-    wanted: Wanted,
-    known: _Eligible,
+    row_filter: RowFilter,
+    known: _EligibleRows,
     rows: Mapping[str, int],
 ) -> _Rows | None:
     """What was known with what has come since. None when the documents have not simply grown, or much has no vector."""
@@ -100,7 +102,7 @@ def _grown(
     places = [
         (label, place_of(toolset, kind))
         for label, namespace, toolset, kind in fresh[0]
-        if namespace == wanted.namespace
+        if namespace == row_filter.namespace
     ]
     waiting = [*known.pending, *((label, place.table) for label, place in places if place is not None)]
     has_vector = indexes.space(model.space).embedded([label for label, _ in waiting])
@@ -119,13 +121,13 @@ def _without(labels: np.ndarray, hidden: Iterable[str], namespace: str) -> np.nd
     return np.setdiff1d(labels, gone, assume_unique=True) if len(gone) else labels
 
 
-def _hidden(cursor: duckdb.DuckDBPyConnection, wanted: Wanted) -> dict[TableName, frozenset[str]]:
+def _hidden(cursor: duckdb.DuckDBPyConnection, row_filter: RowFilter) -> dict[TableName, frozenset[str]]:
     """The ids of the rows of each table that are never found.
 
     They are merged, pruned, superseded or archived, or private thoughts.
     """
-    absent = _ids(cursor, ENDED, wanted.namespace)
-    private = frozenset[str]() if wanted.include_private else _ids(cursor, PRIVATE, wanted.namespace)
+    absent = _ids(cursor, ENDED, row_filter.namespace)
+    private = frozenset[str]() if row_filter.include_private else _ids(cursor, PRIVATE, row_filter.namespace)
     return {table: absent | private if table == "thoughts" else absent for table in TABLES}
 
 
@@ -134,11 +136,11 @@ def _ids(cursor: duckdb.DuckDBPyConnection, select: str, namespace: str) -> froz
     return frozenset(record_id for (record_id,) in rows.fetchall())
 
 
-def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wanted) -> _Rows:
+def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, row_filter: RowFilter) -> _Rows:
     documents = mark(cursor, "documents")
-    kinds = _kinds(cursor, wanted.namespace)
+    kinds = _kinds(cursor, row_filter.namespace)
     parameters: dict[str, object] = {
-        "namespace": wanted.namespace,
+        "namespace": row_filter.namespace,
         "toolsets": [toolset for toolset, _, _ in kinds],
         "kinds": [kind for _, kind, _ in kinds],
         "tables": [TABLES.index(table) for _, _, table in kinds],
@@ -147,13 +149,13 @@ def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wan
         "dim": model.dim,
     }
     clauses = ["d.namespace = $namespace"]
-    known = _tags(cursor, wanted.namespace) if wanted.include_tags or wanted.exclude_tags else []
-    if wanted.include_tags:
+    known = _tags(cursor, row_filter.namespace) if row_filter.include_tags or row_filter.exclude_tags else []
+    if row_filter.include_tags:
         clauses.append(_TAGGED % "included")
-        parameters["included"] = _spellings(known, wanted.include_tags)
-    if wanted.exclude_tags:
+        parameters["included"] = _spellings(known, row_filter.include_tags)
+    if row_filter.exclude_tags:
         clauses.append("NOT " + _TAGGED % "excluded")
-        parameters["excluded"] = _spellings(known, wanted.exclude_tags)
+        parameters["excluded"] = _spellings(known, row_filter.exclude_tags)
     rows = cursor.execute(
         "SELECT d.label, p.place, "
         "d.label IN (SELECT label FROM embeddings WHERE space = $space AND model_id = $model AND dim = $dim) "
@@ -175,7 +177,7 @@ def _read_all(cursor: duckdb.DuckDBPyConnection, model: VectorModel, wanted: Wan
 
 
 def _kinds(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[tuple[str, str, TableName]]:
-    """(toolset, kind, table) of what the namespace remembers, but for kinds that are no snippets."""
+    """(toolset, kind, table) of what the namespace remembers, without kinds that are never snippets."""
     present = cursor.execute("SELECT DISTINCT toolset, kind FROM documents WHERE namespace = ?", [namespace]).fetchall()
     return [(toolset, kind, place.table) for toolset, kind in present if (place := place_of(toolset, kind)) is not None]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import duckdb
 import numpy as np
 
-from mcp_ingress.toolsets.inner_voice.eligible import Wanted, find_eligible
+from mcp_ingress.toolsets.inner_voice.eligible import RowFilter, find_eligible
 from processors.inner_voice.rules.provenance import origin_of
 from processors.inner_voice.rules.selection import Candidate
 from processors.memory.kind import TableName
@@ -40,18 +40,20 @@ def fetch_candidates(
     model: VectorModel,
     vector: np.ndarray,
     tables: Sequence[TableName],
-    wanted: Wanted,
+    row_filter: RowFilter,
     cap: int,
 ) -> dict[TableName, Fetched]:
     """The `cap` rows of each table that are most similar to the unit vector and pass the filters."""
-    eligible = find_eligible(cursor, indexes, model, wanted)
+    eligible = find_eligible(cursor, indexes, model, row_filter)
     facts, groups = indexes.records.facts, [eligible[table] for table in tables]
     nearest = indexes.space(model.space).nearest_of_each(vector, math.ceil(cap * facts.copies), groups)
     near = {
         table: dict(facts.distinct(some, group)[:cap])
         for table, some, group in zip(tables, nearest, groups, strict=True)
     }
-    found = _read(cursor, wanted.namespace, {label: cosine for some in near.values() for label, cosine in some.items()})
+    found = _read(
+        cursor, row_filter.namespace, {label: cosine for some in near.values() for label, cosine in some.items()}
+    )
     found = _with_repeats(cursor, facts, eligible, found)
     return {
         table: Fetched([found[table, label] for label in some if (table, label) in found], len(eligible[table]))

@@ -15,8 +15,8 @@ from mcp_ingress.call import Call
 from mcp_ingress.facts import REPEATED, repeated
 from mcp_ingress.fitting.shown import WHOLE_SCHEMA, Shown, uri_of
 from mcp_ingress.services import Services
-from mcp_ingress.tool import LACKS, Tool
-from mcp_ingress.toolsets.inner_voice.eligible import Wanted
+from mcp_ingress.tool import GAP_FIELDS, Tool
+from mcp_ingress.toolsets.inner_voice.eligible import RowFilter
 from mcp_ingress.toolsets.inner_voice.queries import Fetched, fetch_candidates
 from processors.embedding.model import Embedder, ModelInfo, encode_query
 from processors.inner_voice.config import MAX_TOP_K, InnerVoiceConfig
@@ -46,33 +46,28 @@ def effective_defaults(services: Services) -> dict[str, Any]:
 async def retrieve(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Embed the query, fetch each table by similarity, adapt the floor, and share out the slots."""
     started, config = call.clock.monotonic(), call.part(InnerVoiceConfig)
-    query, asked = _parameters(call, arguments)
+    query, limits = _parameters(call, arguments)
     embedder, vector = await _embed(call, query)
     is_fresh = await call.fresh("extract", "embed")
-    thoughts, knowledge = await _fetch(call, embedder, vector, asked, arguments)
+    thoughts, knowledge = await _fetch(call, embedder, vector, limits, arguments)
     best = [
         max(candidate.score for candidate in source.candidates) for source in (thoughts, knowledge) if source.candidates
     ]
-    floor_used = adapted_floor(best, asked["floor"], config.min_floor)
-    hits = pick([*knowledge.candidates, *thoughts.candidates], floor_used, asked["mix"], asked["top_k"], content_hash)
-    diagnostics = _of_model(embedder.info) | {
-        "k_req": asked["top_k"],
-        "k_ret": len(hits),
-        "kg_candidates": knowledge.eligible,
-        "thought_candidates": thoughts.eligible,
-        "floor_used": floor_used,
-        "latency_ms": round((call.clock.monotonic() - started) * 1000),
-    }
-    _log(diagnostics, asked["floor"], hits, is_quiet=config.is_quiet)
+    floor_used = adapted_floor(best, limits["floor"], config.min_floor)
+    hits = pick([*knowledge.candidates, *thoughts.candidates], floor_used, limits["mix"], limits["top_k"], content_hash)
+    figures = _diagnostics(embedder.info, limits["top_k"], len(hits), knowledge.eligible, thoughts.eligible)
+    figures |= {"floor_used": floor_used, "latency_ms": round((call.clock.monotonic() - started) * 1000)}
+    _log(figures, limits["floor"], hits, is_quiet=config.is_quiet)
     notes = {} if hits else _nothing(thoughts.eligible + knowledge.eligible)
-    return {
-        "snippets": [_snippet(hit) for hit in hits],
-        "diagnostics": diagnostics | notes | ({} if is_fresh else {"stale": True}),
-    }
+    stale = {} if is_fresh else {"stale": True}
+    return {"snippets": [_snippet(hit) for hit in hits], "diagnostics": figures | notes | stale}
 
 
-def _of_model(info: ModelInfo) -> dict[str, Any]:
-    return {"provider": PROVIDERS.get(info.provider, info.provider), "model": info.model_id, "dim": info.dim}
+def _diagnostics(info: ModelInfo, top_k: int, returned: int, knowledge: int, thoughts: int) -> dict[str, Any]:
+    """The model, the snippets that were requested and returned, and the eligible rows of each source."""
+    model = {"provider": PROVIDERS.get(info.provider, info.provider), "model": info.model_id, "dim": info.dim}
+    counts = {"k_req": top_k, "k_ret": returned, "kg_candidates": knowledge, "thought_candidates": thoughts}
+    return model | counts
 
 
 def _nothing(eligible: int) -> dict[str, Any]:
@@ -116,28 +111,28 @@ async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
 
 
 async def _fetch(
-    call: Call, embedder: Embedder, vector: np.ndarray, asked: Mapping[str, Any], arguments: Mapping[str, Any]
+    call: Call, embedder: Embedder, vector: np.ndarray, limits: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> tuple[Fetched, Fetched]:
     """Thoughts, and knowledge: a source that `mix` leaves out is not asked at all."""
-    tables = (THOUGHTS if asked["mix"] < 1 else ()) + (KNOWLEDGE if asked["mix"] > 0 else ())
-    wanted = Wanted(
+    tables = (THOUGHTS if limits["mix"] < 1 else ()) + (KNOWLEDGE if limits["mix"] > 0 else ())
+    row_filter = RowFilter(
         call.namespace,
         arguments.get("include_private", False),
         tuple(arguments.get("include_tags", ())),
         tuple(arguments.get("exclude_tags", ())),
     )
     config = call.part(InnerVoiceConfig)
-    most = config.candidates(asked["top_k"])
-    if config.max_candidates < asked["top_k"] and not config.is_quiet:
+    most = config.candidates(limits["top_k"])
+    if config.max_candidates < limits["top_k"] and not config.is_quiet:
         logger.warning(
             "%d candidates of a source are fewer than top_k %d; %d are fetched",
             config.max_candidates,
-            asked["top_k"],
+            limits["top_k"],
             most,
         )
 
     def query(cursor: duckdb.DuckDBPyConnection) -> dict[TableName, Fetched]:
-        return fetch_candidates(cursor, call.services.indexes, embedder.info, vector, tables, wanted, most)
+        return fetch_candidates(cursor, call.services.indexes, embedder.info, vector, tables, row_filter, most)
 
     try:
         fetched = await call.read(query)
@@ -213,7 +208,7 @@ _NOTES = {
     "no_results": {"type": "boolean"},
     "reason": {"enum": ["no_candidates", "floor_excluded_all"]},
     "stale": {"type": "boolean"},
-    **LACKS,
+    **GAP_FIELDS,
 }
 
 TOOL = Tool(

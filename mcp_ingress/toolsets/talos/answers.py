@@ -52,6 +52,11 @@ def telemetry(call: Call, name: str, session_id: str | None, attributes: Mapping
     return TELEMETRY.name, call.event(name, data, subject=session_id).changed(id=identity)
 
 
+async def publish_entry(call: Call, event: Event, name: str, attributes: Mapping[str, Any]) -> Published:
+    """Put an entry and its telemetry event of that name on the log, in one publish."""
+    return await call.publish((MEMORY.name, event), telemetry(call, name, event.subject, attributes))
+
+
 async def emit(call: Call, published: Published, *events: tuple[str, Event]) -> Published:
     """Add telemetry to a write that is on the log already; it alone never makes the write fail or late."""
     try:
@@ -70,7 +75,7 @@ async def unknown_session_warnings(call: Call, session_id: str | None) -> list[s
     """
     if session_id is None or session_id == call.connection.open_session_id:
         return []
-    if not call.holds(writes.on_topic(call.wanted, MEMORY.name)):
+    if not call.holds(writes.on_topic(call.read_token, MEMORY.name)):
         return []
     try:
         is_known = await call.read(functools.partial(session_exists, namespace=call.namespace, session_id=session_id))

@@ -14,7 +14,6 @@ from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence
 from processors.talos.rules.extraction import extract
 from streams.errors import Unavailable
 from streams.event_types.talos import FRICTION_CATEGORIES
-from streams.topics import MEMORY
 
 NO_SESSION = "Without a session_id there is nothing that the blocking friction could be linked to (BLOCKED_BY)."
 
@@ -27,8 +26,7 @@ async def log_friction(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     event = writes.request(call, "talos.friction.logged", fields, subject=session_id)
     friction = extract(event).entities[0]
     knowledge = {"id": friction.id, "category": category, "confidence": friction.confidence}
-    telemetry = answers.telemetry(call, "knowledge.friction", session_id, knowledge)
-    published = await call.publish((MEMORY.name, event), telemetry)
+    published = await answers.publish_entry(call, event, "knowledge.friction", knowledge)
     recurrence, problem = await _find(call, published, friction.id)
     warnings = await answers.unknown_session_warnings(call, session_id)
     if blocking and session_id is None:

@@ -11,7 +11,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from storage.graph.edge_pruning import INHERITED, may_match
-from storage.graph.run import checked_parameters, run_cypher
+from storage.graph.run import CypherAnswer, checked_parameters, run_cypher
 from streams.errors import Refused
 
 TIMEOUT_S = 30.0
@@ -30,6 +30,10 @@ async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         raise Refused("The time was used up before the query could start; ask again.", code="timeout")
     run = functools.partial(run_cypher, file, cypher, parameters, explain=explain, timeout_s=left_s)
     found = await asyncio.get_running_loop().run_in_executor(None, run)
+    return _answer(found) | ({} if is_fresh else {"stale": True})
+
+
+def _answer(found: CypherAnswer) -> dict[str, Any]:
     answer: dict[str, Any] = {
         "success": True,
         "columns": found.columns,
@@ -40,7 +44,7 @@ async def query_graph(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         answer["plan"] = found.plan
     if found.truncated:
         answer["truncated"] = True
-    return answer if is_fresh else answer | {"stale": True}
+    return answer
 
 
 TOOL = Tool(

@@ -10,7 +10,7 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.shown import Shown
-from mcp_ingress.tool import LACKS, Tool
+from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
 from mcp_ingress.toolsets.talos.search_arguments import ENTITY_TYPES, checked_limit, search_filter
@@ -119,7 +119,7 @@ TOOL = Tool(
                 },
             },
             "total_found": answers.COUNT_SCHEMA,
-            **LACKS,
+            **GAP_FIELDS,
         }
     ),
 )

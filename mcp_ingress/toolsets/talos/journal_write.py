@@ -13,7 +13,6 @@ from processors.talos.rules.identifiers import entry_id
 from processors.talos.rules.ontology import PRELOADED, domain_id, is_known_domain
 from streams.errors import Refused
 from streams.event_types.talos import CATEGORIES
-from streams.topics import MEMORY
 
 
 async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -23,15 +22,12 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     domain = (arguments.get("domain") or "").strip() or None
     optional = {"session_id": session_id, "domain": domain, "confidence": confidence}
     content, category = writes.checked_text(arguments, "content"), arguments["category"]
-    event = writes.request(
-        call, "talos.journal.written", {"content": content, "category": category, **optional}, subject=session_id
-    )
+    entry = {"content": content, "category": category, **optional}
+    event = writes.request(call, "talos.journal.written", entry, subject=session_id)
     found = extract(event)
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
-    published = await call.publish(
-        (MEMORY.name, event), answers.telemetry(call, f"knowledge.{category}", session_id, knowledge)
-    )
+    published = await answers.publish_entry(call, event, f"knowledge.{category}", knowledge)
     warnings = await answers.unknown_session_warnings(call, session_id)
     relations = [relation for relation in found.relations if not (warnings and relation.from_id == session_id)]
     fields = {

@@ -14,13 +14,18 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
-from mcp_ingress.toolsets.talos.queries import Seen, read_about, read_seen
+from mcp_ingress.toolsets.talos.queries import PatternEvidence, read_context, read_evidence
 from processors.talos.rules.significance import rate, relevance
 from streams.errors import Refused
 
 THRESHOLD_FOR_PATTERN = 3
 LEAST_RELEVANCE = 0.3
 MOST_PATTERNS = 20
+WITHOUT_MODEL: dict[str, Any] = {
+    "degraded": True,
+    "message": "No embedder answers: patterns are ranked by indicators and occurrences only.",
+}
+"""What an answer says when no meaning could be compared."""
 
 
 async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -28,33 +33,27 @@ async def check_patterns(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     with_emerging = bool(arguments.get("include_emerging", True))
     is_fresh = await call.fresh("extract", "dedup", "patterns")
-    known = await call.read(functools.partial(read_about, namespace=call.namespace, session_id=session_id))
+    known = await call.read(functools.partial(read_context, namespace=call.namespace, session_id=session_id))
     if known is None:
         raise Refused(f"There is no session {session_id}; session_open starts one.", code="session_not_found")
     patterns = [pattern for pattern in known.patterns if with_emerging or pattern["status"] != "emerging"]
     about = " ".join(part for part in ((arguments.get("context") or "").strip(), *known.texts) if part)
-    read = functools.partial(read_seen, namespace=call.namespace, session_id=session_id, now=call.clock.now())
+    read = functools.partial(read_evidence, namespace=call.namespace, session_id=session_id, now=call.clock.now())
     names = [pattern["name"] for pattern in patterns]
     # the model on one core, the store on another
-    cosines, seen = await asyncio.gather(call.cosines(about, names), call.read(read))
+    cosines, evidence = await asyncio.gather(call.cosines(about, names), call.read(read))
     answer = {
         "success": True,
-        "matching_patterns": _matching(patterns, cosines, seen.indicators),
-        **_rated(seen, with_emerging),
+        "matching_patterns": _matching(patterns, cosines, evidence.indicators),
+        **_rated(evidence, with_emerging),
     }
-    stale = {} if is_fresh else {"stale": True}
-    without = {
-        "degraded": True,
-        "message": "No embedder answers: patterns are ranked by indicators and occurrences only.",
-    }
-    return answer | stale | (without if cosines is None else {})
+    return answer | ({} if is_fresh else {"stale": True}) | (WITHOUT_MODEL if cosines is None else {})
 
 
-def _rated(seen: Seen, with_emerging: bool) -> dict[str, Any]:
-    rating = rate(seen.counts)
-    signals = (
-        [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in seen.signals] if with_emerging else []
-    )
+def _rated(evidence: PatternEvidence, with_emerging: bool) -> dict[str, Any]:
+    rating = rate(evidence.counts)
+    signals = evidence.signals if with_emerging else []
+    signals = [signal | {"threshold_for_pattern": THRESHOLD_FOR_PATTERN} for signal in signals]
     return {"emerging_signals": signals, "significance": {"score": rating.score, "level": rating.level}}
 
 

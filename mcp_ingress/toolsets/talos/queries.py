@@ -42,7 +42,7 @@ class Recurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class PatternContext:
     """What pattern_check compares: the session's goal and frictions, and the patterns that are known."""
 
     texts: list[str]
@@ -50,7 +50,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PatternEvidence:
     """What pattern_check weighs: what holds in the session now, and what is known of all sessions."""
 
     indicators: set[str]
@@ -58,7 +58,7 @@ class Seen:
     counts: SignificanceCounts
 
 
-def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> About | None:
+def read_context(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str) -> PatternContext | None:
     """None when there is no such session."""
     texts = cursor.execute(
         "SELECT goal FROM talos_sessions WHERE namespace = $1 AND session_id = $2 UNION ALL "
@@ -72,7 +72,7 @@ def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: st
         "WHERE namespace = ? AND status <> 'deprecated'",
         [namespace],
     ).fetchall()
-    return About(
+    return PatternContext(
         [text for (text,) in texts],
         [
             {
@@ -88,7 +88,7 @@ def read_about(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: st
     )
 
 
-def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> Seen:
+def read_evidence(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, now: datetime) -> PatternEvidence:
     """An existing session's indicators, emerging signals and counts of significance.
 
     An emerging signal lacks one occurrence to be a pattern.
@@ -99,7 +99,7 @@ def read_seen(cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str
         "ORDER BY last_signalled_at DESC, signal_id LIMIT ?",
         [namespace, MAX_SIGNALS],
     ).fetchall()
-    return Seen(
+    return PatternEvidence(
         set() if state is None else indicators_now(state),
         [{"description": description, "occurrences": occurrences} for description, occurrences in signals],
         count_significance(cursor, namespace),

@@ -9,7 +9,6 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from processors.talos.rules.extraction import extract
-from streams.topics import MEMORY
 
 TRIGGER_TYPES = frozenset({"query_result", "pattern_notice", "session_close"})
 
@@ -18,19 +17,15 @@ async def write_reflection(call: Call, arguments: dict[str, Any]) -> dict[str, A
     """Publish the reflection and answer from the same pure extraction that the `extract` stage runs."""
     session_id = answers.checked_session_id(arguments.get("session_id"))
     trigger = (arguments.get("trigger") or "").strip() or None
-    stated = {"content": writes.checked_text(arguments, "content"), "trigger": trigger, "session_id": session_id}
-    event = writes.request(call, "talos.reflection.written", stated, subject=session_id)
+    fields = {"content": writes.checked_text(arguments, "content"), "trigger": trigger, "session_id": session_id}
+    event = writes.request(call, "talos.reflection.written", fields, subject=session_id)
     reflection, *found = extract(event).entities
     triggered = {"id": reflection.id, "type": trigger if trigger in TRIGGER_TYPES else "other"}
-    published = await call.publish(
-        (MEMORY.name, event), answers.telemetry(call, "reflection.triggered", session_id, triggered)
-    )
+    published = await answers.publish_entry(call, event, "reflection.triggered", triggered)
     warnings = await answers.unknown_session_warnings(call, session_id)
-    fields = {
-        "reflection_id": reflection.id,
-        "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found],
-    }
-    return writes.written(published, fields, warnings=warnings)
+    entities = [{"type": entity.label, "id": entity.id} for entity in found]
+    answer = {"reflection_id": reflection.id, "extracted_entities": entities}
+    return writes.written(published, answer, warnings=warnings)
 
 
 TOOL = Tool(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +12,9 @@ from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import SessionCounters, count_session
 from processors.talos.rules.identifiers import wordless_id
-from streams.errors import Unavailable
 from streams.topics import TELEMETRY
 
+_FIELDS = ("session_id", "goal_achieved", "summary", "skip_reflection")
 # The trailing spaces of the second question are part of the published interface.
 REFLECTION_PROMPT = """Session closing. Mandatory reflection:
 
@@ -31,26 +30,20 @@ async def close_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Publish, await the decision, count what the session did."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     records = await call.own_records()  # a call that has just been answered counts
-    seen = writes.on_topic(call.wanted.merged(call.connection.last_writes).merged(records), TELEMETRY.name)
-    stated = {name: arguments.get(name) for name in ("session_id", "goal_achieved", "summary", "skip_reflection")}
-    asked = writes.request(call, "talos.session.closed", stated, subject=session_id)
-    published = await writes.publish(call, asked)
-    result, counters, problem = None, None, None
-    try:
-        counted = call.applied(seen, timeout_s=writes.time_left(call, call.services.limits.write_wait_s))
-        found = writes.caught_up(call, published, "extract")
-        result, *_ = await asyncio.gather(writes.decided(call, published, session_id=session_id), counted, found)
-        if result is not None:
-            counters = await call.read(
-                functools.partial(count_session, namespace=call.namespace, session_id=session_id)
-            )
-    except Unavailable as error:
-        problem = error
+    telemetry_token = writes.on_topic(
+        call.read_token.merged(call.connection.last_writes).merged(records), TELEMETRY.name
+    )
+    closing = {name: arguments.get(name) for name in _FIELDS}
+    request = writes.request(call, "talos.session.closed", closing, subject=session_id)
+    published = await writes.publish(call, request)
+    limit_s = writes.time_left(call, call.services.limits.write_wait_s)
+    waits = [call.applied(telemetry_token, timeout_s=limit_s), writes.caught_up(call, published, "extract")]
+    query = functools.partial(count_session, namespace=call.namespace, session_id=session_id)
+    result, counters, problem = await writes.decision_and_state(call, published, query, waits, session_id=session_id)
     if call.connection.open_session_id == session_id:
         call.connection.open_session_id = None
-    published = await answers.emit(
-        call, published, *_telemetry(call, session_id, stated["goal_achieved"], result, counters)
-    )
+    ended = _telemetry(call, session_id, arguments.get("goal_achieved"), result, counters)
+    published = await answers.emit(call, published, *ended)
     fields = _statistics(result, counters) | _reflection(bool(arguments.get("skip_reflection")))
     return writes.written(published, {"session_id": session_id}, fields, pending=counters is None, problem=problem)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from typing import Any
 
@@ -13,40 +12,33 @@ from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import count_inherited
 from processors.talos.rules.identifiers import goal_id, named_id, wordless_id
 from processors.talos.rules.ontology import INHERITED_LABELS
-from streams.errors import Unavailable
 
 _NAMES = ("persona", "protocol", "human")
-_STATED = ("session_id", "goal", *_NAMES)
+_FIELDS = ("session_id", "goal", *_NAMES)
 
 
 async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, count what the session inherits. Of two opens with one id the log's first wins."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     goal = writes.checked_text(arguments, "goal").strip()
-    stated = {name: arguments.get(name) for name in _STATED} | {"goal": goal}
-    asked = writes.request(call, "talos.session.opened", stated, subject=session_id)
-    published = await writes.publish(call, asked)
-    counts, problem = None, None
-    try:
-        result, is_extracted = await asyncio.gather(
-            writes.decided(call, published, session_id=session_id), writes.caught_up(call, published, "extract")
-        )
-        if result is not None and is_extracted:
-            counts = await call.read(
-                functools.partial(count_inherited, namespace=call.namespace, session_id=session_id)
-            )
-    except Unavailable as error:
-        problem = error
+    opening = {name: arguments.get(name) for name in _FIELDS} | {"goal": goal}
+    request = writes.request(call, "talos.session.opened", opening, subject=session_id)
+    published = await writes.publish(call, request)
+    query = functools.partial(count_inherited, namespace=call.namespace, session_id=session_id)
+    waits = [writes.caught_up(call, published, "extract")]
+    _, counts, problem = await writes.decision_and_state(
+        call, published, query, waits, needs_waits=True, session_id=session_id
+    )
     call.connection.open_session_id = session_id
     total = None if counts is None else sum(counts.values())
-    published = await answers.emit(call, published, *_telemetry(call, stated, total))
+    published = await answers.emit(call, published, *_telemetry(call, opening, total))
     fields = {"inherited_count": total, "inherited_summary": counts or dict.fromkeys(INHERITED_LABELS)}
     return writes.written(published, {"session_id": session_id}, fields, pending=counts is None, problem=problem)
 
 
-def _telemetry(call: Call, stated: dict[str, Any], inherited_count: int | None) -> list[Any]:
-    session_id, goal = stated["session_id"], wordless_id(goal_id(stated["goal"]))
-    names = {f"{kind}.id": wordless_id(named_id(kind, stated[kind])) for kind in _NAMES if (stated[kind] or "").strip()}
+def _telemetry(call: Call, fields: dict[str, Any], inherited_count: int | None) -> list[Any]:
+    session_id, goal = fields["session_id"], wordless_id(goal_id(fields["goal"]))
+    names = {f"{kind}.id": wordless_id(named_id(kind, fields[kind])) for kind in _NAMES if (fields[kind] or "").strip()}
     started = {"goal.id": goal, **names, "inherited_count": inherited_count}
     created = {"goal.id": goal, "goal.scope": "session", "goal.to": "active"}
     return [

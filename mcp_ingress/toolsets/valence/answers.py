@@ -16,7 +16,7 @@ from streams.clock import format_time
 from streams.errors import Refused
 from streams.events import Event
 
-FOUND_BY: Mapping[str, str] = {
+SEARCH_HINTS: Mapping[str, str] = {
     "belief": "belief_query finds beliefs by what they say",
     "entity": "entity_search finds entities by their names",
     "tension": "tension_list names those that there are",
@@ -109,7 +109,7 @@ TENSION_TEXTS: Texts = {
 BELIEF_OR_NULL: Mapping[str, Any] = {**BELIEF_SCHEMA, "type": ["object", "null"]}
 BELIEFS: Mapping[str, Any] = {"type": "array", "items": BELIEF_SCHEMA}
 TENSIONS: Mapping[str, Any] = {"type": "array", "items": TENSION_SCHEMA}
-STATED: Mapping[str, Any] = {
+CREATION_FIELDS: Mapping[str, Any] = {
     "deduplicated": {"type": ["boolean", "null"], "description": "Whether a belief that is held says this already."},
     "action": {"enum": ["created", "reinforced", "unchanged", None]},
     "corroboration_count": {"type": ["integer", "null"], "minimum": 1},
@@ -126,12 +126,12 @@ def checked_draft(arguments: Mapping[str, Any], **changes: Any) -> Draft:
 
 def not_found(code: str, what: str, identity: str) -> Refused:
     """The refusal of an id that nothing has."""
-    return Refused(f"There is no {what} {identity}; {FOUND_BY[what]}.", code=code, details={f"{what}_id": identity})
+    return Refused(f"There is no {what} {identity}; {SEARCH_HINTS[what]}.", code=code, details={f"{what}_id": identity})
 
 
-def submitted(asked: Event, belief_id: str, draft: Draft, **fields: Any) -> dict[str, Any]:
+def submitted(request: Event, belief_id: str, draft: Draft, **fields: Any) -> dict[str, Any]:
     """A belief as it was handed in, while what became of it is not known."""
-    now = format_time(asked.time)
+    now = format_time(request.time)
     return {
         "id": belief_id,
         "content": draft.content,

@@ -19,8 +19,8 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Publish with what is near to it, await the decision, and say what it is in tension with."""
     writes.checked_text(arguments, "content")
     draft = answers.checked_draft(arguments)
-    asked = writes.request(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
-    creation = await create(call, asked, draft)
+    request = writes.request(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
+    creation = await create(call, request, draft)
     return writes.written(
         creation.published, creation.fields, pending=creation.result is None, problem=creation.problem
     )
@@ -69,6 +69,6 @@ TOOL = Tool(
         "required": ["content"],
     },
     output_schema=writes.output_schema(
-        {"belief": answers.BELIEF_SCHEMA, **answers.STATED, "tensions_detected": answers.TENSIONS}
+        {"belief": answers.BELIEF_SCHEMA, **answers.CREATION_FIELDS, "tensions_detected": answers.TENSIONS}
     ),
 )

@@ -29,8 +29,9 @@ async def get_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["include_history"]:
         fields["history"] = await call.read(functools.partial(find_line, namespace=call.namespace, belief_id=belief_id))
     if arguments["include_tensions"]:
-        wanted = TensionFilter(belief_id=belief_id, open_only=True)
-        query = functools.partial(list_tensions, namespace=call.namespace, wanted=wanted, limit=common.MAX_LIMIT)
+        conditions = TensionFilter(belief_id=belief_id, open_only=True)
+        most = common.MAX_LIMIT
+        query = functools.partial(list_tensions, namespace=call.namespace, conditions=conditions, limit=most)
         fields["tensions"], _ = await call.read(query)
     return common.read_answer(fields, is_fresh)
 

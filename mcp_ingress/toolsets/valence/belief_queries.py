@@ -185,7 +185,7 @@ def _step(cursor: Cursor, namespace: str, belief_id: str) -> Row:
 
 
 def find_tension(cursor: Cursor, namespace: str, tension_id: str) -> Row | None:
-    """The tension, with `action`: what resolved it, None when that was no call."""
+    """The tension, with `action`: how a call resolved it; None when no call did."""
     return find_recorded(cursor, namespace, [tension_id]).get(tension_id)
 
 
@@ -224,14 +224,14 @@ class TensionFilter:
     open_only: bool = False
 
 
-def list_tensions(cursor: Cursor, namespace: str, wanted: TensionFilter, limit: int) -> tuple[list[Row], int]:
+def list_tensions(cursor: Cursor, namespace: str, conditions: TensionFilter, limit: int) -> tuple[list[Row], int]:
     """Tensions that pass the filter, the latest detected first, and how many there are."""
-    severity, entity_id = wanted.severity, wanted.entity_id
+    severity, entity_id = conditions.severity, conditions.entity_id
     clauses, parameters = ["namespace = ?"], list[Any]([namespace])
-    if wanted.status is not None:
+    if conditions.status is not None:
         clauses.append("status = ?")
-        parameters.append(wanted.status)
-    if wanted.open_only:
+        parameters.append(conditions.status)
+    if conditions.open_only:
         clauses.append("status IN ('detected', 'investigating')")
     if severity is not None:
         clauses.append("severity IN (SELECT unnest(?))")
@@ -240,9 +240,9 @@ def list_tensions(cursor: Cursor, namespace: str, wanted: TensionFilter, limit: 
         among = "(SELECT belief_id FROM belief_entities WHERE namespace = ? AND entity_id = ?)"
         clauses.append(f"(belief_a_id IN {among} OR belief_b_id IN {among})")
         parameters += [namespace, entity_id] * 2
-    if wanted.belief_id is not None:
+    if conditions.belief_id is not None:
         clauses.append("? IN (belief_a_id, belief_b_id)")
-        parameters.append(wanted.belief_id)
+        parameters.append(conditions.belief_id)
     where = " AND ".join(clauses)
     rows = cursor.execute(
         f"{_TENSION}, count(*) OVER () FROM tensions WHERE {where} ORDER BY detected_at DESC, tension_id LIMIT ?",

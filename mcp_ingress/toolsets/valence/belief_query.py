@@ -10,7 +10,7 @@ from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.shown import Shown
-from mcp_ingress.tool import LACKS, Tool
+from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
 from mcp_ingress.toolsets.valence.belief_search import BeliefFilter, BeliefHit, prefetch, search_beliefs
@@ -92,5 +92,5 @@ TOOL = Tool(
         },
         "required": ["query"],
     },
-    output_schema=writes.output_schema({"beliefs": _BELIEFS, "total_count": common.TOTAL, **LACKS}),
+    output_schema=writes.output_schema({"beliefs": _BELIEFS, "total_count": common.TOTAL, **GAP_FIELDS}),
 )

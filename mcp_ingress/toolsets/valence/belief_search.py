@@ -68,8 +68,8 @@ class Prefetched:
     allowed: np.ndarray
     matches: np.ndarray
     """Allowed, and with a word of the text."""
-    said: Mapping[int, float]
-    """BM25 by label."""
+    bm25: Mapping[int, float]
+    """The keyword score of the best by words, by label."""
 
 
 def prefetch(
@@ -85,15 +85,15 @@ def prefetch(
     with indexes.searching():
         beliefs = follower.view(cursor, conditions.namespace)
         allowed = _allowed(cursor, beliefs, conditions, now)
-        asked = without_grammar(text)
-        matches = indexes.words.contained_in(cursor, asked, conditions.namespace, beliefs.members) & allowed
+        terms = without_grammar(text)
+        matches = indexes.words.contained_in(cursor, terms, conditions.namespace, beliefs.members) & allowed
         return Prefetched(
             conditions.namespace,
             now,
             beliefs,
             allowed,
             matches,
-            dict(indexes.words.best_of(cursor, asked, conditions.namespace, beliefs.labels[allowed], pool)),
+            dict(indexes.words.best_of(cursor, terms, conditions.namespace, beliefs.labels[allowed], pool)),
         )
 
 
@@ -112,15 +112,15 @@ def search_beliefs(
     """
     with indexes.searching():
         nearby = indexes.space(space)
-        beliefs, matches, said, best = prefetched.beliefs, prefetched.matches, prefetched.said, Matches()
+        beliefs, matches, bm25, best = prefetched.beliefs, prefetched.matches, prefetched.bm25, Matches()
         if vector is not None:
             near, best = nearby.within(vector, MIN_COSINE, beliefs.members, prefetched.allowed, pool_of(limit))
             matches = matches | near
-        chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *said])), np.int64)
+        chosen = np.array(list(dict.fromkeys([*(label for label, _ in best), *bm25])), np.int64)
         meaning = np.full(len(chosen), np.nan) if vector is None else nearby.similarities(vector, chosen)
-        most = max(said.values(), default=0.0)
+        most = max(bm25.values(), default=0.0)
         semantic = {
-            label: _semantic(cosine, said.get(label, 0.0), most)
+            label: _semantic(cosine, bm25.get(label, 0.0), most)
             for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
         }
         records = indexes.records

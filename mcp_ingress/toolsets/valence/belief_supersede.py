@@ -9,7 +9,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
-from mcp_ingress.toolsets.valence.belief_writes import belief_after, near_to, stated
+from mcp_ingress.toolsets.valence.belief_writes import belief_after, find_neighbours, read_new_belief
 from processors.valence.rules.beliefs import belief_id_of
 
 
@@ -18,25 +18,20 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
     old_id = common.checked_id(arguments, "old_belief_id")
     content, reason = writes.checked_text(arguments, "new_content"), writes.checked_text(arguments, "reason").strip()
     draft = answers.checked_draft(arguments, content=content)
-    fields = {
-        "old_belief_id": old_id,
-        "new_content": content,
-        "reason": reason,
-        "confidence": arguments.get("confidence"),
-    }
-    asked = writes.request(call, "valence.belief.superseded", fields)
-    near = await near_to(call, content)
-    published = await writes.publish(call, asked)
-    made = belief_id_of(asked)
-    result, problem = await writes.decision(call, published, belief_id=made)
-    said: dict[str, Any] = {"old_belief_id": old_id, "reason": reason}
+    fields: dict[str, Any] = {"old_belief_id": old_id, "reason": reason}
+    wording = {"new_content": content, "confidence": arguments.get("confidence")}
+    request = writes.request(call, "valence.belief.superseded", fields | wording)
+    near = await find_neighbours(call, content)
+    published = await writes.publish(call, request)
+    new_id = belief_id_of(request)
+    result, problem = await writes.decision(call, published, belief_id=new_id)
     if result is None:
-        new = answers.submitted(asked, made, draft, supersedes_id=old_id)
-        said |= {"new_belief": new, "old_belief": None, "tensions_detected": []}
-        return writes.written(published, said, pending=True, problem=problem)
-    said["new_belief"], tensions = await stated(call, made, near)
-    said["old_belief"] = await belief_after(call, old_id)
-    return writes.written(published, said | {"tensions_detected": tensions})
+        new = answers.submitted(request, new_id, draft, supersedes_id=old_id)
+        fields |= {"new_belief": new, "old_belief": None, "tensions_detected": []}
+        return writes.written(published, fields, pending=True, problem=problem)
+    fields["new_belief"], tensions = await read_new_belief(call, new_id, near)
+    fields["old_belief"] = await belief_after(call, old_id)
+    return writes.written(published, fields | {"tensions_detected": tensions})
 
 
 TOOL = Tool(

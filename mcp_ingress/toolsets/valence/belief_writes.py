@@ -10,7 +10,7 @@ import duckdb
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call, Published
-from mcp_ingress.toolsets.valence.answers import STATED, submitted
+from mcp_ingress.toolsets.valence.answers import CREATION_FIELDS, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
 from processors.valence.read.tension_candidates import (
@@ -29,7 +29,7 @@ from streams.events import Event
 
 
 @dataclass(frozen=True)
-class Near:
+class BeliefNeighbours:
     """A text that is about to be stated, and what is near to it; nothing without a model."""
 
     place: Proximity | None = None
@@ -39,7 +39,7 @@ class Near:
     """What the vector is of."""
 
 
-async def near_to(call: Call, content: str) -> Near:
+async def find_neighbours(call: Call, content: str) -> BeliefNeighbours:
     """The text's vector, and the beliefs near to it that may say the same or contradict it.
 
     It searches once, before the request is published. While the store does not answer nothing is near: the write goes
@@ -47,22 +47,22 @@ async def near_to(call: Call, content: str) -> Near:
     """
     vector, space = await encoded_document(call.services.embedder, content)
     if vector is None:
-        return Near()
+        return BeliefNeighbours()
     indexes, namespace = call.services.indexes, call.namespace
 
-    def look(cursor: duckdb.DuckDBPyConnection) -> Near:
+    def look(cursor: duckdb.DuckDBPyConnection) -> BeliefNeighbours:
         with indexes.searching():
             nearby = indexes.space(space)
             [near] = nearest_records(nearby, vector[None])
             place = Proximity(vector, near)
             active = ActiveBeliefs(cursor, namespace)
             alike = nearest_active(active, nearby, place, DUPLICATE_COSINE)
-        return Near(place, _similar(alike, active.ids(alike)), space)
+        return BeliefNeighbours(place, _similar(alike, active.ids(alike)), space)
 
     try:
         return await call.read(look)
     except Unavailable:
-        return Near()
+        return BeliefNeighbours()
 
 
 def _similar(cosines: Mapping[int, float], ids: Mapping[int, str]) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ class Creation:
     """A request for a new belief: where it went, and what the tool answers of it."""
 
     published: Published
-    made: str
+    belief_id: str
     """The id that the belief has unless it says what another one does."""
     result: Mapping[str, Any] | None
     """What the reducer decided; None while that is not known."""
@@ -87,24 +87,24 @@ class Creation:
     """`belief`, how it was created, and `tensions_detected`."""
 
 
-async def create(call: Call, asked: Event, draft: Draft) -> Creation:
+async def create(call: Call, request: Event, draft: Draft) -> Creation:
     """Publish the request with its neighbours, await the decision, and find the belief's tensions."""
-    near = await near_to(call, draft.content)
-    published = await writes.publish(call, with_similar(asked, near))
-    made = belief_id_of(asked)
-    result, problem = await writes.decision(call, published, stated_as=made)
-    belief, tensions = submitted(asked, made, draft), list[Row]()
+    near = await find_neighbours(call, draft.content)
+    published = await writes.publish(call, with_similar(request, near))
+    belief_id = belief_id_of(request)
+    result, problem = await writes.decision(call, published, stated_as=belief_id)
+    belief, tensions = submitted(request, belief_id, draft), list[Row]()
     if result is not None and result["deduplicated"]:
         belief = await belief_after(call, result["belief_id"])
     elif result is not None:
-        belief, tensions = await stated(call, made, near)
-    how = {name: None if result is None else result[name] for name in STATED}
-    return Creation(published, made, result, problem, {"belief": belief, **how, "tensions_detected": tensions})
+        belief, tensions = await read_new_belief(call, belief_id, near)
+    how = {name: None if result is None else result[name] for name in CREATION_FIELDS}
+    return Creation(published, belief_id, result, problem, {"belief": belief, **how, "tensions_detected": tensions})
 
 
-def with_similar(asked: Event, near: Near) -> Event:
+def with_similar(request: Event, near: BeliefNeighbours) -> Event:
     """The request with the beliefs that may say the same; its id stays that of the request."""
-    return writes.with_findings(asked, {"similar": near.similar or None})
+    return writes.with_findings(request, {"similar": near.similar or None})
 
 
 async def belief_after(call: Call, belief_id: str) -> Row:
@@ -112,7 +112,7 @@ async def belief_after(call: Call, belief_id: str) -> Row:
     return await call.read(lambda cursor: _belief_after(cursor, call.namespace, belief_id))
 
 
-async def stated(call: Call, belief_id: str, near: Near) -> tuple[Row, list[Row]]:
+async def read_new_belief(call: Call, belief_id: str, near: BeliefNeighbours) -> tuple[Row, list[Row]]:
     """A belief that was just made, and its tensions, worst first.
 
     Recorded ones are as they are, the others as the detector will record them by the same rules over the same store.
@@ -132,7 +132,7 @@ def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: 
     return belief
 
 
-def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: Near) -> list[Row]:
+def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: BeliefNeighbours) -> list[Row]:
     linked = frozenset(link["entity"]["id"] for link in belief["entities"])
     stated = NewBelief(belief["status"] in ("active", "disputed"), linked, belief["supersedes_id"])
     placed = {} if near.place is None else {belief["id"]: near.place}
@@ -148,13 +148,13 @@ def _tensions(cursor: duckdb.DuckDBPyConnection, call: Call, belief: Row, near: 
     ]
 
 
-def _ahead(finding: Finding, said: Mapping[str, str], call: Call) -> Row:
+def _ahead(finding: Finding, contents: Mapping[str, str], call: Call) -> Row:
     return {
         "id": finding.tension_id,
         "belief_a_id": finding.belief_a_id,
         "belief_b_id": finding.belief_b_id,
-        "belief_a_content": said[finding.belief_a_id],
-        "belief_b_content": said[finding.belief_b_id],
+        "belief_a_content": contents[finding.belief_a_id],
+        "belief_b_content": contents[finding.belief_b_id],
         "type": finding.type,
         "description": finding.description,
         "severity": finding.severity,

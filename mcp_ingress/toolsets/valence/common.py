@@ -13,7 +13,7 @@ TOTAL: Mapping[str, Any] = {"type": "integer", "minimum": 0, "description": "Of 
 
 
 def checked_id(arguments: Mapping[str, Any], name: str) -> str:
-    """The required UUID of that name, in its usual form. Refused when it is none."""
+    """The required UUID of that name, in its usual form. Refused when it is not a UUID."""
     found = as_uuid(arguments[name].strip())
     if found is None:
         raise writes.invalid(

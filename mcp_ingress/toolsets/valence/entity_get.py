@@ -15,20 +15,20 @@ from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_ent
 
 async def get_entity(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The entity under the id that stands for it; `resolved_from` says when another one was asked for."""
-    asked = common.checked_id(arguments, "entity_id")
+    requested_id = common.checked_id(arguments, "entity_id")
     limit = common.checked_limit(arguments, "belief_limit")
     is_fresh = await call.fresh("tensions")
-    entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
+    entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=requested_id))
     if entity_id is None:
-        raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
+        raise answers.not_found("ENTITY_NOT_FOUND", "entity", requested_id)
     fields: dict[str, Any] = {
         "entity": await call.read(functools.partial(find_entity, namespace=call.namespace, entity_id=entity_id))
     }
     if arguments["include_beliefs"]:
         query = functools.partial(newest_beliefs, namespace=call.namespace, entity_id=entity_id, limit=limit)
         fields["beliefs"] = await call.read(query)
-    if entity_id != asked:
-        fields["resolved_from"] = asked
+    if entity_id != requested_id:
+        fields["resolved_from"] = requested_id
     return common.read_answer(fields, is_fresh)
 
 

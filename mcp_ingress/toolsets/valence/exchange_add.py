@@ -11,7 +11,7 @@ from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
-from mcp_ingress.toolsets.valence.belief_writes import near_to, with_similar
+from mcp_ingress.toolsets.valence.belief_writes import find_neighbours, with_similar
 from mcp_ingress.toolsets.valence.part import Valence
 from processors.valence.rules.capture import capture
 from processors.valence.rules.conversations import tokens_approx
@@ -26,28 +26,31 @@ async def add_exchange(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     With auto-capture on, a request for an insight of the turn goes along.
     """
     session_id, content = common.checked_id(arguments, "session_id"), writes.checked_text(arguments, "content")
-    asked = writes.request(call, "valence.exchange.added", {**arguments, "session_id": session_id}, subject=session_id)
-    exchange_id = object_id(asked, EXCHANGE)
-    kept = await _captured(call, session_id, arguments["role"], content) if call.part(Valence).auto_capture else []
-    published = await writes.publish(call, asked, *kept)
+    turn = {**arguments, "session_id": session_id}
+    request = writes.request(call, "valence.exchange.added", turn, subject=session_id)
+    exchange_id = object_id(request, EXCHANGE)
+    insight = (
+        await _insight_request(call, session_id, arguments["role"], content) if call.part(Valence).auto_capture else []
+    )
+    published = await writes.publish(call, request, *insight)
     result, problem = await writes.decision(call, published, exchange_id=exchange_id)
     sequence = None if result is None else result["sequence"]
-    exchange = answers.exchange(asked, exchange_id, sequence, tokens_approx(content))
+    exchange = answers.exchange(request, exchange_id, sequence, tokens_approx(content))
     if result is not None:
         exchange["created_at"] = result["created_at"]  # of a request that came before: the time of the one that stands
     fields = {"exchange_id": exchange_id, "sequence": sequence, "exchange": exchange}
     return writes.written(published, fields, pending=result is None, problem=problem)
 
 
-async def _captured(call: Call, session_id: str, role: str, content: str) -> list[Event]:
-    """The request for an insight of this turn, under a request id of its own. None when it says nothing of the kind."""
+async def _insight_request(call: Call, session_id: str, role: str, content: str) -> list[Event]:
+    """The request for an insight of this turn, under a request id of its own. Empty without one."""
     found = capture(role, content)
     if found is None:
         return []
     own = replace(call, request_id=f"{call.request_id}/capture")
-    said = {"session_id": session_id, "content": found.content, "confidence": found.score, "signal": found.signal}
-    asked = writes.request(own, "valence.insight.extracted", said, subject=session_id)
-    return [with_similar(asked, await near_to(call, found.content))]
+    fields = {"session_id": session_id, "content": found.content, "confidence": found.score, "signal": found.signal}
+    request = writes.request(own, "valence.insight.extracted", fields, subject=session_id)
+    return [with_similar(request, await find_neighbours(call, found.content))]
 
 
 TOOL = Tool(

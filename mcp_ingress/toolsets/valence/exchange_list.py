@@ -51,7 +51,7 @@ TOOL = Tool(
             "session_id": {"type": "string", "description": "UUID of the session"},
             "limit": {
                 "type": "integer",
-                "description": f"At most so many; all when absent, at most {answers.MAX_EXCHANGES}",
+                "description": f"At most this many; without it all, at most {answers.MAX_EXCHANGES}",
             },
             "offset": {"type": "integer", "default": 0, "description": "How many of the first are passed over"},
         },

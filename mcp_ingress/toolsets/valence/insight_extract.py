@@ -20,11 +20,10 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     session_id = common.checked_id(arguments, "session_id")
     writes.checked_text(arguments, "content")
     draft = replace(answers.checked_draft(arguments), extraction_method=INSIGHT_EXTRACTION)
-    asked = writes.request(
-        call, "valence.insight.extracted", {**arguments, "session_id": session_id}, subject=session_id
-    )
-    creation = await create(call, asked, draft)
-    own = {"insight_id": object_id(asked, INSIGHT), "belief_id": creation.made, "session_id": session_id}
+    insight = {**arguments, "session_id": session_id}
+    request = writes.request(call, "valence.insight.extracted", insight, subject=session_id)
+    creation = await create(call, request, draft)
+    own = {"insight_id": object_id(request, INSIGHT), "belief_id": creation.belief_id, "session_id": session_id}
     ids = own if creation.result is None else {name: creation.result[name] for name in own}
     fields = {**ids, **creation.fields}
     return writes.written(creation.published, fields, pending=creation.result is None, problem=creation.problem)
@@ -65,7 +64,7 @@ TOOL = Tool(
             "belief_id": {"type": "string"},
             "session_id": {"type": "string"},
             "belief": answers.BELIEF_SCHEMA,
-            **answers.STATED,
+            **answers.CREATION_FIELDS,
             "tensions_detected": answers.TENSIONS,
         }
     ),

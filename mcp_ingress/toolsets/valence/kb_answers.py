@@ -104,16 +104,16 @@ def not_found(session_id: str) -> Refused:
     return Refused(message, code="SESSION_NOT_FOUND", details={"session_id": session_id})
 
 
-def exchange(asked: Event, exchange_id: str, sequence: int | None, tokens: int) -> dict[str, Any]:
+def exchange(request: Event, exchange_id: str, sequence: int | None, tokens: int) -> dict[str, Any]:
     """An exchange as its event says it; the number is the reducer's."""
-    data = asked.data
+    data = request.data
     return {
         "id": exchange_id,
         "session_id": data["session_id"],
         "sequence": sequence,
         "role": data["role"],
         "content": data["content"],
-        "created_at": format_time(asked.time),
+        "created_at": format_time(request.time),
         "tokens_approx": tokens,
         "tool_uses": data.get("tool_uses") or [],
     }

@@ -75,10 +75,10 @@ def find_session(cursor: Cursor, namespace: str, session_id: str) -> Row | None:
 
 
 def list_sessions(
-    cursor: Cursor, namespace: str, wanted: Mapping[str, str | None], limit: int
+    cursor: Cursor, namespace: str, filters: Mapping[str, str | None], limit: int
 ) -> tuple[list[Row], int]:
-    """Sessions whose columns equal what is wanted (None: any), newest first, and how many match in all."""
-    given = {name: value for name, value in wanted.items() if value is not None}
+    """Sessions whose columns pass the filters (None: any value), newest first, and how many match in all."""
+    given = {name: value for name, value in filters.items() if value is not None}
     where = " AND ".join(["namespace = ?", *(f"{name} = ?" for name in given)])
     return _page(
         cursor,

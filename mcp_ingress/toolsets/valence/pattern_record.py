@@ -22,27 +22,27 @@ async def record_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     """Publish and answer at once; evidence that no session is known of is kept and said."""
     for name in ("type", "description"):
         writes.checked_text(arguments, name)
-    asked = writes.request(call, "valence.pattern.recorded", arguments)
-    fresh = patterns.recorded(arguments.get("evidence") or (), arguments["confidence"], asked.time)
+    request = writes.request(call, "valence.pattern.recorded", arguments)
+    fresh = patterns.recorded(arguments.get("evidence") or (), arguments["confidence"], request.time)
     pattern = {
-        "id": object_id(asked, PATTERN),
+        "id": object_id(request, PATTERN),
         "type": arguments["type"],
         "description": arguments["description"],
         "evidence": list(fresh.evidence),
         "occurrence_count": fresh.occurrence_count,
         "confidence": fresh.confidence,
         "status": fresh.status,
-        "first_observed": format_time(asked.time),
+        "first_observed": format_time(request.time),
         "last_observed": format_time(fresh.last_observed),
     }
-    published = await writes.publish(call, asked)
+    published = await writes.publish(call, request)
     warnings = await _warnings(call, fresh.evidence)
     return writes.written(published, {"pattern_id": pattern["id"], "pattern": pattern}, warnings=warnings)
 
 
 async def _warnings(call: Call, evidence: Sequence[str]) -> list[str]:
     """A line for each session that is surely unknown; none while the store is behind or down."""
-    if not evidence or not call.holds(call.wanted):
+    if not evidence or not call.holds(call.read_token):
         return []
     try:
         unknown = await call.read(functools.partial(unknown_sessions, namespace=call.namespace, session_ids=evidence))

@@ -20,20 +20,20 @@ from streams.clock import parse_time
 
 async def reinforce_pattern(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, answer the pattern; a session counts once."""
-    stated: dict[str, str] = {
+    ids: dict[str, str] = {
         name: common.checked_id(arguments, name) for name in ("pattern_id", "session_id") if name in arguments
     }
-    asked = writes.request(call, "valence.pattern.reinforced", stated, subject=stated.get("session_id"))
-    published = await writes.publish(call, asked)
-    result, problem = await writes.decision(call, published, pattern_id=stated["pattern_id"])
+    request = writes.request(call, "valence.pattern.reinforced", ids, subject=ids.get("session_id"))
+    published = await writes.publish(call, request)
+    result, problem = await writes.decision(call, published, pattern_id=ids["pattern_id"])
     pattern = None
     if result is not None:
         query = functools.partial(
-            find_pattern, namespace=call.namespace, pattern_id=stated["pattern_id"], now=call.clock.now()
+            find_pattern, namespace=call.namespace, pattern_id=ids["pattern_id"], now=call.clock.now()
         )
         pattern = _right_after(await call.read(query), result, call.clock.now())
     counted = None if result is None else result["already_counted"]
-    fields = {"pattern_id": stated["pattern_id"], "pattern": pattern, "already_counted": counted}
+    fields = {"pattern_id": ids["pattern_id"], "pattern": pattern, "already_counted": counted}
     return writes.written(published, fields, pending=result is None, problem=problem)
 
 

@@ -18,8 +18,8 @@ from streams.event_types.valence_kb import END_STATUSES
 async def end_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, answer the session; the first end keeps its time."""
     session_id = common.checked_id(arguments, "session_id")
-    asked = writes.request(call, "valence.session.ended", {**arguments, "session_id": session_id}, subject=session_id)
-    published = await writes.publish(call, asked)
+    request = writes.request(call, "valence.session.ended", {**arguments, "session_id": session_id}, subject=session_id)
+    published = await writes.publish(call, request)
     result, problem = await writes.decision(call, published, session_id=session_id)
     session = None
     if result is not None:

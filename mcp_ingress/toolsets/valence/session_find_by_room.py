@@ -19,9 +19,9 @@ _FILTERS = ("external_room_id", "platform", "status")
 async def find_session_by_room(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """The newest match in whatever status, unless one is asked for; no match is not an error."""
     writes.checked_text(arguments, "external_room_id")
-    wanted = {name: arguments.get(name) for name in _FILTERS}
+    filters = {name: arguments.get(name) for name in _FILTERS}
     is_fresh = await call.fresh()
-    sessions, _ = await call.read(functools.partial(list_sessions, namespace=call.namespace, wanted=wanted, limit=1))
+    sessions, _ = await call.read(functools.partial(list_sessions, namespace=call.namespace, filters=filters, limit=1))
     return common.read_answer({"found": bool(sessions), "session": sessions[0] if sessions else None}, is_fresh)
 
 

@@ -19,10 +19,10 @@ _FILTERS = ("platform", "project_context", "status")
 async def list_sessions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Sessions that match exactly; a value that nothing has matches nothing."""
     limit = common.checked_limit(arguments)
-    wanted = {name: arguments.get(name) for name in _FILTERS}
+    filters = {name: arguments.get(name) for name in _FILTERS}
     is_fresh = await call.fresh()
     sessions, total = await call.read(
-        functools.partial(list_rows, namespace=call.namespace, wanted=wanted, limit=limit)
+        functools.partial(list_rows, namespace=call.namespace, filters=filters, limit=limit)
     )
     return common.read_answer({"sessions": sessions, "total_count": total}, is_fresh)
 

@@ -18,16 +18,16 @@ from streams.events import Event
 
 async def start_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish and answer at once: nothing of a new session depends on what is stored."""
-    asked = writes.request(call, "valence.session.started", arguments)
-    session = _session(asked)
-    published = await writes.publish(call, asked)
+    request = writes.request(call, "valence.session.started", arguments)
+    session = _session(request)
+    published = await writes.publish(call, request)
     return writes.written(published, {"session_id": session["id"], "session": session})
 
 
-def _session(asked: Event) -> dict[str, Any]:
-    moment = format_time(asked.time)
-    own = {"id": object_id(asked, SESSION), "started_at": moment, "created_at": moment, "source": "valence"}
-    return own | new_session(asked.data)
+def _session(request: Event) -> dict[str, Any]:
+    moment = format_time(request.time)
+    own = {"id": object_id(request, SESSION), "started_at": moment, "created_at": moment, "source": "valence"}
+    return own | new_session(request.data)
 
 
 TOOL = Tool(

@@ -10,25 +10,26 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
-from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical, list_tensions
+from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical
+from mcp_ingress.toolsets.valence.belief_queries import list_tensions as list_rows
 from processors.valence.rules.tensions import SEVERITIES, STATUSES
 
 
-async def list_found(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+async def list_tensions(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Tensions that pass the filters, latest first.
 
     It waits until the detector has processed what the caller has written.
     """
     limit = common.checked_limit(arguments)
-    asked = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
+    linked_id = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh("tensions")
     entity_id = None
-    if asked is not None:
-        entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=asked))
+    if linked_id is not None:
+        entity_id = await call.read(functools.partial(find_canonical, namespace=call.namespace, entity_id=linked_id))
         if entity_id is None:
-            raise answers.not_found("ENTITY_NOT_FOUND", "entity", asked)
-    wanted = TensionFilter(arguments.get("status"), arguments.get("severity"), entity_id)
-    query = functools.partial(list_tensions, namespace=call.namespace, wanted=wanted, limit=limit)
+            raise answers.not_found("ENTITY_NOT_FOUND", "entity", linked_id)
+    conditions = TensionFilter(arguments.get("status"), arguments.get("severity"), entity_id)
+    query = functools.partial(list_rows, namespace=call.namespace, conditions=conditions, limit=limit)
     tensions, total = await call.read(query)
     return common.read_answer({"tensions": tensions, "total_count": total}, is_fresh)
 
@@ -39,7 +40,7 @@ TOOL = Tool(
     title="List tensions",
     description="List contradictions/tensions between beliefs. `severity` is the least that is listed.",
     kind="read",
-    handler=list_found,
+    handler=list_tensions,
     memory_operation="search_memory",
     shown=Shown(
         {"tensions": answers.TENSION_TEXTS},

@@ -23,19 +23,19 @@ async def resolve_tension(call: Call, arguments: dict[str, Any]) -> dict[str, An
     tension_id = common.checked_id(arguments, "tension_id")
     resolution = writes.checked_text(arguments, "resolution").strip()
     await call.fresh("tensions")
-    found = functools.partial(find_tension, namespace=call.namespace, tension_id=tension_id)
-    tension = _open(tension_id, await call.read(found))
+    query = functools.partial(find_tension, namespace=call.namespace, tension_id=tension_id)
+    tension = _open(tension_id, await call.read(query))
     ids = {"tension_id": tension_id, "belief_a_id": tension["belief_a_id"], "belief_b_id": tension["belief_b_id"]}
-    said = {"tension_id": tension_id, "action": arguments["action"], "resolution": resolution}
-    published = await writes.publish(call, writes.request(call, "valence.tension.resolved", ids | said))
+    own = {"tension_id": tension_id, "action": arguments["action"], "resolution": resolution}
+    published = await writes.publish(call, writes.request(call, "valence.tension.resolved", ids | own))
     result, problem = await writes.decision(call, published, tension_id=tension_id, action=arguments["action"])
     if result is None:
-        return writes.written(published, said | {"tension": None, "beliefs": []}, pending=True, problem=problem)
-    after = await call.read(found)
+        return writes.written(published, own | {"tension": None, "beliefs": []}, pending=True, problem=problem)
+    after = await call.read(query)
     pair = [ids["belief_a_id"], ids["belief_b_id"]]
     beliefs = await call.read(functools.partial(find_beliefs, namespace=call.namespace, ids=pair))
-    shown = without_action(after or {})
-    return writes.written(published, said | {"tension": shown, "beliefs": [beliefs[identity] for identity in pair]})
+    ended = without_action(after or {})
+    return writes.written(published, own | {"tension": ended, "beliefs": [beliefs[identity] for identity in pair]})
 
 
 def _open(tension_id: str, tension: Row | None) -> Row:

@@ -62,7 +62,8 @@ def _l0_stored(logged: LoggedEvent, rows: Rows) -> Outcome:
         raise collision(L0_RAW, number)
     said = {name: data[name] for name in ("session_id", "speaker", "content")}
     rows.put(L0_RAW, {"id": number, "timestamp": moment, **said, "metadata": data.get("metadata") or {}})
-    rows.document(record_id(L0, number), TOOLSET, L0, data["content"], created_at=moment, session_id=data["session_id"])
+    about = {"session_id": data["session_id"], "role": data["speaker"]}
+    rows.document(record_id(L0, number), TOOLSET, L0, data["content"], created_at=moment, **about)
     return Outcome(result={"id": number, "session_id": data["session_id"], "timestamp": format_time(logged.event.time)})
 
 

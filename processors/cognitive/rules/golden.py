@@ -63,7 +63,7 @@ def drift(today: float, previous: Sequence[float]) -> Drift:
 
 
 def set_problem(queries: Sequence[str]) -> str | None:
-    """Why these queries are no golden set: their number, or the shares of the classes. None when they are one."""
+    """Why these queries cannot be the golden set: their number or the shares of classes; None if they can."""
     smallest, largest = SET_SIZES
     if not smallest <= len(queries) <= largest:
         return f"A golden set has {smallest} to {largest} queries; these are {len(queries)}."

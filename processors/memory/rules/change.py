@@ -3,7 +3,7 @@
 Both are sentences in plain English, as people and agents write them. A change is recognised where one of these holds:
 both say the same of the same thing but for one value; the newer names what was given up (`from A to B`, `instead of
 A`); it says by its verb that a thing has gone elsewhere (`moved to`, `was rewritten in`); one denies what the other
-says. Additions, other aspects, other things, plans, questions and comparisons are no changes.
+says. Additions, other aspects, other things, plans, questions and comparisons are not changes.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ def _read_content(
 
 
 def _output_text(content: Any) -> str:
-    """A tool's output as one text; what is no text (an image, a reference) counts as its JSON."""
+    """A tool's output as one text; an image or a reference counts as its JSON."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -252,7 +252,7 @@ def _asked_texts(content: Any) -> list[str]:
 
 
 def _own_text(entry: dict[str, Any]) -> str | None:
-    """The text of a line that is no message: a summary, a system notice, something queued."""
+    """The text of a line that is not a message: a summary, a system notice, something queued."""
     for name in ("summary", "content"):
         value = entry.get(name)
         if isinstance(value, str) and value:

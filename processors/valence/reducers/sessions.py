@@ -135,9 +135,8 @@ def _added(logged: LoggedEvent, rows: Rows) -> Outcome:
             "created_at": moment,
         },
     )
-    rows.document(
-        exchange_id, TOOLSET, "Exchange", data["content"], created_at=moment, session_id=session["session_id"]
-    )
+    about = {"session_id": session["session_id"], "role": data["role"]}
+    rows.document(exchange_id, TOOLSET, "Exchange", data["content"], created_at=moment, **about)
     return Outcome(result={"exchange_id": exchange_id, "sequence": sequence, "created_at": format_time(event.time)})
 
 

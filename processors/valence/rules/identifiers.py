@@ -19,7 +19,7 @@ def object_id(event: Event, role: str) -> str:
 
 
 def as_uuid(text: str) -> str | None:
-    """The id in its usual form (lower case, hyphens); None when the text is no UUID."""
+    """The id in its usual form (lower case, hyphens); None when the text is not a UUID."""
     try:
         return str(uuid.UUID(text)) if len(text) == 36 else None
     except ValueError:

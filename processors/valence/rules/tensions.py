@@ -177,7 +177,7 @@ def _describe(kind: str, found: tuple[bool, bool, bool]) -> str:
 
 
 def suggested_action(a: Claim, b: Claim) -> str | None:
-    """Supersede the side whose other is both more recent and more confident; None when that is no side."""
+    """Supersede the side whose other is both more recent and more confident; None when neither is."""
     if b.created_at > a.created_at and b.overall > a.overall:
         return "supersede_a"
     if a.created_at > b.created_at and a.overall > b.overall:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from storage.search.question import asks_about_user
 from storage.search.ranking.background import background
 from storage.search.ranking.candidates import Candidates
 from storage.search.ranking.context import SearchContext
@@ -21,18 +22,20 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     query, space, labels = context.query, context.space, candidates.labels
     evidence = Evidence(
         len(labels),
-        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.text) or 1.0),
+        keyword=scores_of(labels, keywords, 0.0) / (context.words.ceiling(query.matter) or 1.0),
         neighbours=context.records.timelines.among(labels),
         asking=context.records.questions.shares(labels),
         parents=candidates.parents,
     )
+    if asks_about_user(query.text):
+        evidence.is_by_user = context.records.user_records.among(labels)
     if query.vector is not None:
         evidence.vector = space.document_similarities(query.vector, labels)
         evidence.background = background(space.similarities, query.vector, context.allowed.labels)
     tokens = None if query.tokens is None else space.match_tokens(query.tokens, labels)
     if tokens is not None:
         evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights
-        evidence.lengths = tokens.lengths
+        evidence.lengths, evidence.passages = tokens.lengths, tokens.passages
         fits = zip(labels[tokens.is_read].tolist(), tokens.fits[tokens.is_read].tolist(), strict=True)
         evidence.fits = dict(fits)
     if candidates.dates:

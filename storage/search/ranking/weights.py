@@ -1,13 +1,14 @@
 """The default ranking: a sum of late interaction, BM25, distinctive vectors and named dates.
 
     score = (late + 0.3 · words · keyword + 0.045 · trust · brevity · vector + 0.2 · date) · (1 - 0.15 · asking) / 2,
-    then lifted to half of a related record's score
+    then half as much again where the speaker is asked for, then lifted to half of a related record's score
 
-late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1
+late     Σ_j w_j · max(sim_j, 0.85 · one turn away, 0.75 · two turns away); w: rarity of the query's tokens, Σ w = 1.
+         A long text matches by its best passage, and that counts 1 - 0.05 · ln(passages): of many one is near by chance
 keyword  BM25 as a share of the most that the query can score, and 0.6 or 0.45 of the best neighbour's, one or two
-         turns away
+         turns away; a long text says enough itself and takes nothing from its neighbours
 vector   by how many standard deviations the cosine exceeds those of the filter's other texts, 0 to 6; the cosine of a
-         long text is the mean of its whole vector's and its best passage's
+         long text is half its best passage's, a quarter each of its whole vector's and its beginning's
 brevity  √min(1, content tokens / 45) for what has neighbours: the vector of a few words of a conversation is near to
          everything that names the same person; a note that stands alone says what it says
 words    whether the query's words are there at all: 0 where no record alone matches its tokens better than 0.35,
@@ -18,6 +19,7 @@ trust    how many times its share the vector counts: 1 where the words are there
          and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
 asking   the share of a record that asks instead of telling (`asking`)
+speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
 imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
          as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
 
@@ -46,6 +48,9 @@ TRUST_CROWDED, TRUST_APART = (1.0, 2.0), (2.0, 5.0)
 """The factors of the vector's share where the query's words are in a record, and where they are in none."""
 MOST_DEVIATIONS = 6.0
 ASKING_SHARE = 0.15
+SPEAKER_SHARE = 0.5
+PASSAGES_SHARE = 0.05
+"""What each e-fold of passages takes off a long text's late interaction."""
 GRAPH_SHARE = 0.5
 
 Parts = Mapping[str, np.ndarray]
@@ -84,6 +89,10 @@ class Evidence:
     dates: np.ndarray = field(default_factory=_nothing)
     """How near to a date that is named, 0 for nowhere near."""
     asking: np.ndarray = field(default_factory=_nothing)
+    passages: np.ndarray = field(default_factory=_nothing)
+    """How many passages it has, 1 of a short text."""
+    is_by_user: np.ndarray = field(default_factory=_nothing)
+    """Whether a user said it, where the question asks for what the user said."""
     parents: np.ndarray = field(default_factory=_nothing)
     """The number of the best of the records that this one is related to, -1 for none."""
     fits: dict[int, int] = field(default_factory=dict)
@@ -97,6 +106,8 @@ class Evidence:
             "lengths": 0,
             "dates": 0.0,
             "asking": 0.0,
+            "passages": 1,
+            "is_by_user": False,
             "parents": -1,
         }
         for name, value in nowhere.items():
@@ -117,7 +128,8 @@ def late_scores(evidence: Evidence) -> np.ndarray:
         first = np.flatnonzero(np.diff(rows, prepend=-1))  # a record's neighbours stand together
         lent = own[others] * np.array(TOKEN_DECAY, own.dtype)[far][:, None]
         best[rows[first]] = np.maximum(best[rows[first]], np.maximum.reduceat(lent, first, axis=0))
-    return np.where(evidence.is_read, np.maximum(best @ evidence.weights, 0.0), np.nan)
+    late = np.maximum(best @ evidence.weights, 0.0) * (1 - PASSAGES_SHARE * np.log(evidence.passages)).clip(0.0)
+    return np.where(evidence.is_read, late, np.nan)
 
 
 def words_found(evidence: Evidence) -> float:
@@ -136,10 +148,10 @@ def vector_trust(evidence: Evidence, words: float) -> float:
 
 
 def keyword_scores(evidence: Evidence) -> np.ndarray:
-    """(n,) each record's own keywords, and a share of those of its best neighbour; at most 1."""
+    """(n,) each record's own keywords, at most 1; a short one has a share of its best neighbour's too."""
     rows, others, far = evidence.neighbours
     lent = np.zeros(evidence.count)
-    np.maximum.at(lent, rows, np.array(KEYWORD_LENT)[far] * evidence.keyword[others])
+    np.maximum.at(lent, rows, np.array(KEYWORD_LENT)[far] * evidence.keyword[others] * (evidence.passages[rows] == 1))
     return np.minimum(evidence.keyword + lent, 1.0)
 
 
@@ -179,6 +191,9 @@ def score_parts(evidence: Evidence, late: np.ndarray) -> Parts:
     word_scores = SHARES["keyword"] * keyword_scores(evidence) / WHOLE + np.nan_to_num(parts["date"])
     imputed = imputed_scores(word_scores, totals(parts), is_embedded)
     parts["imputed"] = np.where(is_embedded, np.nan, imputed - word_scores)
+    before = totals(parts)
+    speaker = np.minimum(SPEAKER_SHARE * before, np.maximum(0.0, 1.0 - before))
+    parts["speaker"] = np.where(evidence.is_by_user, speaker, np.nan)
     before = totals(parts)
     is_related = (evidence.parents >= 0) & (evidence.parents != np.arange(evidence.count))
     parts["graph"] = np.where(is_related, np.maximum(0.0, GRAPH_SHARE * before[evidence.parents] - before), np.nan)

@@ -20,7 +20,7 @@ _SOURCE = 1 << 61
 
 
 class Statements(NamedTuple):
-    """The records that state one fact besides the one that stands for it, newest first, and how often it was stated.
+    """What else states a fact: the other records, newest first, and how often it was stated.
 
     A record and what was made of it are one statement.
     """
@@ -163,9 +163,9 @@ class Facts:
         return np.array([best.get(fact, label) for fact, label in zip(facts.tolist(), labels.tolist(), strict=True)])
 
     def distinct(self, matches: Sequence[tuple[int, float]], allowed: np.ndarray) -> list[tuple[int, float]]:
-        """One match for each fact: its best score, in the name of the record that stands for it. As `representatives`.
+        """One match for each fact: its best score, in the name of the record that stands for it.
 
-        `matches` are best first.
+        `matches` are best first, `allowed` as in `representatives`.
         """
         labels = self.representatives(np.array([label for label, _ in matches], np.int64), allowed).tolist()
         best: dict[int, float] = {}
@@ -199,7 +199,7 @@ class Facts:
 
 
 def _age(moment: datetime | None) -> int:
-    """Microseconds from a moment to the year 10000, so that the newest has the lowest; the oldest where unknown."""
+    """Microseconds from a moment to the year 10000: the newest has the lowest, no moment the highest."""
     if moment is None:
         return _SOURCE - 1
     naive = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, count, islice, pairwise
 
 import numpy as np
 
@@ -136,12 +136,15 @@ class PassageIndex:
 
     def add(self, owner: int, passages: Iterable[Passage]) -> None:
         """The passages of a document; those that are known stay."""
-        for passage in passages:
-            label = passage_label(owner, passage.number)
-            if label not in self._of:
-                self._of[label] = owner, passage
-                self._parts[owner] = (*self._parts.get(owner, ()), label)
-                self._sorted = None
+        new = {label: one for one in passages if (label := passage_label(owner, one.number)) not in self._of}
+        if new:
+            self._of |= {label: (owner, passage) for label, passage in new.items()}
+            labels = (*self._parts.get(owner, ()), *new)
+            numbers = [self._of[label][1].number for label in labels]
+            in_order = all(one < next for one, next in pairwise(numbers))
+            in_text = labels if in_order else tuple(label for _, label in sorted(zip(numbers, labels, strict=True)))
+            self._parts[owner] = in_text
+            self._sorted = None
 
     def place(self, entries: Iterable[VectorEntry]) -> None:
         """The passages that vectors are of."""
@@ -166,7 +169,7 @@ class PassageIndex:
         return self._of[label][1] if label in self._of else None
 
     def parts(self, owner: int) -> tuple[int, ...]:
-        """The labels of a document's passages, none for a short one."""
+        """The labels of a document's passages in the order of the text, none for a short one."""
         return self._parts.get(owner, ())
 
     def split(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,13 +10,20 @@ import numpy as np
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
-from storage.search.records.backfill import read_passages, read_questions, read_sessions, read_texts
+from storage.search.records.backfill import (
+    read_passages,
+    read_questions,
+    read_texts,
+    read_timelines,
+    read_user_labels,
+)
 from storage.search.records.facts import Facts
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.passages import PassageIndex, split_passages
 from storage.search.records.question_share import QuestionShares
 from storage.search.records.relations import FOLLOWED, Relations
+from storage.search.records.speakers import UserRecords, is_by_user
 from storage.search.records.timeline import Timelines
 
 Value = TypeVar("Value")
@@ -24,18 +31,23 @@ CACHED_VALUES = 8
 
 
 class Records:
-    """Passages, sessions and questions by label, and caches that follow the tables.
+    """Passages, sessions, questions and speakers by label, and caches that follow the tables.
 
     One thread applies and removes; any number read, each with a cursor of its own. A cache is good for one generation:
     every commit that may change what a search finds begins the next.
     """
 
-    def __init__(self, sources: Collection[tuple[str, str]] = ()) -> None:
-        """`sources`: (toolset, kind) of records that others are made of."""
+    def __init__(self, sources: Collection[tuple[str, str]] = (), roles: str = "") -> None:
+        """`sources`: (toolset, kind) of records that others are made of.
+
+        `roles` SELECTs (namespace, record_id, role): who said a record, where a table knows.
+        """
+        self._roles = roles
         self.facts = Facts(sources)
         self.passages = PassageIndex()
         self.timelines = Timelines()
         self.questions = QuestionShares()
+        self.user_records = UserRecords()
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
@@ -45,7 +57,8 @@ class Records:
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Read all that the tables hold."""
         self.questions.add(read_questions(cursor))
-        self.timelines.add(read_sessions(cursor))
+        self.user_records.add(read_user_labels(cursor, self._roles))
+        self.timelines.add(read_timelines(cursor))
         self.facts.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
@@ -55,6 +68,7 @@ class Records:
         self.timelines.add(documents)
         self.facts.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
+        self.user_records.add(entry.label for entry in documents if is_by_user(entry.text, entry.role))
         for entry in documents:
             self.passages.add(entry.label, split_passages(entry.text))
 
@@ -64,6 +78,7 @@ class Records:
         self.timelines.remove(labels)
         self.facts.remove(labels)
         self.questions.remove(labels)
+        self.user_records.remove(labels)
         return gone
 
     def begin_generation(self) -> None:

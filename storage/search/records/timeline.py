@@ -1,4 +1,7 @@
-"""Which records stand next to which in a session: what was said before and after, by time."""
+"""Which records stand next to which: what was said before and after, by time.
+
+In a session all of them; without one, what came over one connection with no gap of more than half an hour.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ REACH = 2
 MAX_OF_SESSION = 100
 MAX_OF_MOMENT = 4
 """Records of one moment that count: an entry and what was found in it share theirs."""
+GAP = 30 * 60 * 1_000_000
+"""Microseconds: over a connection, moments further apart are not neighbours."""
 _CAPACITY = 1024
 _NONE = -1
 
@@ -30,27 +35,36 @@ class Neighbours(NamedTuple):
     far: np.ndarray
 
 
+class _Key(NamedTuple):
+    """What a timeline is of: a session, or a connection where no session was named."""
+
+    namespace: str
+    session_id: str | None
+    connection: str | None
+
+
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _Timeline:
     """Its moments in order, and the number of each."""
 
-    key: str
+    key: _Key
     moments: list[int] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
 
 
 class Timelines:
-    """Labels by session and moment, in memory. One thread adds and removes; any number look.
+    """Labels by session or connection, and by moment. One thread adds and removes; any number look.
 
-    A moment of a session has a number, and by number the moments before and after it and the labels that its neighbours
-    see of it: finding the neighbours of some hundred records is a few steps over arrays. Number 0 is not a moment.
+    A moment of a timeline has a number, and by number the moments before and after it and the labels that its
+    neighbours see of it: finding the neighbours of some hundred records is a few steps over arrays. Number 0 is not a
+    moment.
     """
 
     def __init__(self) -> None:
         self._number_of: dict[int, int] = {}
-        self._sessions: dict[str, _Session] = {}
-        self._of: list[tuple[_Session, int]] = [(_Session(""), 0)]
-        """By number the session and the moment."""
+        self._timelines: dict[_Key, _Timeline] = {}
+        self._of: list[tuple[_Timeline, int]] = [(_Timeline(_Key("", None, None)), 0)]
+        """By number the timeline and the moment."""
         self._crowds: dict[int, list[int]] = {}
         """By number the sorted labels of a moment that has several."""
         self._before = np.zeros(_CAPACITY, np.int64)
@@ -62,30 +76,35 @@ class Timelines:
         self._changing = threading.Lock()
 
     def add(self, entries: Iterable[DocumentEntry]) -> None:
-        """Place the documents that have a session and a time; those that are placed keep their places."""
-        for entry in entries:
-            if entry.session_id is not None and entry.created_at is not None and entry.label not in self._number_of:
-                with self._changing:
-                    self._place(f"{entry.namespace}\0{entry.session_id}", _microseconds(entry), entry.label)
+        """Place the documents that have a time, and a session or connection.
 
-    def _place(self, key: str, moment: int, label: int) -> None:
-        session = self._sessions.get(key) or self._sessions.setdefault(key, _Session(key))
-        at = bisect_left(session.moments, moment)
-        if at < len(session.moments) and session.moments[at] == moment:
-            number = session.numbers[at]
+        Those that are placed keep their places.
+        """
+        for entry in entries:
+            connection = entry.connection if entry.session_id is None else None
+            key = _Key(entry.namespace, entry.session_id, connection)
+            if key[1:] != (None, None) and entry.created_at is not None and entry.label not in self._number_of:
+                with self._changing:
+                    self._place(key, _microseconds(entry), entry.label)
+
+    def _place(self, key: _Key, moment: int, label: int) -> None:
+        timeline = self._timelines.get(key) or self._timelines.setdefault(key, _Timeline(key))
+        at = bisect_left(timeline.moments, moment)
+        if at < len(timeline.moments) and timeline.moments[at] == moment:
+            number = timeline.numbers[at]
             labels = self._crowds.setdefault(number, self._labels(number))
             insort(labels, label)
             self._show(number, labels)
         else:
             number = len(self._of)
-            self._of.append((session, moment))
+            self._of.append((timeline, moment))
             self._reserve(number)
             before, after = (
-                session.numbers[at - 1] if at else 0,
-                session.numbers[at] if at < len(session.numbers) else 0,
+                timeline.numbers[at - 1] if at else 0,
+                timeline.numbers[at] if at < len(timeline.numbers) else 0,
             )
-            session.moments.insert(at, moment)
-            session.numbers.insert(at, number)
+            timeline.moments.insert(at, moment)
+            timeline.numbers.insert(at, number)
             self._link(before, number)
             self._link(number, after)
             self._first[number, 0] = self._last[number, 0] = label
@@ -100,10 +119,16 @@ class Timelines:
         self._last[number, : len(labels)] = labels[-MAX_OF_MOMENT:]
 
     def _link(self, before: int, after: int) -> None:
+        """Make these the neighbours of each other; of number 0, or far apart, each has none on that side."""
+        is_near = self._is_near(before, after)
         if before:
-            self._after[before] = after
+            self._after[before] = after if is_near else 0
         if after:
-            self._before[after] = before
+            self._before[after] = before if is_near else 0
+
+    def _is_near(self, before: int, after: int) -> bool:
+        timeline, moment = self._of[before]
+        return timeline.key.session_id is not None or self._of[after][1] - moment <= GAP
 
     def _reserve(self, number: int) -> None:
         if number >= len(self._before):
@@ -114,7 +139,7 @@ class Timelines:
             )
 
     def remove(self, labels: Sequence[int]) -> None:
-        """Take the labels out of their sessions."""
+        """Take the labels out of their timelines."""
         with self._changing:
             for label in labels:
                 if (number := self._number_of.pop(label, None)) is not None:
@@ -127,21 +152,21 @@ class Timelines:
 
     def _end(self, number: int) -> None:
         """Nothing stands at this moment any more."""
-        session, moment = self._of[number]
-        at = bisect_left(session.moments, moment)
-        del session.moments[at], session.numbers[at]
+        timeline, moment = self._of[number]
+        at = bisect_left(timeline.moments, moment)
+        del timeline.moments[at], timeline.numbers[at]
         self._crowds.pop(number, None)
         self._link(int(self._before[number]), int(self._after[number]))
 
     def session(self, label: int) -> str | None:
         """The session of a record, without its namespace."""
         number = self._number_of.get(label)
-        return None if number is None else self._of[number][0].key.split("\0", 1)[1]
+        return None if number is None else self._of[number][0].key.session_id
 
     def together(self, labels: Iterable[int], most: int) -> list[int]:
         """The records of the first `most` sessions of these labels; of a long one an even MAX_OF_SESSION."""
-        known = (number for label in labels if (number := self._number_of.get(label)) is not None)
-        sessions = {self._of[number][0].key: self._of[number][0] for number in known}
+        known = (self._of[number][0] for label in labels if (number := self._number_of.get(label)) is not None)
+        sessions = {timeline.key: timeline for timeline in known if timeline.key.session_id is not None}
         found: list[int] = []
         for session in islice(sessions.values(), most):
             with self._changing:

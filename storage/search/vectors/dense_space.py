@@ -27,6 +27,8 @@ from streams.failpoints import hit
 
 PASSAGES_EACH = 3
 """Matches per document that is wanted, where there are long ones: several may be passages of the same."""
+LONG_SHARES = (0.25, 0.5, 0.25)
+"""Of a long text's cosine: the whole, the best passage, the beginning, which says what a message is about."""
 _SAMPLE = 16
 _CHUNK_TEXTS = 32
 """Texts whose token vectors are added before a writer that waits has its turn."""
@@ -113,10 +115,11 @@ class DenseSpace:
         cosines = self.index.cosines(vector, np.concatenate([labels, parts])).astype(np.float64)
         whole, of_parts = cosines[: len(labels)], cosines[len(labels) :]
         if len(parts):
-            first = np.flatnonzero(np.diff(owners, prepend=-1))
-            best = np.fmax.reduceat(of_parts, first)
+            first = np.flatnonzero(np.diff(owners, prepend=-1))  # the passages of one text stand together, in order
             long = owners[first]
-            whole[long] = np.where(np.isnan(best), whole[long], (whole[long] + best) / 2)
+            known = [whole[long], np.fmax.reduceat(of_parts, first), of_parts[first]]
+            shared = sum(share * part for share, part in zip(LONG_SHARES, known, strict=True))
+            whole[long] = np.where(np.isnan(shared), np.fmax(known[0], known[1]), shared)
         return whole
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:
@@ -131,17 +134,16 @@ class DenseSpace:
         parts, owners = self._passages.split(labels)
         known, rows = self.tokens.similarities(query, parts)
         lengths = np.bincount(owners, self.tokens.lengths(parts), len(labels)).astype(np.int64)
+        passages = np.bincount(owners, minlength=len(labels))
         is_read, fits = np.zeros(len(labels), bool), labels.copy()
         best = np.zeros((len(labels), len(weights)), np.float32)
         if len(rows):
             owners, parts = owners[known], parts[known]
             first = np.flatnonzero(np.diff(owners, prepend=-1))  # the passages of one text stand together
-            whose = owners[first]
+            whose, of_best = owners[first], np.lexsort((-(rows @ weights), owners))[first]
             is_read[whose] = True
-            best[whose] = np.maximum.reduceat(rows, first, axis=0)  # a long text says what any of its passages says
-            order = np.lexsort((-(rows @ weights), owners))
-            fits[whose] = parts[order[first]]
-        return TokenMatches(weights, is_read, best, fits, lengths)
+            best[whose], fits[whose] = rows[of_best], parts[of_best]
+        return TokenMatches(weights, is_read, best, fits, lengths, passages)
 
     def close(self) -> None:
         self.tokens.close()

@@ -17,8 +17,9 @@ class TokenMatches(NamedTuple):
     """How (n,) documents match the (k,) tokens of a query.
 
     `weights`: (k,) what each token counts. `is_read`: (n,) whether a document has token vectors. `rows`: (n, k) the
-    best cosine to each token, 0 without token vectors. `fits`: (n,) the label of its best passage, or its own.
-    `lengths`: (n,) content tokens, of a long text those of all passages.
+    cosine to each token, of a long text those of the passage that matches best; 0 without token vectors. `fits`: (n,)
+    the label of its best passage, or its own. `lengths`: (n,) content tokens, of a long text those of all passages.
+    `passages`: (n,) how many passages it has, 1 of a short text.
     """
 
     weights: np.ndarray
@@ -26,6 +27,7 @@ class TokenMatches(NamedTuple):
     rows: np.ndarray
     fits: np.ndarray
     lengths: np.ndarray
+    passages: np.ndarray
 
 
 class Space(Protocol):
@@ -64,7 +66,10 @@ class Space(Protocol):
         ...
 
     def document_similarities(self, vector: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n,) documents -> (n,) similarities; of a long one the mean of whole text and best passage."""
+        """(n,) documents -> (n,) similarities.
+
+        Of a long one half that of its best passage, and a quarter each of the whole text's and the beginning's.
+        """
         ...
 
     def vectors(self, labels: np.ndarray) -> dict[int, np.ndarray]:

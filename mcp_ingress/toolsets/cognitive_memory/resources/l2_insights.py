@@ -36,7 +36,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     )
     order = 'ORDER BY created_at DESC, "offset" DESC, idx DESC LIMIT ?'
     rows = await call.read(select(f"SELECT {_COLUMNS} FROM l2_insights", chosen, order, arguments["top_k"]))
-    return [_shown(row) for row in rows], is_fresh
+    return [_item(row) for row in rows], is_fresh
 
 
 async def _search(
@@ -46,18 +46,18 @@ async def _search(
     vector, space = await answers.encode_question(call, query)
     chosen, pool = insights(call.namespace, created_from=first, created_before=behind), POOL * top_k
     while True:
-        asked = Query(query, vector, chosen, 2 * pool, space=space, pool=pool)
-        result = await retrieve(call, asked, WEIGHTS)
-        kept = [found for found in result.found if least is None or found.row["fidelity_score"] >= least]
-        if least is None or len(kept) >= top_k or max(result.semantic, result.keyword) < pool:
-            return [_shown(found.row) | {"score": round(found.place.score, 6)} for found in kept[:top_k]]
+        search_query = Query(query, vector, chosen, 2 * pool, space=space, pool=pool)
+        result = await retrieve(call, search_query, WEIGHTS)
+        insights_left = [found for found in result.insights if least is None or found.row["fidelity_score"] >= least]
+        if least is None or len(insights_left) >= top_k or max(result.semantic, result.keyword) < pool:
+            return [_item(found.row) | {"score": round(found.place.score, 6)} for found in insights_left[:top_k]]
         pool *= WIDER
 
 
-def _shown(row: Any) -> dict[str, Any]:
-    said = {name: row[name] for name in ("id", "content", "fidelity_score")}
+def _item(row: Any) -> dict[str, Any]:
+    columns = {name: row[name] for name in ("id", "content", "fidelity_score")}
     metadata = {name: row[name] for name in _METADATA}
-    return {**said, "created_at": plain(row["created_at"]), "source_ids": row["source_ids"], "metadata": metadata}
+    return {**columns, "created_at": plain(row["created_at"]), "source_ids": row["source_ids"], "metadata": metadata}
 
 
 RESOURCE = Resource(

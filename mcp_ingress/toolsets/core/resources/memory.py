@@ -31,7 +31,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     if offset < 0:
         raise Refused(f"The parameter `offset` is {offset}; it counts characters from 0.")
     is_fresh = await call.fresh()
-    found = await call.read(lambda cursor: _find(cursor, call.namespace, identity, field))
+    found = await call.read(lambda cursor: find_text(cursor, call.namespace, identity, field))
     if found is None:
         what = "memory" if field == CONTENT else f"memory with a {field}"
         raise Refused(f"There is no {what} {identity[:80]!r} here.", code="resource_not_found")
@@ -41,7 +41,7 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     return [found | _page(identity, field, text, offset)], is_fresh
 
 
-def _find(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, field: str) -> dict[str, Any] | None:
+def find_text(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, field: str) -> dict[str, Any] | None:
     """The text and what is known of its memory, a document's first; None where nothing has this id."""
     rows = cursor.execute(
         "SELECT kind, toolset, session_id, created_at, text FROM documents WHERE label = ? AND namespace = ?",
@@ -83,8 +83,8 @@ def _page(identity: str, field: str, text: str, offset: int) -> dict[str, Any]:
         "characters": len(text),
     }
     if end < len(text):
-        asked = "" if field == CONTENT else f"field={field}&"
-        page |= {"more": True, "next": f"{uri_of('{id}', {'id': identity})}?{asked}offset={end}"}
+        selector = "" if field == CONTENT else f"field={field}&"
+        page |= {"more": True, "next": f"{uri_of('{id}', {'id': identity})}?{selector}offset={end}"}
     return page
 
 
