@@ -17,6 +17,7 @@ from processors.frame.stage import Stage, StageParts
 from processors.memory.registry import TEXTS, texts_to_embed
 from processors.memory.rules.change import changes
 from processors.memory.rules.statement import statements_of
+from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
 from storage.reader import Reader
 from storage.search.index_set import IndexSet
@@ -40,7 +41,7 @@ class MemoryChanges(Stage):
 
     name = "changes"
     source = MEMORY
-    waits_for = frozenset({"embed"})
+    waits_for = frozenset({VECTOR_STAGE})
     needs_store = True
     accepts = frozenset(kind for kind in TEXTS if event_types()[kind].topic == MEMORY.name)
     batch_size = 64
@@ -59,7 +60,7 @@ class MemoryChanges(Stage):
     async def facts(self, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         if self._indexes.model is None:
             return [[] for _ in events]
-        await self.store_has(Freshness.after(logged.position for logged in events), ["embed"])
+        await self.store_has(Freshness.after(logged.position for logged in events), [VECTOR_STAGE])
         return await self._reader.run(lambda cursor: self.find(cursor, events))
 
     def find(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
