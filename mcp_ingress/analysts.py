@@ -58,8 +58,8 @@ class SqlEndpoint:
         try:
             if not request.state.is_paced:
                 self._limits.take(request.state.principal.name, request.client)
-            asked = _read(await _body(request))
-            return _json(200, await self._run(asked))
+            question = _read(await _body(request))
+            return _json(200, await self._run(question))
         except Refused as error:
             status = 429 if isinstance(error, RateLimited) else 400
             return _json(status, {**error.extra, "error": error.error_code, "message": error.message})
@@ -68,14 +68,16 @@ class SqlEndpoint:
         except ThalwegError as error:
             return _json(500, {"error": error.code, "message": error.message})
 
-    async def _run(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _run(self, question: dict[str, Any]) -> dict[str, Any]:
         if self._running >= AT_ONCE:
             raise Unavailable(f"{AT_ONCE} questions are being answered; try again in a second.", retry_after_ms=1000)
         self._running += 1
         try:
-            snapshot, lacks = await self._snapshot_of(float(asked.pop("max_age_s", 1.0)), asked.pop("freshness", None))
-            answer = await asyncio.to_thread(run_sql, snapshot.path, asked.pop("sql"), **asked)
-            return answer.to_json() | lacks
+            snapshot, gaps = await self._snapshot_of(
+                float(question.pop("max_age_s", 1.0)), question.pop("freshness", None)
+            )
+            answer = await asyncio.to_thread(run_sql, snapshot.path, question.pop("sql"), **question)
+            return answer.to_json() | gaps
         finally:
             self._running -= 1
 
@@ -101,19 +103,19 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > MAX_BODY:
-            raise Refused(f"The body is longer than {MAX_BODY} bytes.")
+            raise Refused(f"The body is longer than {MAX_BODY} bytes; send a shorter statement.")
     return body
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """What is asked. Raises Refused naming the field."""
+    """The question of a request body. Raises Refused naming the field."""
     try:
-        asked = orjson.loads(body)
+        question = orjson.loads(body)
     except orjson.JSONDecodeError:
-        asked = None
-    if not isinstance(asked, dict) or not isinstance(asked.get("sql"), str):
+        question = None
+    if not isinstance(question, dict) or not isinstance(question.get("sql"), str):
         raise Refused('The body must be a JSON object with a text `sql`, such as {"sql": "FROM sessions"}.')
-    for name, value in asked.items():
+    for name, value in question.items():
         if name in ("sql", "freshness"):
             continue
         if name not in _BOUNDS:
@@ -121,7 +123,7 @@ def _read(body: bytes) -> dict[str, Any]:
         kind, least, most = _BOUNDS[name]
         if isinstance(value, bool) or not isinstance(value, int | kind) or not least <= value <= most:
             raise Refused(f"The field `{name}` must be a number from {least:g} to {most:g}.")
-    return asked
+    return question
 
 
 def _json(status: int, body: dict[str, Any]) -> Response:

@@ -47,7 +47,7 @@ class ArgumentCheck:
         if arguments is None:
             arguments = {}
         if not isinstance(arguments, dict):
-            raise Refused("The arguments of a tool call are one JSON object.")
+            raise Refused("The arguments of a tool call must be one JSON object.")
         check_texts(arguments)
         errors = list(self._validator.iter_errors(arguments))
         if errors:
@@ -97,13 +97,13 @@ def check_texts(value: Any, name: str = "", depth: int = 0) -> None:
             raise Refused(f"{where} is {value}; a finite number is expected.")
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise Refused(f"{where} is an integer of more than 64 bits.")
+            raise Refused(f"{where} is an integer of more than 64 bits; send it as text.")
     elif depth > MAX_DEPTH:
-        raise Refused(f"{where} is nested deeper than {MAX_DEPTH} levels.")
+        raise Refused(f"{where} is nested deeper than {MAX_DEPTH} levels; send the inner part as text.")
     elif isinstance(value, dict):
         for key, item in value.items():
             if "\0" in key or _SURROGATE.search(key):
-                raise Refused(f"{where} has a key that is not valid text.")
+                raise Refused(f"{where} has a key that is not valid text; rename the key.")
             check_texts(item, f"{name}.{key}" if name else key, depth + 1)
     elif isinstance(value, list):
         for item in value:

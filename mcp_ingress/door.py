@@ -1,4 +1,4 @@
-"""The one path of every call: who → how often → what → run under a limit of time → record → answer.
+"""The one path of every call: principal → rate → schema → run under a limit of time → record → answer.
 
 Nothing else runs a tool. Every call leaves one record on the log, whatever came of it; the records never hold bodies.
 """
@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who calls: a name for limits, and the namespace that the credential (never an argument) gives."""
+    """A caller: its name for limits, and the namespace that its credential (never an argument) gives."""
 
     name: str
     namespace: str
@@ -356,7 +356,7 @@ def _request_id(meta: Mapping[str, Any]) -> str | None:
         if given is None:
             continue
         if not isinstance(given, str) or not 0 < len(given) <= MAX_REQUEST_ID:
-            raise Refused(f'The request id in _meta["{name}"] is a text of 1 to {MAX_REQUEST_ID} characters.')
+            raise Refused(f'The request id in _meta["{name}"] must be a text of 1 to {MAX_REQUEST_ID} characters.')
         check_texts(given, f"_meta.{name}")
         return given if redact(given) == given else derived_id("request", given)  # its resend has the same
     return None

@@ -120,7 +120,7 @@ class _Embedded(uvicorn.Server):
 
 
 class _Guard:
-    """Lets a request in that names this host, comes from no foreign page and has the token. Says who it is.
+    """Lets a request in that names this host, comes from no foreign page and has the token. Names its principal.
 
     Host and Origin are compared whole, so that no page reaches the node by a name of its own (DNS rebinding).
     """

@@ -87,7 +87,7 @@ class Inventory:
         known = [*self.served, *(group for toolset in self.toolsets.values() for group in toolset.groups)]
         for name in toolsets or ():
             if name not in known:
-                raise SettingsError(f"There is no toolset {name!r}; there are {', '.join(known)}.")
+                raise SettingsError(f"There is no toolset {name!r}; choose from {', '.join(known)}.")
         chosen = (
             tool
             for tool in self
@@ -115,7 +115,7 @@ class Inventory:
             if name in toolset.retired:
                 return UnknownTool(f"The tool {name!r} is retired. {toolset.retired[name]}")
         near = self.nearest(name)
-        hint = f"Did you mean {near!r}?" if near else "tools/list says which there are."
+        hint = f"Did you mean {near!r}?" if near else "tools/list lists the tools."
         return UnknownTool(f"There is no tool {name!r}. {hint}")
 
     def nearest(self, name: str) -> str | None:

@@ -58,16 +58,16 @@ class Resource:
     def template(self) -> str | None:
         """The URI with its parameters (RFC 6570); None when it takes none."""
         place = "" if self.path is None else f"/{{{self.path}}}"
-        asked = ",".join(name for name in self.parameters if name != self.path)
-        return f"{self.uri}{place}{{?{asked}}}" if self.parameters else None
+        names = ",".join(name for name in self.parameters if name != self.path)
+        return f"{self.uri}{place}{{?{names}}}" if self.parameters else None
 
     def as_tool(self) -> Tool:
-        """The call that reads it. Its argument `uri` is the URI as it was asked."""
+        """The call that reads it. Its argument `uri` is the URI of the request."""
 
         async def read(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-            asked = str(arguments.pop("uri"))
+            uri = str(arguments.pop("uri"))
             items, is_fresh = await self.handler(call, arguments)
-            envelope = {"resource": self.uri, "uri": asked, "mimeType": MIME_TYPE, "contents": items}
+            envelope = {"resource": self.uri, "uri": uri, "mimeType": MIME_TYPE, "contents": items}
             return envelope if is_fresh else envelope | {"stale": True}
 
         schema = {"uri": {"type": "string"}, **self.parameters}
@@ -165,7 +165,9 @@ def _last_of_path(resource: Resource, uri: str) -> str:
     except UnicodeDecodeError:
         raise Refused("The path of the URI is not valid percent-encoded UTF-8.") from None
     if not found:
-        raise Refused(f"The URI names no `{resource.path}`: {resource.template}.", code="resource_not_found")
+        raise Refused(
+            f"The URI lacks its `{resource.path}`; its form is {resource.template}.", code="resource_not_found"
+        )
     return found
 
 
@@ -180,7 +182,7 @@ def _typed(name: str, text: str, schema: Mapping[str, Any]) -> Any:
             f"The parameter `{name}` is {text[:80]!r}; {'an integer' if kind == 'integer' else 'a number'} is expected."
         ) from None
     if value != value:
-        raise Refused(f"The parameter `{name}` is not a number.")
+        raise Refused(f"The parameter `{name}` must be a finite number.")
     if "maximum" in schema:
         value = min(value, schema["maximum"])
     return max(value, schema["minimum"]) if "minimum" in schema else value

@@ -90,10 +90,10 @@ class Lists(ServerMiddleware[Any]):
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method not in LISTS or set(ctx.params or {}) - {"_meta"}:
             return await call_next(ctx)
-        asked = ctx.method, ctx.protocol_version
-        if asked not in self._known:
-            self._known[asked] = await call_next(ctx)
-        return self._known[asked]
+        key = ctx.method, ctx.protocol_version
+        if key not in self._known:
+            self._known[key] = await call_next(ctx)
+        return self._known[key]
 
 
 class MalformedParams(ServerMiddleware[Any]):
@@ -141,9 +141,9 @@ class _Handlers:
             known = self._written.get(visitor.principal, Freshness())
             self._written[visitor.principal] = known.merged(visitor.connection.last_writes)
         if answer.failure is not None and answer.failure.plane == "jsonrpc":
-            said = answer.failure.message
-            data = {name: value for name, value in answer.body.items() if value != said}
-            raise MCPError(code=answer.failure.rpc_code, message=said, data=data)
+            message = answer.failure.message
+            data = {name: value for name, value in answer.body.items() if value != message}
+            raise MCPError(code=answer.failure.rpc_code, message=message, data=data)
         return wire_answer(answer)
 
     async def list_resources(
@@ -303,14 +303,14 @@ def _client(ctx: ServerRequestContext[Visitor]) -> str | None:
 
 def _with_dimension(schema: Mapping[str, Any], dim: int | None) -> dict[str, Any]:
     """Arguments that are a vector (`x-embedding`) with the length that is accepted here. The tool itself checks it."""
-    shown = {}
+    properties = {}
     for name, value in schema["properties"].items():
         if value.get("x-embedding"):
             bounds = {} if dim is None else {"minItems": dim, "maxItems": dim}
             value = {key: item for key, item in value.items() if key != "x-embedding"} | bounds
             value["description"] = value["description"].replace("{dim}", "n" if dim is None else str(dim))
-        shown[name] = value
-    return {**schema, "properties": shown}
+        properties[name] = value
+    return {**schema, "properties": properties}
 
 
 def _with_defaults(schema: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

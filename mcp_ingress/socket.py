@@ -235,7 +235,11 @@ def _bind(path: Path) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise StoreError(f"The node's socket cannot be made: {error.strerror or error}.") from error
+        reason = error.strerror or error
+        raise StoreError(
+            f"The node's socket cannot be made: {reason}. Name a data directory (`home`) that "
+            "you may write to and whose path is shorter."
+        ) from error
     finally:
         os.umask(mask)
     return listener

@@ -30,7 +30,7 @@ SPOOLED = (
     "Accepted and kept: the log does not answer now, so the write is synced to disk here and takes effect by itself, "
     "in order, once the log is back. Do not send it again. The session continues."
 )
-"""What a caller is told whose write went here: one that reads only that all is not well would write it twice."""
+"""The message of a spooled write. A caller that read of a failure only would write it twice."""
 REFUSED = "refused"
 """The folder beside it for what neither the log nor its dead letters take."""
 _FRAME = struct.Struct(">II")
@@ -48,7 +48,7 @@ class Spool:
         self._size = _cut_torn_tail(path)
         self._is_named = False
         self.followed = Freshness()
-        """How far on the log lies what waited here and has followed: a reader who was told `stale` waits for it."""
+        """How far on the log lies what waited here and has followed: a reader that got `stale` waits for it."""
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +89,8 @@ class Spool:
         with self._lock:
             if self._size + len(frame) > self._max_bytes:
                 raise LogUnavailable(
-                    f"The log does not answer and its local spool is full ({self._max_bytes // 1024 // 1024} MiB).",
+                    f"The log does not answer and its local spool is full ({self._max_bytes // 1024 // 1024} MiB): "
+                    "nothing was written; call again once the log answers.",
                     retry_after_ms=5000,
                 )
             try:
@@ -99,7 +100,8 @@ class Spool:
                     self._is_named = True
             except OSError as error:
                 raise LogUnavailable(
-                    f"The log does not answer and its local spool cannot be written: {error.strerror}."
+                    f"The log does not answer and its local spool cannot be written: {error.strerror}. "
+                    "Call again with the same request id."
                 ) from error
             self._size += len(frame)
 

@@ -54,10 +54,10 @@ class ErrorStyle:
             own = {name: value for name, value in extra.items() if name not in _OWN_FIELDS}
             return self.shape(tool, code, message, own)
         second = {} if self.code_field is None else {self.code_field: code}
-        said = {name: value for name, value in extra.items() if name not in _OWN_FIELDS}
+        details = {name: value for name, value in extra.items() if name not in _OWN_FIELDS}
         return {
             **second,
-            **said,
+            **details,
             "success": False,
             "degraded": degraded,
             "error_code": code,

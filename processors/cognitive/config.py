@@ -1,4 +1,4 @@
-"""What a node is told of Cognitive Memory: when an insight counts as thin, and who judges."""
+"""The settings of Cognitive Memory: the density below which an insight is thin, and the two judges."""
 
 from __future__ import annotations
 

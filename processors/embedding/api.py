@@ -33,7 +33,7 @@ def load_api_embedder(name: str, environ: Mapping[str, str]) -> ApiEmbedder:
     if provider != "openai" or model not in DIMENSIONS:
         raise EmbedderUnavailable(
             f"There is no embedder {name!r}; "
-            f"of providers there are {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
+            f"accepted of providers: {', '.join(f'openai:{each}' for each in DIMENSIONS)}."
         )
     return ApiEmbedder(model, ProviderClient.configured(provider, PER_SECOND, environ))
 

@@ -61,20 +61,26 @@ def read_checkpoint(name: str, folder: Path) -> Checkpoint:
     unknown = [kind for kind in kinds if kind not in _PLAIN | _WITH_WEIGHTS]
     if unknown:
         raise EmbedderUnavailable(
-            f"{name!r} has a {unknown[0] or 'nameless'} module, of which it is not known what it needs."
+            f"{name!r} has a module of an unknown kind ({unknown[0] or 'nameless'}); choose another model."
         )
     for module, kind in zip(modules, kinds, strict=True):
         if kind in _WITH_WEIGHTS and not _weights(folder / module["path"]):
-            raise EmbedderUnavailable(f"{name!r} lacks the weights of its {kind} head; it would be random.")
+            raise EmbedderUnavailable(
+                f"{name!r} lacks the weights of its {kind} head; it would be random. Choose a complete checkpoint."
+            )
     kind = _kind(kinds, folder, folder / modules[0]["path"])
     if kind == "sparse" and "SpladePooling" in kinds:
         _require_tensor(name, folder, _LANGUAGE_HEADS, "its language-model head")
     if kind == "clip":
         _require_tensor(name, folder / modules[0]["path"], ("text_projection",), "its projection of texts")
     if kind == "multi-vector" and "Dense" not in kinds:
-        raise EmbedderUnavailable(f"{name!r} lacks the projection of its token vectors; it would be random.")
+        raise EmbedderUnavailable(
+            f"{name!r} lacks the projection of its token vectors; it would be random. Choose a complete checkpoint."
+        )
     if kind == "dense" and not _POOLS.intersection(kinds):
-        raise EmbedderUnavailable(f"{name!r} has no pooling: it does not make one vector a text.")
+        raise EmbedderUnavailable(
+            f"{name!r} has no pooling, so it does not make one vector of a text; choose another model."
+        )
     pooling = _pooling(name, kind, folder, modules, kinds)
     query, document = _prompts(folder)
     return Checkpoint(folder, kind, pooling, _revision(folder), query, document)
@@ -146,7 +152,7 @@ def _prompts(folder: Path) -> tuple[str, str]:
 def _require_tensor(name: str, folder: Path, beginnings: tuple[str, ...], head: str) -> None:
     names = [tensor for path in _weights(folder) for tensor in tensor_names(path)]
     if not any(tensor.startswith(beginnings) for tensor in names):
-        raise EmbedderUnavailable(f"{name!r} lacks {head}; it would be random.")
+        raise EmbedderUnavailable(f"{name!r} lacks {head}; it would be random. Choose a complete checkpoint.")
 
 
 def tensor_names(path: Path) -> Iterable[str]:

@@ -65,7 +65,7 @@ def load_embedder(
 
 def _load_hashing(dim: int) -> Embedder:
     if not 8 <= dim <= MAX_DIM:
-        raise EmbedderUnavailable(f"hashing-{dim}: 8 to {MAX_DIM} dimensions.")
+        raise EmbedderUnavailable(f"The embedder hashing-{dim} must have 8 to {MAX_DIM} dimensions.")
     return HashingEmbedder(dim)
 
 

@@ -116,7 +116,7 @@ class OnnxEncoder:
         batches = list(_batches(lengths, TOKEN_BUDGET))
         if len(batches) == 1 and len(encoded) > 1 and self._pool is not None:
             list(self._pool.map(run, np.array_split(batches[0], min(self._threads, len(encoded)))))
-        else:  # bulk: the other cores are left to those who wait
+        else:  # bulk: the other cores are left to waiting callers
             for chosen in batches:
                 run(chosen)
         return rows, tokens

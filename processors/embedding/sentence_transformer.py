@@ -77,7 +77,7 @@ class NamedEncoder:
         model.default_prompt_name = None  # it is among the prefixes
         dim = self._rows(["a"]).shape[1]  # also: it encodes at all
         if dim > MAX_DIM:
-            raise ValueError(f"its vectors have {dim} numbers, more than {MAX_DIM}")
+            raise ValueError(f"its vectors have {dim} numbers; at most {MAX_DIM} are accepted")
         self.info = ModelInfo(
             space=f"text/{Path(name).name if Path(name).is_dir() else name}@{checkpoint.revision}",
             model_id=name,

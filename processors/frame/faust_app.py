@@ -151,7 +151,7 @@ async def _crashing(
     except asyncio.CancelledError:
         if leaving.is_set():
             raise
-        await _crash(app, runner, StageStopped(f"The stage {runner.stage.name} was cancelled from inside."))
+        await _crash(app, runner, StageStopped(f"The stage {runner.stage.name} was cancelled by its own code."))
     except Exception as error:
         await _crash(app, runner, error)
 

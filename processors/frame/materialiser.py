@@ -193,7 +193,7 @@ class Materialiser:
             if at in ends and offset > ends[at]:
                 raise StoreError(
                     f"The store has applied {at.topic}/{at.partition} up to {offset}, but that log ends at {ends[at]}: "
-                    "they do not belong together. Point at the right log, or move thalweg.duckdb away to begin anew "
+                    "they do not belong together. Point at the right log, or move thalweg.duckdb away to start again "
                     "with this one."
                 )
 

@@ -49,7 +49,7 @@ def read_config(environ: Mapping[str, str], warn: Warn) -> InnerVoiceConfig:
             warn(f"{name} is {text!r}, which is not a number; {default:g} is used.")
             return default
         if not low <= value <= high:
-            warn(f"{name} is {text}; it must be within {low:g} and {high:g}: the nearest is used.")
+            warn(f"{name} is {text}; it must be from {low:g} to {high:g}: the nearest is used.")
         return min(max(value, low), high)
 
     top_k = int(number("SURR_INNER_VOICE_TOPK_DEFAULT", 10, 1, MAX_TOP_K))

@@ -121,7 +121,7 @@ async def test_a_read_changes_no_row_and_days_back_counts(node: CognitiveNode) -
         ("memory://l0-raw?limit=1&limit=2", "The parameter `limit` is given twice."),
         ("memory://l0-raw?limit=ten", "The parameter `limit` is 'ten'; an integer is expected."),
         ("memory://episode-memory?query=q&reward_min=good", "The parameter `reward_min` is 'good'; a number is"),
-        ("memory://episode-memory?query=q&reward_min=nan", "The parameter `reward_min` is not a number."),
+        ("memory://episode-memory?query=q&reward_min=nan", "The parameter `reward_min` must be a finite number."),
         ("memory://l2-insights?colour=red", "There is no parameter `colour`; accepted: "),
     ],
 )

@@ -81,7 +81,7 @@ def test_an_object_without_named_properties_takes_any() -> None:
         ({"parameters": {"x": ["\ud800"]}}, "The argument `parameters.x` holds half of a surrogate pair"),
         ({"confidence": math.nan}, "The argument `confidence` is nan; a finite number is expected."),
         ({"confidence": math.inf}, "The argument `confidence` is inf; a finite number is expected."),
-        ({"limit": 2**64}, "The argument `limit` is an integer of more than 64 bits."),
+        ({"limit": 2**64}, "The argument `limit` is an integer of more than 64 bits; send it as text."),
     ],
 )
 def test_a_refusal_names_the_argument_and_what_is_accepted(arguments: dict[str, Any], sentence: str) -> None:

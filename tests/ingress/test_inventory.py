@@ -57,7 +57,7 @@ def test_read_only_leaves_the_tools_that_read() -> None:
 
 
 def test_an_unknown_toolset_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SettingsError, match=r"There is no toolset 'telos'; there are demo."):
+    with pytest.raises(SettingsError, match=r"There is no toolset 'telos'; choose from demo."):
         demo_tools().select(["telos"])
     assert len(demo_tools().select(["demo"])) == len(ALL)
 

@@ -87,7 +87,7 @@ async def _check_log(settings: Settings) -> None:
             raise StoreError(
                 f"The store has applied {topic}/{partition} up to {offset}, of which this log holds {begin} to {end} "
                 "only: a rebuild would lose the rest, so nothing was deleted. Point at the right log (THALWEG_BROKER), "
-                f"or move {FILE_NAME} out of the data directory to begin anew with this one."
+                f"or move {FILE_NAME} out of the data directory to start again with this one."
             )
 
 

@@ -74,8 +74,8 @@ async def write_embedded(call: Call, event: Event, record_id: str) -> tuple[Publ
 
 def _has_retries(cursor: duckdb.DuckDBPyConnection, retries: tuple[str, str, str]) -> bool:
     """Whether the model had to be asked more than once for the vector of this namespace, record and space."""
-    asked = "SELECT 1 FROM embedding_retries WHERE namespace = ? AND record_id = ? AND space = ?"
-    return bool(cursor.execute(asked, list(retries)).fetchall())
+    statement = "SELECT 1 FROM embedding_retries WHERE namespace = ? AND record_id = ? AND space = ?"
+    return bool(cursor.execute(statement, list(retries)).fetchall())
 
 
 def written(published: Published, fields: Mapping[str, Any], *, pending: bool = False) -> dict[str, Any]:
@@ -106,5 +106,5 @@ async def encode_stored(call: Call, *texts: str) -> np.ndarray:
 def embedder_of(call: Call) -> Embedder:
     """The node's model. Raises EmbedderUnavailable when it has none."""
     if call.services.embedder is None:
-        raise EmbedderUnavailable("The node runs without an embedding model.")
+        raise EmbedderUnavailable("The node runs without an embedding model; the setting `embedder` names one.")
     return call.services.embedder

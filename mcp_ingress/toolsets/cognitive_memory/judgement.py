@@ -1,4 +1,4 @@
-"""What the judges are asked with: how many are asked, and how rare the query's words are."""
+"""What the judges are terms with: how many are terms, and how rare the query's words are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_COUNTED = 20_000
 
 
 async def judged_by(call: Call, query: str, documents: Sequence[Document]) -> tuple[str, Judgement, Judgement]:
-    """The mode, and what each judge says. The second says nothing of any document when the first is asked alone."""
+    """The mode, and what each judge says. The second says nothing of any document when the first is terms alone."""
     one, other = judges_of(call)
     mode = (
         next_mode(await call.read(functools.partial(_runs, namespace=call.namespace)), call.request_id)
@@ -36,7 +36,7 @@ def judges_of(call: Call) -> tuple[Judge, Judge]:
     """The node's two judges. Raises Unavailable when it has none."""
     judges = call.part(CognitiveConfig).judges
     if judges is None:
-        raise Unavailable("The node has no judges.")
+        raise Unavailable("The node has no judges; the settings `judge1` and `judge2` name them.")
     return judges
 
 
@@ -57,14 +57,14 @@ def _runs(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[Run]:
 def _corpus(cursor: duckdb.DuckDBPyConnection, namespace: str, query: str) -> Corpus:
     """How many insights hold each of the query's words, counted in the MAX_COUNTED newest that may."""
     [(total,)] = cursor.execute("SELECT count(*) FROM l2_insights WHERE namespace = ?", [namespace]).fetchall()
-    asked = list(dict.fromkeys(words(query)))[:64]
-    if not asked or not total:
+    terms = list(dict.fromkeys(words(query)))[:64]
+    if not terms or not total:
         return Corpus(total, {})
-    likely = " OR ".join(["contains(lower(content), ?)"] * len(asked))
+    likely = " OR ".join(["contains(lower(content), ?)"] * len(terms))
     rows = cursor.execute(
         f"SELECT content FROM l2_insights WHERE namespace = ? AND ({likely}) "
         f"ORDER BY created_at DESC LIMIT {MAX_COUNTED}",
-        [namespace, *asked],
+        [namespace, *terms],
     ).fetchall()
-    held = [set(words(content)) for (content,) in rows]
-    return Corpus(total, {word: sum(word in said for said in held) for word in asked})
+    contents = [set(words(content)) for (content,) in rows]
+    return Corpus(total, {word: sum(word in content for content in contents) for word in terms})

@@ -76,10 +76,10 @@ async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Re
     has the semantic rank that its words give it, and no distance.
     """
     size, text = query.pool or POOL * query.limit, query.text
-    near, said = await asyncio.gather(_semantic(call, query, size, weights), _keyword(call, query, size, weights))
-    rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*said, *(label for label, _ in near)})))
+    near, hits = await asyncio.gather(_semantic(call, query, size, weights), _keyword(call, query, size, weights))
+    rows = await call.read(lambda cursor: _read(cursor, call.namespace, list({*hits, *(label for label, _ in near)})))
     own = [label for label, row in rows.items() if normalised(row["content"]) == normalised(text)]
-    words = [*own, *(label for label in said if label not in own)] if weights["keyword"] else []
+    words = [*own, *(label for label in hits if label not in own)] if weights["keyword"] else []
     embedded = call.services.indexes.space(query.space).embedded(words)
     meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
     fused = fuse(meaning, words, weights)
@@ -87,7 +87,7 @@ async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Re
     best = [each for each in fused if each.label in rows][: query.limit]
     repeats = await call.read(lambda cursor: _repeats(cursor, call, query.filter, [each.label for each in best]))
     found = [FoundInsight(rows[each.label], each, distances.get(each.label), *repeats[each.label]) for each in best]
-    return Retrieval(found, len(near), len(said))
+    return Retrieval(found, len(near), len(hits))
 
 
 def _repeats(

@@ -19,8 +19,8 @@ async def store_dialogue(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     answers.checked_texts(arguments, *_FIELDS)
     event = writes.request(call, "cm.l0.stored", {name: arguments.get(name) for name in (*_FIELDS, "metadata")})
     published = await writes.publish(call, event)
-    said = {"id": event_number(event), "timestamp": format_time(event.time), "session_id": arguments["session_id"]}
-    return answers.written(published, said)
+    own = {"id": event_number(event), "timestamp": format_time(event.time), "session_id": arguments["session_id"]}
+    return answers.written(published, own)
 
 
 TOOL = Tool(

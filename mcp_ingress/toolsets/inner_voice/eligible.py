@@ -193,7 +193,7 @@ def _tags(cursor: duckdb.DuckDBPyConnection, namespace: str) -> list[str]:
     return [tag for (tag,) in rows if tag is not None]
 
 
-def _spellings(known: Sequence[str], asked: Collection[str]) -> list[str]:
-    """The known tags that are one of those asked for, but for case."""
-    folded = {tag.casefold() for tag in asked}
+def _spellings(known: Sequence[str], tags: Collection[str]) -> list[str]:
+    """The known tags that equal one of these, case apart."""
+    folded = {tag.casefold() for tag in tags}
     return [tag for tag in known if tag.casefold() in folded]

@@ -91,7 +91,7 @@ async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
     """The one embedder of the node and the query's vector. Raises EmbedderUnavailable; no other provider is tried."""
     embedder = call.services.embedder
     if embedder is None:
-        raise EmbedderUnavailable("The node runs without an embedder.")
+        raise EmbedderUnavailable("The node runs without an embedding model; the setting `embedder` names one.")
     try:
         async with asyncio.timeout(EMBED_TIMEOUT_S):
             encoded, _ = await asyncio.get_running_loop().run_in_executor(None, encode_query, embedder, query)
@@ -101,7 +101,7 @@ async def _embed(call: Call, query: str) -> tuple[Embedder, np.ndarray]:
         raise
     except Exception as error:  # whatever the runtime of a model raises
         logger.warning("the embedder failed (%s)", type(error).__name__)
-        raise EmbedderUnavailable("The embedder failed.") from error
+        raise EmbedderUnavailable("The embedder failed; the node's log has the kind of the error.") from error
     vector = np.asarray(encoded, np.float32)
     if len(vector) != embedder.info.dim:
         raise EmbedderUnavailable(

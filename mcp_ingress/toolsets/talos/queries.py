@@ -168,8 +168,8 @@ def find_related(
     """
     ends = {hit.record_id: _ends(cursor, indexes, namespace, hit) for hit in hits}
     for kind, source in _SESSIONS_OF.items():
-        if asked := [hit.record_id for hit in hits if hit.kind == kind]:
-            for record_id, session_id in cursor.execute(source, [namespace, asked]).fetchall():
+        if ids := [hit.record_id for hit in hits if hit.kind == kind]:
+            for record_id, session_id in cursor.execute(source, [namespace, ids]).fetchall():
                 ends[record_id].setdefault(session_id)
     unknown = {end for some in ends.values() for end, label in some.items() if label is None}
     sessions = _sessions(cursor, namespace, sorted(unknown))

@@ -32,7 +32,7 @@ def search_filter(namespace: str, arguments: Mapping[str, Any]) -> Filter:
 def checked_limit(limit: int) -> int:
     """The limit, lowered to `MAX_LIMIT`. Refused below 1."""
     if limit < 1:
-        raise Refused(f"The limit {limit} is below 1; 1 to {MAX_LIMIT} results can be asked for.")
+        raise Refused(f"The limit {limit} is below 1; it must be from 1 to {MAX_LIMIT}.")
     return min(limit, MAX_LIMIT)
 
 

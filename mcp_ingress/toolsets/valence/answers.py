@@ -19,7 +19,7 @@ from streams.events import Event
 SEARCH_HINTS: Mapping[str, str] = {
     "belief": "belief_query finds beliefs by what they say",
     "entity": "entity_search finds entities by their names",
-    "tension": "tension_list names those that there are",
+    "tension": "tension_list lists the tensions",
 }
 """How to come by the id of one that exists."""
 

@@ -98,7 +98,7 @@ def _named(cursor: Cursor, namespace: str, ids: Collection[str]) -> dict[str, Ro
         JOIN valence_entities c ON c.namespace = ? AND c.entity_id = e.canonical_id""",
         [namespace, list(ids), namespace],
     ).fetchall()
-    return {asked: {"id": entity_id, "name": name, "type": kind} for asked, entity_id, name, kind in rows}
+    return {linked_id: {"id": entity_id, "name": name, "type": kind} for linked_id, entity_id, name, kind in rows}
 
 
 def _linked(links: Sequence[Row], entities: Mapping[str, Row]) -> list[Row]:
@@ -166,9 +166,9 @@ def find_line(cursor: Cursor, namespace: str, belief_id: str) -> list[Row]:
         line.insert(0, _step(cursor, namespace, line[0]["supersedes_id"]))
     while line[-1]["superseded_by_id"] is not None:
         line.append(_step(cursor, namespace, line[-1]["superseded_by_id"]))
-    shown = ("id", "content", "created_at", "valid_from", "valid_until", "reason")
+    fields = ("id", "content", "created_at", "valid_from", "valid_until", "reason")
     return [
-        {name: step[name] for name in shown} | {"position": place, "is_current": step["superseded_by_id"] is None}
+        {name: step[name] for name in fields} | {"position": place, "is_current": step["superseded_by_id"] is None}
         for place, step in enumerate(line, 1)
     ]
 
@@ -206,9 +206,9 @@ def find_recorded(cursor: Cursor, namespace: str, ids: Sequence[str]) -> dict[st
 def _with_contents(cursor: Cursor, namespace: str, tensions: Sequence[Row]) -> list[Row]:
     """The tensions with the texts of both beliefs, which are read for these only and not for all."""
     sides = {row[side] for row in tensions for side in ("belief_a_id", "belief_b_id")}
-    said = dict(read_beliefs(cursor, "belief_id, content", namespace, sides))
+    contents = dict(read_beliefs(cursor, "belief_id, content", namespace, sides))
     return [
-        row | {"belief_a_content": said[row["belief_a_id"]], "belief_b_content": said[row["belief_b_id"]]}
+        row | {"belief_a_content": contents[row["belief_a_id"]], "belief_b_content": contents[row["belief_b_id"]]}
         for row in tensions
     ]
 

@@ -24,9 +24,9 @@ async def query_beliefs(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     """Wait for what the caller has written, search under the filters, and show the best in full."""
     query = writes.checked_text(arguments, "query")
     limit = common.checked_limit(arguments)
-    asked = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
+    linked_id = common.checked_id(arguments, "entity_id") if "entity_id" in arguments else None
     is_fresh = await call.fresh(vectors=True)
-    entity_id = await _canonical(call, asked) if asked is not None else None
+    entity_id = await _canonical(call, linked_id) if linked_id is not None else None
     domains = tuple(part.strip() for part in arguments.get("domain_filter") or () if part.strip())
     conditions = BeliefFilter(call.namespace, domains, entity_id, arguments["include_superseded"])
     indexes, follower, now = call.services.indexes, call.part(Valence).beliefs, call.clock.now()

@@ -27,7 +27,7 @@ def checked_limit(arguments: Mapping[str, Any], name: str = "limit", most: int =
     limit: int = arguments[name]
     if limit < 1:
         raise writes.invalid(
-            f"The argument `{name}` is {limit}; 1 to {most} can be asked for.", name, {"minimum": 1, "maximum": most}
+            f"The argument `{name}` is {limit}; it must be from 1 to {most}.", name, {"minimum": 1, "maximum": most}
         )
     return min(limit, most)
 

@@ -21,7 +21,7 @@ async def list_exchanges(call: Call, arguments: dict[str, Any]) -> dict[str, Any
     limit = common.checked_limit({"limit": answers.MAX_EXCHANGES, **arguments}, most=answers.MAX_EXCHANGES)
     offset = arguments["offset"]
     if offset < 0:
-        raise writes.invalid(f"The argument `offset` is {offset}; it counts from 0.", "offset", {"minimum": 0})
+        raise writes.invalid(f"The argument `offset` is {offset}; it must be 0 or more.", "offset", {"minimum": 0})
     is_fresh = await call.fresh()
     query = functools.partial(list_rows, namespace=call.namespace, session_id=session_id, limit=limit, offset=offset)
     exchanges, total = await call.read(query)

@@ -89,18 +89,18 @@ PATTERN_TEXTS: Texts = {"description": "{id}"}
 
 def checked_conversation(arguments: Mapping[str, Any]) -> str:
     """The id of a session to read: a UUID, with a suffix a sub-agent's transcript, or a day and a slug."""
-    given: str = arguments["session_id"].strip()
-    main, suffix = given[:36], given[36:]
+    session_id: str = arguments["session_id"].strip()
+    main, suffix = session_id[:36], session_id[36:]
     if as_uuid(main) is not None and _OF_A_TRANSCRIPT.fullmatch(suffix):
-        return given
-    if _BY_DAY.fullmatch(given):
-        return given
+        return session_id
+    if _BY_DAY.fullmatch(session_id):
+        return session_id
     return common.checked_id(arguments, "session_id")
 
 
 def not_found(session_id: str) -> Refused:
-    """The refusal of a session that nothing has told of."""
-    message = f"There is no session {session_id}; session_list says which there are."
+    """The refusal of a session that the store does not know."""
+    message = f"There is no session {session_id}; session_list lists the sessions."
     return Refused(message, code="SESSION_NOT_FOUND", details={"session_id": session_id})
 
 

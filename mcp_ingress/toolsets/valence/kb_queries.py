@@ -78,14 +78,14 @@ def list_sessions(
     cursor: Cursor, namespace: str, filters: Mapping[str, str | None], limit: int
 ) -> tuple[list[Row], int]:
     """Sessions whose columns pass the filters (None: any value), newest first, and how many match in all."""
-    given = {name: value for name, value in filters.items() if value is not None}
-    where = " AND ".join(["namespace = ?", *(f"{name} = ?" for name in given)])
+    conditions = {name: value for name, value in filters.items() if value is not None}
+    where = " AND ".join(["namespace = ?", *(f"{name} = ?" for name in conditions)])
     return _page(
         cursor,
         f"SELECT {_SESSION}, count(*) OVER () FROM {_SESSIONS} WHERE {where} "
         "ORDER BY started_at DESC, session_id LIMIT ?",
         f"SELECT count(*) FROM {_SESSIONS} WHERE {where}",
-        [namespace, *given.values()],
+        [namespace, *conditions.values()],
         [limit],
         _SESSION_FIELDS,
     )
@@ -112,7 +112,7 @@ def last_exchanges(cursor: Cursor, namespace: str, session_id: str, limit: int) 
 
 
 def unknown_sessions(cursor: Cursor, namespace: str, session_ids: Sequence[str]) -> list[str]:
-    """Those of the ids of which nothing has told, in their order."""
+    """The ids that are not in the store, in their order."""
     rows = cursor.execute(
         "SELECT session_id FROM conversations WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
         [namespace, list(session_ids)],

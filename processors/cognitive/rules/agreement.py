@@ -27,7 +27,9 @@ def kappa(one: Sequence[bool], other: Sequence[bool]) -> float:
     Raises ValueError for empty or unequal lists.
     """
     if not one or len(one) != len(other):
-        raise ValueError(f"the judges' labels must be as many and at least one, not {len(one)} and {len(other)}")
+        raise ValueError(
+            f"both judges need the same number of labels, at least one; they have {len(one)} and {len(other)}"
+        )
     count = len(one)
     observed = sum(a == b for a, b in zip(one, other, strict=True)) / count
     first, second = sum(one) / count, sum(other) / count

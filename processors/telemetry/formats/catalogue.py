@@ -47,5 +47,5 @@ def format_of(kind: str) -> Format:
     """The format of this name. Raises Refused."""
     found = FORMATS.get(kind)
     if found is None:
-        raise Refused(f"The kind {kind!r} cannot be imported; known are {', '.join(sorted(FORMATS))}.")
+        raise Refused(f"The kind {kind!r} cannot be imported; choose one of {', '.join(sorted(FORMATS))}.")
     return found

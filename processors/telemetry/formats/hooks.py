@@ -33,8 +33,8 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
         raise Refused("The hook's input names no session: `session_id` is missing.")
     if entry.get("hook_event_name", name) != name:
         raise Refused(
-            f"The hook's input is of the event {entry['hook_event_name']!r}, not {name!r}; "
-            "name that one in the hook's command."
+            f"The hook's input is of the event {entry['hook_event_name']!r} and not of {name!r}; "
+            "the command of a hook names its own event."
         )
     call = identifier(entry.get("tool_use_id"))
     if call is not None:

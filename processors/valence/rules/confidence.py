@@ -63,7 +63,7 @@ def read_confidence(given: Any) -> Confidence:
         return Confidence(_unit("overall", given), "caller", {})
     for name in given:
         if name != "overall" and name not in WEIGHTS:
-            raise ConfidenceError(f"has no dimension {str(name)[:40]!r}; there are overall, {', '.join(WEIGHTS)}.")
+            raise ConfidenceError(f"has no dimension {str(name)[:40]!r}; choose from overall, {', '.join(WEIGHTS)}.")
     dimensions = {name: _unit(name, given[name]) for name in WEIGHTS if name in given}
     if "overall" in given:
         return Confidence(_unit("overall", given["overall"]), "caller", dimensions)
@@ -74,7 +74,7 @@ def read_confidence(given: Any) -> Confidence:
 
 def _unit(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfidenceError(f"has {name} {str(value)[:40]!r}; it is a number from 0 to 1.")
+        raise ConfidenceError(f"has {name} {str(value)[:40]!r}; it must be a number from 0 to 1.")
     return float(value)
 
 

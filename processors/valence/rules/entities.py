@@ -48,9 +48,13 @@ def read_entities(given: Iterable[Any] | None) -> list[EntityName]:
         if not isinstance(name, str) or not name.strip():
             raise EntityError("Each of the entities needs a `name` that is not blank.")
         if kind is not None and kind not in TYPES:
-            raise EntityError(f"The entity type {str(kind)[:40]!r} is not known; there are {', '.join(TYPES)}.", TYPES)
+            raise EntityError(
+                f"The entity type {str(kind)[:40]!r} is not known; choose one of {', '.join(TYPES)}.", TYPES
+            )
         if role is not None and role not in ROLES:
-            raise EntityError(f"The entity role {str(role)[:40]!r} is not known; there are {', '.join(ROLES)}.", ROLES)
+            raise EntityError(
+                f"The entity role {str(role)[:40]!r} is not known; choose one of {', '.join(ROLES)}.", ROLES
+            )
         found[EntityName(" ".join(name.split()), kind, role or DEFAULT_ROLE)] = None
     return list(found)
 

@@ -35,14 +35,16 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     return [row for row in similar if row["similarity"] >= arguments["min_similarity"]][: arguments["top_k"]], is_fresh
 
 
-def _compared(rows: list[dict[str, Any]], asked: np.ndarray) -> list[dict[str, Any]]:
+def _compared(rows: list[dict[str, Any]], query_vector: np.ndarray) -> list[dict[str, Any]]:
     """The rows with their similarity in place of their vector, most similar first.
 
     The similarity is the cosine to a unit vector, never below 0.
     """
     if not rows:
         return []
-    cosines = np.maximum(0.0, read_vectors([row["vector"] for row in rows]) @ np.asarray(asked, np.float32)).tolist()
+    cosines = np.maximum(
+        0.0, read_vectors([row["vector"] for row in rows]) @ np.asarray(query_vector, np.float32)
+    ).tolist()
     order = ("id", "query", "reward", "reflection", "similarity", "created_at")
     found = [row | {"similarity": round(cosine, 6)} for row, cosine in zip(rows, cosines, strict=True)]
     return sorted(({name: row[name] for name in order} for row in found), key=lambda row: -row["similarity"])

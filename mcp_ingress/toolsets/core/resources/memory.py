@@ -29,15 +29,17 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
     """The page that begins at `offset`. Raises Refused for an id that this namespace does not have."""
     identity, field, offset = arguments["id"], arguments["field"], arguments["offset"]
     if offset < 0:
-        raise Refused(f"The parameter `offset` is {offset}; it counts characters from 0.")
+        raise Refused(f"The parameter `offset` is {offset}; it must be 0 or more.")
     is_fresh = await call.fresh()
     found = await call.read(lambda cursor: find_text(cursor, call.namespace, identity, field))
     if found is None:
         what = "memory" if field == CONTENT else f"memory with a {field}"
-        raise Refused(f"There is no {what} {identity[:80]!r} here.", code="resource_not_found")
+        raise Refused(f"This namespace has no {what} {identity[:80]!r}.", code="resource_not_found")
     text = found.pop(CONTENT)
     if offset and offset >= len(text):
-        raise Refused(f"The parameter `offset` is {offset}, and the text has {len(text)} characters.")
+        raise Refused(
+            f"The parameter `offset` is {offset}; it must be below {len(text)}, the number of characters of the text."
+        )
     return [found | _page(identity, field, text, offset)], is_fresh
 
 
