@@ -21,6 +21,9 @@ from thalweg.cli import cli
 
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")))
 DECISIONS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+GENERATED = {"commands.md", "settings.md", "tools.md", "topics.md", "CHANGELOG.md"}
+"""Pages that the program writes, and the one of which each line is an entry."""
+WIDEST = 140
 SECTIONS = ("Context", "Decision", "Measure", "Consequence")
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -147,3 +150,10 @@ def test_the_changelog_begins_with_what_is_unreleased_or_this_version() -> None:
 def test_topics_named_in_the_readme_exist() -> None:
     known = {topic.name for topic in TOPICS} | set(OTLP_TOPICS)
     assert set(re.findall(r"\bthalweg\.\w+\.v\d(?:\.dlq)?\b", (ROOT / "README.md").read_text())) <= known
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if path.name not in GENERATED], ids=name)
+def test_a_line_of_prose_is_no_wider_than_140_characters(path: Path) -> None:
+    prose = _FENCE.sub("", path.read_text()).splitlines()
+    wide = [line for line in prose if len(line) > WIDEST and not line.lstrip().startswith("|")]
+    assert wide == [], "tables and code apart"
