@@ -21,7 +21,7 @@ from mcp_ingress.arguments import check_texts
 from mcp_ingress.call import Call, ClientConnection
 from mcp_ingress.fitting.fit import fit
 from mcp_ingress.fitting.nearest import fitted
-from mcp_ingress.fitting.shown import NOTHING_LONG
+from mcp_ingress.fitting.truncation import NOTHING_LONG
 from mcp_ingress.inventory import Inventory
 from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
@@ -300,7 +300,7 @@ class Door:
         with anyio.move_on_after(tool.timeout_s):
             if call.is_named and tool.kind != "read":
                 call.requested_at = await self.services.first_requested(call.namespace, call.request_id)
-            return await fitted(call, tool.shown, arguments, await tool.handler(call, arguments))
+            return await fitted(call, tool.truncation, arguments, await tool.handler(call, arguments))
         raise TimedOut(f"The tool {tool.name} did not answer within {tool.timeout_s:g} s.")
 
     async def _complete(

@@ -19,7 +19,7 @@ import jsonschema_rs
 
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
-from mcp_ingress.fitting.shown import with_shown
+from mcp_ingress.fitting.truncation import with_truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Sessions, Setup, Toolset
 from streams.errors import SettingsError, UnknownTool
@@ -187,7 +187,7 @@ def validate_tool(tool: Tool) -> Tool:
         require(schema.get("type") == "object", f"the {which} schema is of type object")
         require(jsonschema_rs.meta.is_valid(dict(schema)), f"the {which} schema is not a JSON Schema")
     return replace(
-        tool, input_schema=_exact(tool.input_schema), output_schema=with_shown(tool.output_schema, tool.shown)
+        tool, input_schema=_exact(tool.input_schema), output_schema=with_truncation(tool.output_schema, tool.truncation)
     )
 
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from mcp_ingress import toolsets
 from mcp_ingress.arguments import ArgumentCheck
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import NOTHING_LONG, Shown
+from mcp_ingress.fitting.truncation import NOTHING_LONG, Truncation
 from mcp_ingress.tool import Tool
 from streams.errors import Refused
 
@@ -47,7 +47,7 @@ class Resource:
     timeout_s: float = 30.0
     path: str | None = None
     """The parameter that is the rest of the path, if any: then the URI by itself is a template and not a resource."""
-    shown: Shown | None = NOTHING_LONG
+    truncation: Truncation | None = NOTHING_LONG
     """As of a tool; its rows are the field `contents`."""
 
     @property
@@ -82,7 +82,7 @@ class Resource:
             kind="read",
             handler=read,
             timeout_s=self.timeout_s,
-            shown=self.shown,
+            truncation=self.truncation,
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import NOTHING_LONG, Shown
+from mcp_ingress.fitting.truncation import NOTHING_LONG, Truncation
 from mcp_ingress.services import Services
 
 Handler = Callable[[Call, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -55,7 +55,7 @@ class Tool:
     always_load: bool = False
     notes_under: str | None = None
     """The object of a read's answer that says what it lacks (`behind`, `embedding_behind`); None: the answer itself."""
-    shown: Shown | None = NOTHING_LONG
+    truncation: Truncation | None = NOTHING_LONG
     """The texts of its answer that have an address, and how to ask for what does not fit; None: its handler fits it."""
     defaults: Callable[[Services], Mapping[str, Any]] | None = None
     """Defaults of arguments that the node's settings decide, for the schema that it lists."""

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from mcp_ingress.fitting.passage import Span, best_passage, boundary
-from mcp_ingress.fitting.shown import NO_TEXTS, NOTHING_LONG, Shown, Texts, names_of, uri_of
+from mcp_ingress.fitting.truncation import NO_TEXTS, NOTHING_LONG, Texts, Truncation, names_of, uri_of
 
 MAX_CHARACTERS = 24_000
 """Of an answer as JSON text: 6,000 tokens."""
@@ -44,19 +44,19 @@ def size_of(value: Any) -> int:
 
 def fit(
     body: Mapping[str, Any],
-    shown: Shown | None,
+    truncation: Truncation | None,
     arguments: Mapping[str, Any],
     near: Near = lambda uri: None,
 ) -> dict[str, Any]:
-    """The answer, cut to what fits. `shown` None: its handler makes pages that fit; only what is too large is cut."""
+    """The answer, cut to what fits. Without `truncation` its handler makes pages; only what is too large is cut."""
     most = MAX_CHARACTERS - MARGIN
-    if shown is None and size_of(body) <= most:
+    if truncation is None and size_of(body) <= most:
         return dict(body)
-    shown = shown or NOTHING_LONG
-    query = arguments.get(shown.query) if shown.query else None
+    truncation = truncation or NOTHING_LONG
+    query = arguments.get(truncation.query) if truncation.query else None
     rows = {name: part for name, part in body.items() if _is_rows(part)}
-    rest = _rest({name: part for name, part in body.items() if name not in rows}, shown, query, near)
-    lists = {name: [_row(row, shown.of(name), query, near) for row in some] for name, some in rows.items()}
+    rest = _rest({name: part for name, part in body.items() if name not in rows}, truncation, query, near)
+    lists = {name: [_row(row, truncation.of(name), query, near) for row in some] for name, some in rows.items()}
     if any(isinstance(some[0], list) and some != lists[name] for name, some in rows.items()):
         rest["truncated"] = True
     kept = _within(lists, most - size_of(rest))
@@ -65,12 +65,12 @@ def fit(
     if count == sum(map(len, rows.values())):
         return fitting
     places = {"shown": count, "next": (offset if isinstance(offset, int) else 0) + count}
-    return {**fitting, "more": True, "next": shown.onward.format_map(places)}
+    return {**fitting, "more": True, "next": truncation.onward.format_map(places)}
 
 
-def long_texts(body: Mapping[str, Any], shown: Shown) -> Iterator[str]:
+def long_texts(body: Mapping[str, Any], truncation: Truncation) -> Iterator[str]:
     """The addresses of the texts that are shown in part."""
-    for name, texts in shown.texts.items():
+    for name, texts in truncation.texts.items():
         part = body.get(name)
         rows = part if isinstance(part, list) else [part]
         for row in (each for each in rows if isinstance(each, Mapping)):
@@ -94,7 +94,7 @@ def _row(row: Any, texts: Texts, query: str | None, near: Near) -> Any:
     return _squeezed(_with_passages(row, texts, MAX_TEXT, query, near), texts)
 
 
-def _rest(rest: Mapping[str, Any], shown: Shown, query: str | None, near: Near) -> dict[str, Any]:
+def _rest(rest: Mapping[str, Any], truncation: Truncation, query: str | None, near: Near) -> dict[str, Any]:
     """What is not a list of rows: objects that are answered alone, and plain fields."""
     fitting = dict(rest)
     for longest in (MAX_OBJECT_TEXT, MAX_TEXT):
@@ -102,9 +102,9 @@ def _rest(rest: Mapping[str, Any], shown: Shown, query: str | None, near: Near) 
             return fitting
         for name, part in rest.items():
             if isinstance(part, Mapping):
-                fitting[name] = _with_passages(part, shown.of(name), longest, query, near)
+                fitting[name] = _with_passages(part, truncation.of(name), longest, query, near)
     for name, part in fitting.items() if size_of(fitting) > MAX_OBJECTS else ():
-        fitting[name] = part if name in KEPT else _squeezed(part, shown.of(name))
+        fitting[name] = part if name in KEPT else _squeezed(part, truncation.of(name))
     if any(part != fitting[name] and not isinstance(part, Mapping) for name, part in rest.items()):
         fitting["truncated"] = True
     return fitting

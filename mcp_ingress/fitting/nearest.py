@@ -13,7 +13,7 @@ import numpy as np
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.fit import fit, long_texts
 from mcp_ingress.fitting.passage import Span
-from mcp_ingress.fitting.shown import MEMORY_URI, Shown
+from mcp_ingress.fitting.truncation import MEMORY_URI, Truncation
 from processors.embedding.query import encoded_query
 from storage.search.index_set import IndexSet
 from streams.errors import Unavailable
@@ -21,17 +21,17 @@ from streams.ids import document_label
 
 
 async def fitted(
-    call: Call, shown: Shown | None, arguments: Mapping[str, Any], body: Mapping[str, Any]
+    call: Call, truncation: Truncation | None, arguments: Mapping[str, Any], body: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A handler's answer, cut to what fits: of long texts the passages that fit the query best."""
     nearest: Mapping[str, Span] = {}
-    uris = [] if shown is None else list(long_texts(body, shown))
+    uris = [] if truncation is None else list(long_texts(body, truncation))
     if not uris:
-        return fit(body, shown, arguments)
-    if shown is not None and (query := arguments.get(shown.query or "")):
+        return fit(body, truncation, arguments)
+    if truncation is not None and (query := arguments.get(truncation.query or "")):
         nearest = await _nearest(call, str(query), uris)
     # a long text takes milliseconds, and the event loop serves others
-    return await asyncio.to_thread(fit, body, shown, arguments, nearest.get)
+    return await asyncio.to_thread(fit, body, truncation, arguments, nearest.get)
 
 
 async def _nearest(call: Call, query: str, uris: Sequence[str]) -> dict[str, Span]:

@@ -12,25 +12,25 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mcp_ingress.fitting.fit import MAX_CHARACTERS, MAX_ROW, MAX_TEXT, fit, size_of
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.server import build_server
 from tests.cognitive.node import CognitiveNode
 
 KEY = "The spare key of the boathouse hangs behind the blue barometer."
 PROSE = " ".join(f"Truck {number} whines in winter until its gearbox is warm." for number in range(400))
 LONG = PROSE[:12_000] + f" {KEY} " + PROSE[12_000:]
-SHOWN = Shown(
+TRUNCATION = Truncation(
     {"results": {"content": "{id}", "note": "{id}?field=note"}}, query="query", onward="{shown}, then {next}."
 )
 
 
 def shown_row(row: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-    return fit({"results": [row]}, SHOWN, arguments)["results"][0]  # type: ignore[no-any-return]
+    return fit({"results": [row]}, TRUNCATION, arguments)["results"][0]  # type: ignore[no-any-return]
 
 
 def test_an_answer_that_fits_is_the_handlers_own() -> None:
     body = {"success": True, "results": [{"id": "a", "content": "x" * MAX_TEXT}], "total_found": 1}
-    assert fit(body, SHOWN, {}) == body and list(fit(body, SHOWN, {})) == list(body)
+    assert fit(body, TRUNCATION, {}) == body and list(fit(body, TRUNCATION, {})) == list(body)
 
 
 def test_a_long_text_is_the_passage_that_fits_with_its_place_and_the_address_of_the_whole() -> None:
@@ -56,7 +56,7 @@ def test_a_second_long_text_of_a_row_has_a_place_and_an_address_of_its_own() -> 
 
 def test_a_row_with_too_much_in_it_keeps_its_ids_and_does_not_push_the_others_out() -> None:
     full = {"id": "full", "content": "short", "tools": [{"name": "Bash", "input": PROSE}] * 50, "by": {PROSE: PROSE}}
-    body = fit({"results": [full, {"id": "next", "content": "short"}]}, SHOWN, {})
+    body = fit({"results": [full, {"id": "next", "content": "short"}]}, TRUNCATION, {})
     first, second = body["results"]
     assert (first["id"], first["truncated"], first["tools"][0]["name"]) == ("full", True, "Bash")
     assert size_of(first) <= MAX_ROW and second == {"id": "next", "content": "short"} and "more" not in body
@@ -64,7 +64,7 @@ def test_a_row_with_too_much_in_it_keeps_its_ids_and_does_not_push_the_others_ou
 
 def test_a_list_that_is_longer_ends_with_how_to_ask_on() -> None:
     rows = [{"id": str(number), "content": "x" * 1000} for number in range(100)]
-    body = fit({"results": rows, "total_found": 100}, SHOWN, {"offset": 40})
+    body = fit({"results": rows, "total_found": 100}, TRUNCATION, {"offset": 40})
     count = len(body["results"])
     assert body["results"] == rows[:count] and 15 < count < 25 and body["total_found"] == 100
     assert (body["more"], body["next"]) == (True, f"{count}, then {40 + count}.") and list(body)[-1] == "next"
@@ -72,12 +72,12 @@ def test_a_list_that_is_longer_ends_with_how_to_ask_on() -> None:
 
 def test_of_several_lists_the_largest_gives_and_each_keeps_a_row() -> None:
     rows = [{"id": str(number), "content": "x" * 1000} for number in range(100)]
-    body = fit({"results": rows, "few": rows[:3]}, SHOWN, {})
+    body = fit({"results": rows, "few": rows[:3]}, TRUNCATION, {})
     assert len(body["few"]) == 3 and 10 < len(body["results"]) < 22 and size_of(body) <= MAX_CHARACTERS
 
 
 def test_an_object_that_is_answered_alone_has_its_text_whole_where_it_fits() -> None:
-    of = Shown({"belief": {"content": "{id}"}})
+    of = Truncation({"belief": {"content": "{id}"}})
     fitting = {"belief": {"id": "a", "content": LONG[:10_000]}}
     assert fit(fitting, of, {}) == fitting
     cut = fit({"belief": {"id": "a", "content": LONG}}, of, {})["belief"]
@@ -90,15 +90,15 @@ def test_an_object_that_is_answered_alone_has_its_text_whole_where_it_fits() -> 
     ids=["control sign", "quote", "Chinese", "family"],
 )
 def test_what_takes_several_characters_as_json_is_counted_as_the_client_gets_it(text: str) -> None:
-    body = fit({"results": [{"id": str(number), "content": text} for number in range(50)]}, SHOWN, {})
+    body = fit({"results": [{"id": str(number), "content": text} for number in range(50)]}, TRUNCATION, {})
     assert size_of(body) <= MAX_CHARACTERS and len(body["results"]) >= 5
-    assert fit({"plan": text * 9, "message": text}, SHOWN, {})["truncated"] is True
+    assert fit({"plan": text * 9, "message": text}, TRUNCATION, {})["truncated"] is True
 
 
 def test_rows_without_names_are_cut_and_the_answer_says_so() -> None:
-    body = fit({"columns": ["a"], "rows": [[1, PROSE], [2, "b"]]}, Shown(), {})
+    body = fit({"columns": ["a"], "rows": [[1, PROSE], [2, "b"]]}, Truncation(), {})
     assert body["truncated"] is True and body["rows"][1] == [2, "b"] and body["rows"][0][0] == 1
-    assert fit({"columns": ["a"], "rows": [[1, "a"]]}, Shown(), {}) == {"columns": ["a"], "rows": [[1, "a"]]}
+    assert fit({"columns": ["a"], "rows": [[1, "a"]]}, Truncation(), {}) == {"columns": ["a"], "rows": [[1, "a"]]}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcp_ingress.call import Call
 from mcp_ingress.facts import REPEATED, repeated
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import FoundInsight, insights, retrieve
@@ -88,7 +88,7 @@ TOOL = Tool(
     handler=search,
     timeout_s=30.0,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"results": {"content": "l2-{id}"}},
         query="query_text",
         onward="{shown} results fit: ask for fewer with `top_k`.",

@@ -13,7 +13,7 @@ import numpy as np
 
 from mcp_ingress.call import Call
 from mcp_ingress.facts import REPEATED, repeated
-from mcp_ingress.fitting.shown import WHOLE_SCHEMA, Shown, uri_of
+from mcp_ingress.fitting.truncation import WHOLE_SCHEMA, Truncation, uri_of
 from mcp_ingress.services import Services
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import RowFilter
@@ -224,7 +224,7 @@ TOOL = Tool(
     defaults=effective_defaults,
     timeout_s=15.0,
     memory_operation="search_memory",
-    shown=Shown({"snippets": {}}, onward="{shown} snippets fit: ask for fewer with `top_k`."),
+    truncation=Truncation({"snippets": {}}, onward="{shown} snippets fit: ask for fewer with `top_k`."),
     input_schema={
         "type": "object",
         "properties": {

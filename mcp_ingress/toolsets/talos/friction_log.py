@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call, Published
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import Recurrence, find_recurrence
@@ -61,7 +61,7 @@ TOOL = Tool(
     kind="write",
     handler=log_friction,
     memory_operation="create_memory",
-    shown=Shown({"similar_frictions": {"description": "{id}"}}),
+    truncation=Truncation({"similar_frictions": {"description": "{id}"}}),
     input_schema={
         "type": "object",
         "properties": {

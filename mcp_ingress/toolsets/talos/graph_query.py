@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from storage.graph.edge_pruning import INHERITED, may_match
 from storage.graph.run import CypherAnswer, checked_parameters, run_cypher
@@ -55,7 +55,7 @@ TOOL = Tool(
     kind="read",
     handler=query_graph,
     timeout_s=TIMEOUT_S,
-    shown=Shown(onward="{shown} rows fit: return fewer columns, or page with SKIP {next} and LIMIT."),
+    truncation=Truncation(onward="{shown} rows fit: return fewer columns, or page with SKIP {next} and LIMIT."),
     input_schema={
         "type": "object",
         "properties": {

@@ -9,7 +9,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related
@@ -65,7 +65,7 @@ TOOL = Tool(
     handler=query_journal,
     timeout_s=10.0,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"results": {"content": "{id}"}},
         query="query",
         onward="{shown} results fit: ask again for fewer, or narrow the search by `entity_types`, `domains` or "

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import PatternEvidence, read_context, read_evidence
@@ -82,7 +82,7 @@ TOOL = Tool(
     kind="read",
     handler=check_patterns,
     memory_operation="search_memory",
-    shown=Shown({"matching_patterns": {"name": "{id}"}}, query="context"),
+    truncation=Truncation({"matching_patterns": {"name": "{id}"}}, query="context"),
     input_schema={
         "type": "object",
         "properties": {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_ingress import writes
-from mcp_ingress.fitting.shown import Texts
+from mcp_ingress.fitting.truncation import Texts
 from processors.valence.rules.beliefs import Draft, DraftError, read_draft
 from processors.valence.rules.confidence import label_of
 from processors.valence.rules.entities import ROLES, TYPES

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_belief, find_line, list_tensions
@@ -58,7 +58,7 @@ TOOL = Tool(
     kind="read",
     handler=get_belief,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"belief": answers.BELIEF_TEXTS, "history": answers.BELIEF_TEXTS, "tensions": answers.TENSION_TEXTS},
         onward="{shown} rows fit: ask without `include_history` or `include_tensions`; "
         "tension_list lists the tensions of an entity.",

@@ -9,7 +9,7 @@ from typing import Any
 from mcp_ingress import writes
 from mcp_ingress.call import Call
 from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical
@@ -72,7 +72,7 @@ TOOL = Tool(
     handler=query_beliefs,
     timeout_s=10.0,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"beliefs": answers.BELIEF_TEXTS},
         query="query",
         onward="{shown} beliefs fit: ask again for fewer, or narrow the search by `domain_filter` or `entity_id`.",

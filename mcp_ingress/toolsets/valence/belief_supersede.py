@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_writes import (
@@ -48,7 +48,7 @@ TOOL = Tool(
     kind="write",
     handler=supersede_belief,
     memory_operation="update_memory",
-    shown=Shown(
+    truncation=Truncation(
         {
             "new_belief": answers.BELIEF_TEXTS,
             "old_belief": answers.BELIEF_TEXTS,

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity, newest_beliefs
@@ -40,7 +40,7 @@ TOOL = Tool(
     kind="read",
     handler=get_entity,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"entity": answers.ENTITY_TEXTS, "beliefs": answers.BELIEF_TEXTS},
         onward="{shown} beliefs fit: belief_query with this `entity_id` finds the others by what they say.",
     ),

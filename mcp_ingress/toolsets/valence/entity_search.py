@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import search_entities as find_entities
@@ -33,7 +33,7 @@ TOOL = Tool(
     kind="read",
     handler=search_entities,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"entities": answers.ENTITY_TEXTS},
         onward="{shown} entities fit: ask again with a longer part of the name, or narrow the search by `type`.",
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -62,7 +62,7 @@ TOOL = Tool(
     kind="write",
     handler=add_exchange,
     memory_operation="create_memory",
-    shown=Shown({"exchange": answers.EXCHANGE_TEXTS}),
+    truncation=Truncation({"exchange": answers.EXCHANGE_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

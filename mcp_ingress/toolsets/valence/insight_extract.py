@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_writes import create
@@ -38,7 +38,7 @@ TOOL = Tool(
     kind="write",
     handler=extract_insight,
     memory_operation="create_memory",
-    shown=Shown({"belief": answers.BELIEF_TEXTS, "tensions_detected": answers.TENSION_TEXTS}),
+    truncation=Truncation({"belief": answers.BELIEF_TEXTS, "tensions_detected": answers.TENSION_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

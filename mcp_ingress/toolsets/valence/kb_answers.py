@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_ingress.fitting.shown import Texts
+from mcp_ingress.fitting.truncation import Texts
 from mcp_ingress.toolsets.valence import common
 from processors.valence.rules.identifiers import as_uuid
 from streams.clock import format_time

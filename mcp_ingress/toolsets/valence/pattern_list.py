@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -39,7 +39,7 @@ TOOL = Tool(
     kind="read",
     handler=list_patterns,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"patterns": answers.PATTERN_TEXTS},
         onward="{shown} patterns fit: narrow the list by `type`, `status` or `min_confidence`.",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from mcp_ingress.toolsets.valence.kb_queries import unknown_sessions
@@ -59,7 +59,7 @@ TOOL = Tool(
     kind="write",
     handler=record_pattern,
     memory_operation="create_memory",
-    shown=Shown({"pattern": answers.PATTERN_TEXTS}),
+    truncation=Truncation({"pattern": answers.PATTERN_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -54,7 +54,7 @@ TOOL = Tool(
     kind="write",
     handler=reinforce_pattern,
     memory_operation="update_memory",
-    shown=Shown({"pattern": answers.PATTERN_TEXTS}),
+    truncation=Truncation({"pattern": answers.PATTERN_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

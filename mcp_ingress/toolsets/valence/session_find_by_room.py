@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -33,7 +33,7 @@ TOOL = Tool(
     kind="read",
     handler=find_session_by_room,
     memory_operation="search_memory",
-    shown=Shown({"session": answers.SESSION_TEXTS}),
+    truncation=Truncation({"session": answers.SESSION_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import common
 from mcp_ingress.toolsets.valence import kb_answers as answers
@@ -37,7 +37,7 @@ TOOL = Tool(
     kind="read",
     handler=get_session,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"session": answers.SESSION_TEXTS, "exchanges": answers.EXCHANGE_TEXTS},
         onward="{shown} exchanges fit: exchange_list reads all, from any number by its `offset`.",
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import kb_answers as answers
 from processors.valence.rules.conversations import new_session
@@ -38,7 +38,7 @@ TOOL = Tool(
     kind="write",
     handler=start_session,
     memory_operation="create_memory",
-    shown=Shown({"session": answers.SESSION_TEXTS}),
+    truncation=Truncation({"session": answers.SESSION_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import TensionFilter, find_canonical
@@ -42,7 +42,7 @@ TOOL = Tool(
     kind="read",
     handler=list_tensions,
     memory_operation="search_memory",
-    shown=Shown(
+    truncation=Truncation(
         {"tensions": answers.TENSION_TEXTS},
         onward="{shown} tensions fit: narrow the list by `status`, `severity` or `entity_id`.",
     ),

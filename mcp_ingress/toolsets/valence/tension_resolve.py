@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_queries import Row, details_of, find_beliefs, find_tension, without_action
@@ -56,7 +56,7 @@ TOOL = Tool(
     kind="write",
     handler=resolve_tension,
     memory_operation="update_memory",
-    shown=Shown({"tension": answers.TENSION_TEXTS, "beliefs": answers.BELIEF_TEXTS}),
+    truncation=Truncation({"tension": answers.TENSION_TEXTS, "beliefs": answers.BELIEF_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
@@ -81,7 +81,7 @@ RESOURCE = Resource(
         "days_back": DAYS_BACK,
     },
     required=("query",),
-    shown=Shown(
+    truncation=Truncation(
         {"contents": {"query": "episode-{id}?field=query", "reflection": "episode-{id}?field=reflection"}},
         query="query",
         onward="{shown} episodes fit: ask for fewer with `top_k`, or narrow by `min_similarity` or `days_back`.",

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, after, day, select, start
 from streams.errors import Refused
@@ -57,7 +57,7 @@ RESOURCE = Resource(
         },
         "order": {"type": "string", "enum": ["asc", "desc"], "default": "desc", "description": "Sort order"},
     },
-    shown=Shown(
+    truncation=Truncation(
         {"contents": {"content": "l0-{id}"}},
         onward="{shown} lines fit: narrow by `session_id`, `date_range` or `speaker`, or ask for `order=asc`.",
     ),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.queries import DAY, Conditions, after, day, plain, select, start
@@ -83,7 +83,7 @@ RESOURCE = Resource(
         "created_after": DAY,
         "created_before": DAY,
     },
-    shown=Shown(
+    truncation=Truncation(
         {"contents": {"content": "l2-{id}"}},
         query="query",
         onward="{shown} insights fit: narrow by `query`, `fidelity_min`, `created_after` or `created_before`.",

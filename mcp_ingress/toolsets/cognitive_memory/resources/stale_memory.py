@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory.queries import DAYS_BACK, Conditions, select, since
 
@@ -49,7 +49,7 @@ RESOURCE = Resource(
             "description": "Maximum items to return",
         },
     },
-    shown=Shown(
+    truncation=Truncation(
         {"contents": {"original_content": "stale-{id}"}},
         onward="{shown} items fit: narrow by `reason`, `days_back` or `importance_min`.",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ingress.call import Call
-from mcp_ingress.fitting.shown import Shown
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.resource import Items, Resource
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
 
@@ -24,6 +24,6 @@ RESOURCE = Resource(
     title="Working memory",
     description="Access current Working Memory state (10 items max, LRU + importance)",
     parameters={},
-    shown=Shown({"contents": {"content": "wm-{id}"}}),
+    truncation=Truncation({"contents": {"content": "wm-{id}"}}),
     handler=read,
 )

@@ -11,7 +11,7 @@ import orjson
 
 from mcp_ingress.call import Call
 from mcp_ingress.fitting.passage import end_of_page
-from mcp_ingress.fitting.shown import MEMORY_URI, uri_of
+from mcp_ingress.fitting.truncation import MEMORY_URI, uri_of
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import CORE, Items, Resource
 from streams.clock import format_time
@@ -109,5 +109,5 @@ RESOURCE = Resource(
     required=("id",),
     handler=read,
     path="id",
-    shown=None,
+    truncation=None,
 )

@@ -28,7 +28,7 @@ WHOLE_SCHEMA: Mapping[str, Any] = {"type": "string", "description": "The resourc
 
 
 @dataclass(frozen=True)
-class Shown:
+class Truncation:
     """The parts of an answer whose texts have an address, and the sentence for what is left out.
 
     `texts`: field of the answer (a list of rows, or an object) -> its texts. `query`: the argument by which passages
@@ -44,7 +44,7 @@ class Shown:
         return self.texts.get(part, NO_TEXTS)
 
 
-NOTHING_LONG = Shown()
+NOTHING_LONG = Truncation()
 """Of an answer without texts of memories."""
 
 
@@ -63,16 +63,16 @@ def names_of(texts: Iterable[str], text: str) -> tuple[str, str]:
     return ("passage", "whole") if text == next(iter(texts), None) else (f"{text}_passage", f"{text}_whole")
 
 
-def with_shown(schema: Mapping[str, Any], shown: Shown | None) -> dict[str, Any]:
+def with_truncation(schema: Mapping[str, Any], truncation: Truncation | None) -> dict[str, Any]:
     """An output schema with the fields that an answer has where something of it is left out."""
-    if shown is None or not shown.texts:
+    if truncation is None or not truncation.texts:
         return dict(schema)
     more = {
         "more": {"type": "boolean", "description": "Not all rows fit; `next` says how to ask on."},
         "next": {"type": "string"},
     }
     properties = {
-        name: _with_texts(part, shown.of(name)) if name in shown.texts else part
+        name: _with_texts(part, truncation.of(name)) if name in truncation.texts else part
         for name, part in schema["properties"].items()
     }
     return {**schema, "properties": {**properties, **more}}
