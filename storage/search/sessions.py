@@ -98,10 +98,10 @@ def _best_record(hits: Iterable[SearchHit]) -> float:
 
 def _score_tokens(indexes: IndexSet, query: Query, sessions: Mapping[str, Sequence[SearchHit]]) -> dict[str, float]:
     """session -> how well its records together match the query's tokens, 0 to 1."""
-    if query.tokens is None:
+    if query.tokens is None or query.vector is None:
         return {}
     labels = np.array([hit.label for hits in sessions.values() for hit in hits], np.int64)
-    matches = indexes.space(query.space).match_tokens(query.tokens, labels)
+    matches = indexes.space(query.space).match_tokens(query.tokens, query.vector, labels)
     if matches is None:
         return {}
     scores: dict[str, float] = {}

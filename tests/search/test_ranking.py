@@ -24,6 +24,7 @@ from storage.search.records.question_share import question_share
 from storage.search.records.timeline import Neighbours, Timelines
 from storage.search.search import search
 from storage.search.sessions import search_sessions
+from storage.search.vectors.dense_space import READ_PASSAGES
 from storage.search.vectors.token_store import TokenStore
 from storage.search.vectors.token_vectors import WIDTH, Tokens, pack, reduce_tokens, unpack
 from tests.search.store import MODEL, START, Store, label_of, unit_rows
@@ -92,7 +93,8 @@ def test_a_long_text_matches_by_one_passage_and_its_beginning_and_whole_share_it
     indexes = store.open(tmp_path)
     words = " ".join(f"word{number}" for number in range(400))
     first, second = split_passages(words)[:2]
-    whole, beginning, best = (unit_rows(1, MODEL.dim, seed=seed)[0] for seed in range(3))
+    whole, best = (unit_rows(1, MODEL.dim, seed=seed)[0] for seed in range(2))
+    beginning = -best
     entries = [
         VectorEntry(label_of("long"), whole, MODEL.space, MODEL.model_id),
         VectorEntry(passage_label(label_of("long"), 1), best, MODEL.space, MODEL.model_id, pack(tokens(5, 6))),
@@ -105,13 +107,45 @@ def test_a_long_text_matches_by_one_passage_and_its_beginning_and_whole_share_it
     ]
     indexes.apply([DocumentEntry(label_of("long"), "a", words)], entries, store.positions)
     labels, space = np.array([label_of("long")]), indexes.space()
-    found = space.match_tokens(tokens(5, 6, 7), labels)
+    found = space.match_tokens(tokens(5, 6, 7), best, labels)
     assert found is not None
     assert found.rows[0] == pytest.approx([0.44, 0.44, 0], abs=0.02), "not the third, which another passage has"
     assert found.fits.tolist() == [passage_label(label_of("long"), 1)]
     assert found.passages.tolist() == [len(split_passages(words))]
-    expected = 0.25 * whole @ best + 0.5 + 0.25 * beginning @ best
+    expected = 0.25 * whole @ best + 0.5 - 0.25
     assert space.document_similarities(best, labels) == pytest.approx([expected], abs=0.02)
+
+
+def test_of_a_long_text_the_passages_nearest_to_the_question_are_read_of_those_that_have_token_vectors(
+    tmp_path: Path,
+) -> None:
+    store = Store()
+    indexes = store.open(tmp_path)
+    words = " ".join(f"word{number}" for number in range(1_200))
+    passages, label, rows = split_passages(words), label_of("long"), np.eye(MODEL.dim, dtype=np.float32)
+    assert len(passages) > READ_PASSAGES + 2
+    asked = sum((number + 1) * rows[number] for number in range(len(passages)))
+    entries = [
+        VectorEntry(
+            passage_label(label, passage.number),
+            rows[passage.number],
+            MODEL.space,
+            MODEL.model_id,
+            None if passage.number == len(passages) - 1 else pack(tokens(passage.number)),
+            PassageOf(label, *astuple(passage)),
+        )
+        for passage in passages
+    ]
+    indexes.apply([DocumentEntry(label, "a", words)], entries, store.positions)
+    ids = range(len(passages))
+    found = indexes.space().match_tokens(tokens(*ids), asked / np.linalg.norm(asked), np.array([label]))
+    assert found is not None
+    assert found.is_read.all() and found.lengths.tolist() == [len(passages) - 1]
+    read = [passage_label(label, number) for number in ids][-1 - READ_PASSAGES : -1]
+    assert (
+        found.fits.tolist()[0] in read
+        and np.flatnonzero(found.rows[0] > 0.3).tolist()[0] in ids[-1 - READ_PASSAGES : -1]
+    )
 
 
 def test_the_parts_add_up_and_a_relation_lifts_to_half_of_its_parent() -> None:
@@ -254,6 +288,12 @@ def ask(spoken: tuple[Store, IndexSet], embedder: Embedder, text: str, filter: F
     return search(spoken[0].connection.cursor(), spoken[1], Query(text, vector, filter, 5, found))
 
 
+def ranks(spoken: tuple[Store, IndexSet], embedder: Embedder) -> list[list[tuple[str, float]]]:
+    """For each question the records that are found, best first, with their scores."""
+    answers = [ask(spoken, embedder, question).hits for question, *_ in ASKED]
+    return [[(hit.record_id, round(hit.score, 6)) for hit in hits] for hits in answers]
+
+
 @pytest.mark.parametrize(("question", "session", "turn"), ASKED)
 def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
     spoken: tuple[Store, IndexSet], embedder: Embedder, question: str, session: str, turn: int
@@ -297,9 +337,19 @@ def test_what_is_loaded_from_the_tables_ranks_as_what_was_applied(
     spoken: tuple[Store, IndexSet], embedder: Embedder, tmp_path: Path
 ) -> None:
     anew = spoken[0].open(tmp_path / "anew", MINILM)
-    for question, *_ in ASKED:
-        first, second = ask(spoken, embedder, question), ask((spoken[0], anew), embedder, question)
-        assert [(hit.record_id, round(hit.score, 6)) for hit in first.hits] == [
-            (hit.record_id, round(hit.score, 6)) for hit in second.hits
-        ]
+    assert ranks((spoken[0], anew), embedder) == ranks(spoken, embedder)
     anew.close(save=False)
+
+
+def test_what_a_connection_wrote_ranks_as_a_session_would_and_not_as_what_stands_alone(
+    spoken: tuple[Store, IndexSet], embedder: Embedder, tmp_path: Path
+) -> None:
+    in_sessions = ranks(spoken, embedder)
+    spoken[0].connection.execute("UPDATE documents SET connection = session_id, session_id = NULL")
+    over_connections = spoken[0].open(tmp_path / "connections", MINILM)
+    assert ranks((spoken[0], over_connections), embedder) == in_sessions
+    spoken[0].connection.execute("UPDATE documents SET connection = NULL")
+    alone = spoken[0].open(tmp_path / "alone", MINILM)
+    assert ranks((spoken[0], alone), embedder) != in_sessions
+    over_connections.close(save=False)
+    alone.close(save=False)

@@ -29,10 +29,11 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
     )
     if asks_about_user(query.text):
         evidence.is_by_user = context.records.user_records.among(labels)
+    tokens = None
     if query.vector is not None:
         evidence.vector = space.document_similarities(query.vector, labels)
         evidence.background = background(space.similarities, query.vector, context.allowed.labels)
-    tokens = None if query.tokens is None else space.match_tokens(query.tokens, labels)
+        tokens = None if query.tokens is None else space.match_tokens(query.tokens, query.vector, labels)
     if tokens is not None:
         evidence.rows, evidence.is_read, evidence.weights = tokens.rows, tokens.is_read, tokens.weights
         evidence.lengths, evidence.passages = tokens.lengths, tokens.passages

@@ -27,6 +27,8 @@ from streams.failpoints import hit
 
 PASSAGES_EACH = 3
 """Matches per document that is wanted, where there are long ones: several may be passages of the same."""
+READ_PASSAGES = 3
+"""The token vectors of this many passages of a long text are read for a query: those whose vectors are nearest."""
 LONG_SHARES = (0.25, 0.5, 0.25)
 """Of a long text's cosine: the whole, the best passage, the beginning, which says what a message is about."""
 _SAMPLE = 16
@@ -129,12 +131,17 @@ class DenseSpace:
         asked = np.array(labels, np.int64)
         return set(asked[self.index.places(asked) != ABSENT].tolist())
 
-    def match_tokens(self, query: Tokens, labels: np.ndarray) -> TokenMatches | None:
+    def match_tokens(self, query: Tokens, vector: np.ndarray, labels: np.ndarray) -> TokenMatches | None:
         weights = self.tokens.weights(query)
         parts, owners = self._passages.split(labels)
-        known, rows = self.tokens.similarities(query, parts)
-        lengths = np.bincount(owners, self.tokens.lengths(parts), len(labels)).astype(np.int64)
+        counts = self.tokens.lengths(parts)
+        lengths = np.bincount(owners, counts, len(labels)).astype(np.int64)
         passages = np.bincount(owners, minlength=len(labels))
+        if passages.max(initial=0) > READ_PASSAGES:
+            similarities = np.where(counts > 0, self.index.cosines(vector, parts), np.nan)
+            chosen = _nearest_passages(similarities, owners, passages)
+            parts, owners = parts[chosen], owners[chosen]
+        known, rows = self.tokens.similarities(query, parts)
         is_read, fits = np.zeros(len(labels), bool), labels.copy()
         best = np.zeros((len(labels), len(weights)), np.float32)
         if len(rows):
@@ -147,6 +154,16 @@ class DenseSpace:
 
     def close(self) -> None:
         self.tokens.close()
+
+
+def _nearest_passages(similarities: np.ndarray, owners: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The numbers, in order, of the READ_PASSAGES most similar passages of each text.
+
+    `similarities`, `owners`: (m,) of each passage, whose it is in rising order; `counts`: (n,) passages of each text.
+    """
+    best_first = np.lexsort((-similarities, owners))  # NaN is last
+    ranks = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.sort(best_first[ranks < READ_PASSAGES])
 
 
 def delete_other_tokens(directory: Path, spaces: Iterable[DenseSpace]) -> None:

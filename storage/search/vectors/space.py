@@ -80,8 +80,11 @@ class Space(Protocol):
         """Those of a few labels that have a vector."""
         ...
 
-    def match_tokens(self, query: Tokens, labels: np.ndarray) -> TokenMatches | None:
-        """How (n,) documents match a query token by token; None where no token vectors are kept."""
+    def match_tokens(self, query: Tokens, vector: np.ndarray, labels: np.ndarray) -> TokenMatches | None:
+        """How (n,) documents match a query token by token; None where no token vectors are kept.
+
+        Of a long text the passages count that are nearest to the query's (dim,) `vector`.
+        """
         ...
 
 
@@ -116,5 +119,5 @@ class EmptySpace:
     def embedded(self, labels: Sequence[int]) -> set[int]:
         return set()
 
-    def match_tokens(self, query: Tokens, labels: np.ndarray) -> TokenMatches | None:
+    def match_tokens(self, query: Tokens, vector: np.ndarray, labels: np.ndarray) -> TokenMatches | None:
         return None
