@@ -38,8 +38,8 @@ _FORM = re.compile(
 def asks_about_user(text: str) -> bool:
     """Whether a question is about what the user said or did.
 
-    Then it says `I`, `we` or `the user`, and not `did you` or `you recommended`. A person tells an agent what is so; the
-    agent's answers repeat it, at greater length.
+    Then it says `I`, `we` or `the user`, and not `did you` or `you recommended`. A person tells an
+    agent what is so; the agent's answers repeat it, at greater length.
     """
     return _OF_SPEAKER.search(text) is not None and _OF_LISTENER.search(text) is None
 

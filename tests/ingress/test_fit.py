@@ -85,7 +85,9 @@ def test_an_object_that_is_answered_alone_has_its_text_whole_where_it_fits() -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["\x01" * 9000, '"' * 9000, "字" * 9000, "👩‍👩‍👧‍👦" * 2000], ids=["\\x01", '"', "字", "family"]
+    "text",
+    ["\x01" * 9000, '"' * 9000, "字" * 9000, "👩‍👩‍👧‍👦" * 2000],
+    ids=["control sign", "quote", "Chinese", "family"],
 )
 def test_what_takes_several_characters_as_json_is_counted_as_the_client_gets_it(text: str) -> None:
     body = fit({"results": [{"id": str(number), "content": text} for number in range(50)]}, SHOWN, {})
