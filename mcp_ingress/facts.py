@@ -15,6 +15,30 @@ REPEATED: dict[str, Any] = {
     "times": {"type": "integer", "minimum": 2, "description": "How often it was stated, where more than once"},
 }
 """The properties of a row that `repeated` may add."""
+CHANGED: dict[str, Any] = {
+    "earlier": {
+        "type": "array",
+        "description": "Earlier records of which this one changes what they say",
+        "items": {**_NAME, "required": ["kind", "id"]},
+    },
+    "disputed_by": {
+        "type": "array",
+        "description": "Later records that change what this one says",
+        "items": {**_NAME, "required": ["kind", "id"]},
+    },
+}
+"""The properties of a row that `changed` may add."""
+
+
+def changed(earlier: Sequence[tuple[str, str]], disputed_by: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """The fields `earlier` and `disputed_by` of a row, each where it says something.
+
+    Given (kind, id) of the other records.
+    """
+    named = {"earlier": earlier, "disputed_by": disputed_by}
+    return {
+        name: [{"kind": kind, "id": identity} for kind, identity in others] for name, others in named.items() if others
+    }
 
 
 def repeated(also: Sequence[tuple[str, str]], times: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query
 from storage.search.question import matter_of
 from storage.search.ranking.context import Scored, SearchContext
 from storage.search.ranking.fusion import WEIGHTS, ordered
+from storage.search.ranking.newest import newest_first, read_changes
 from storage.search.ranking.rank import fuse_ranks, rank
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult, read_best, read_names
@@ -71,6 +72,7 @@ def search(
         else:
             weights = WEIGHTS if query.weights is None else query.weights
             scored = fuse_ranks(context, nearest, matched, weights)
+        scored = newest_first(scored, records)
         return _result(context, scored, neighbours.fits | keywords.fits | scored.fits, _degraded(indexes, query))
 
 
@@ -96,6 +98,7 @@ def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], deg
             parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
             passage=passages.passage(fits.get(label, label)),
             **_statements(context, label),
+            **_changes(context, label),
         )
         for label in best[: query.limit]
     ]
@@ -108,6 +111,12 @@ def _statements(context: SearchContext, label: int) -> dict[str, Any]:
         return {}
     others, times = context.records.facts.statements(label, [context.allowed.labels], MAX_OTHERS)
     return {"also": read_names(context.cursor, others), "times": times}
+
+
+def _changes(context: SearchContext, label: int) -> dict[str, Any]:
+    """What a hit changes, and what changes it."""
+    earlier, disputed_by = read_changes(context.cursor, context.records, context.query.filter.namespace, label)
+    return {"earlier": earlier, "disputed_by": disputed_by}
 
 
 def _degraded(indexes: IndexSet, query: Query) -> str | None:

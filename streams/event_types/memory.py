@@ -1,11 +1,12 @@
 """Vectors of every memory's texts, as the model made them; on the derived topic."""
 
-from streams.event_types import FILLED, array, obj
+from streams.event_types import FILLED, NUMBER, OPTIONAL, array, obj
 from streams.events import EventType, wire_type
 from streams.topics import DERIVED
 
 EMBEDDED = wire_type("memory.embedded")
 EMBEDDING_FAILED = wire_type("memory.embedding_failed")
+CHANGE_FOUND = wire_type("memory.change_found")
 
 _PASSAGE = obj(
     {
@@ -53,6 +54,15 @@ EVENT_TYPES = (
                     "description": "How often the model was asked, when it did not answer at once.",
                 }
             },
+        ),
+    ),
+    EventType(
+        CHANGE_FOUND,
+        DERIVED.name,
+        "Earlier memories of which this one changes what they say, the nearest first.",
+        obj(
+            {"record_id": FILLED, "older": array(obj({"record_id": FILLED, "cosine": NUMBER}))},
+            {"model_id": OPTIONAL},
         ),
     ),
     EventType(

@@ -98,6 +98,22 @@ async def refused(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     return result.structured_content
 
 
+async def test_each_agent_that_names_no_session_has_a_connection_and_none_has_a_session(thalweg: Program) -> None:
+    async with over_stdio(thalweg) as first, over_stdio(thalweg) as second:
+        for number in range(2):
+            for said, client in (("first", first), ("second", second)):
+                text = f"I realized that the {said} press jams at sheet {number}."
+                written = await call(client, "journal_write", content=text, category="insight")
+        thalweg.wait_for(written)
+        of_entries = "FROM documents WHERE kind = 'JournalEntry' GROUP BY connection"
+        texts = thalweg.sql(f"SELECT list(text ORDER BY text) {of_entries} ORDER BY 1")
+        assert thalweg.sql("SELECT count(*) FROM sessions") == [[0]]
+    assert texts == [
+        [[f"I realized that the {said} press jams at sheet {number}." for number in range(2)]]
+        for said in ("first", "second")
+    ]
+
+
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_session_from_open_to_close_answers_what_was_stored(thalweg: Program, way: str) -> None:
     async with WAYS[way](thalweg) as client:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -52,6 +53,15 @@ def structured(topic: str, event_id: str, event_type: str, data: object, key: by
     )
 
 
+def with_header(record: Outgoing, name: str, value: str) -> Outgoing:
+    return replace(record, headers=(*record.headers, (name, value.encode())))
+
+
+def with_attribute(record: Outgoing, name: str, value: object) -> Outgoing:
+    """The structured event with one attribute more."""
+    return replace(record, value=orjson.dumps({**orjson.loads(record.value or b""), name: value}))
+
+
 async def send(node: NodeProcess, records: Sequence[Outgoing]) -> None:
     """By a plain Kafka client; on the embedded log by a second process' worth of `streams.log`."""
     if node.broker:
@@ -88,6 +98,37 @@ async def test_events_in_binary_and_structured_mode_become_rows(thalweg: Program
         [n, SESSION_EVENT["text"]] for n in ("t-1", "t-2")
     ]
     assert thalweg.sql("SELECT count(*) FROM dead_letters") == [[0]]
+
+
+async def test_a_producers_writes_over_one_connection_belong_together_and_a_bad_one_is_a_dead_letter(
+    thalweg: Program, node: NodeProcess
+) -> None:
+    kind, name = "thalweg.talos.journal.written.v1", "thalwegconnection"
+    said = [{**JOURNAL, "content": f"I realized that broker {number} outlives us."} for number in range(6)]
+    over = [
+        with_header(binary(MEMORY.name, f"j-{number}", kind, said[number]), f"ce_{name}", connection)
+        for number, connection in enumerate(["press", "press", "c" * 300, "c" * 513])
+    ]
+    over += [
+        with_attribute(structured(MEMORY.name, f"j-{number}", kind, said[number]), name, connection)
+        for number, connection in ((4, "press"), (5, {"no": "text"}))
+    ]
+    await send(node, over)
+    node.settle()
+    query = "SELECT event_id, connection, session_id FROM documents WHERE kind = 'JournalEntry' ORDER BY event_id"
+    assert thalweg.sql(query) == [
+        ["j-0", "press", None],
+        ["j-1", "press", None],
+        ["j-2", "c" * 300, None],
+        ["j-4", "press", None],
+    ]
+    assert thalweg.sql("SELECT connection, count(*) FROM documents WHERE kind = 'Insight' GROUP BY 1 ORDER BY 2") == [
+        ["c" * 300, 1],
+        ["press", 3],
+    ]
+    assert thalweg.sql("SELECT count(*) FROM sessions") == [[0]]
+    reasons = thalweg.sql("SELECT DISTINCT error_message FROM dead_letters WHERE stage = 'materialise'")
+    assert reasons == [[f"The CloudEvents attribute '{name}' is not a text of at most 512 characters."]]
 
 
 async def test_an_event_that_is_sent_twice_is_one_row_and_of_two_bodies_the_first_stands(

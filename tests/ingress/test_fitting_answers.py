@@ -38,10 +38,11 @@ TEXTS = (
     PROSE[:3000] + " " + NEEDLE + " " + PROSE[3000:],
     "箱子里的齿轮在冬天会响，等它热了就好。" * 200,
     EMOJI,
-    "x" * 100_000,
+    "x" * 20_000,
     '\x01"\\\n' * 1000,
 )
 BOOK = PROSE * 30
+WORD = "x" * 100_000
 ASKED = "Where is the spare key of the boathouse?"
 ROWS = 500
 TRANSCRIPT = "7d0c2f4e-5b1a-4c7e-9f36-2a8e41b7c905"
@@ -72,7 +73,8 @@ class Reader:
         self.door = Door(node.services, self.inventory, self.resources, rate_limit=1e6)
         self.visitor = Visitor(self.door.local, node.connection)
         self.asked: set[str] = set()
-        self.addresses: dict[str, str] = {}
+        self.passages: list[tuple[str, str, dict[str, int]]] = []
+        """Of each text that was shown in part its address, what was shown, and the place of that."""
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await self.door.call(self.visitor, Request(tool, arguments))
@@ -91,7 +93,7 @@ class Reader:
         [shown] = wire_answer(answer).content
         assert len(shown.text) <= MAX_CHARACTERS, (name, len(shown.text))  # type: ignore[union-attr]
         assert json.loads(shown.text) == answer.body  # type: ignore[union-attr]
-        self.addresses |= {uri: name for uri in _addresses(answer.body)}
+        self.passages += _passages(answer.body)
         return answer.body
 
     async def whole(self, uri: str) -> str:
@@ -107,14 +109,18 @@ class Reader:
         return text
 
 
-def _addresses(value: Any) -> Iterator[str]:
+def _passages(value: Any) -> Iterator[tuple[str, str, dict[str, int]]]:
     if isinstance(value, dict):
-        yield from (found for name, found in value.items() if name == "whole" or name.endswith("_whole"))
+        for text, shown in value.items():
+            place = value.get(f"{text}_passage", value.get("passage"))
+            address = value.get(f"{text}_whole", value.get("whole"))
+            if isinstance(shown, str) and address and place and len(shown) == place["end"] - place["start"]:
+                yield address, shown, place
         for item in value.values():
-            yield from _addresses(item)
+            yield from _passages(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _addresses(item)
+            yield from _passages(item)
 
 
 @pytest.fixture
@@ -159,6 +165,8 @@ async def fill(reader: Reader) -> dict[str, Any]:
         ids["opposed"] = (await reader.call("belief_create", content=content, entities=about))["belief"]["id"]
     book = event("talos.journal.written", "book", content=BOOK, category="observation")
     await reader.node.publish([encode(MEMORY.name, book)])
+    await reader.call("journal_write", content=WORD, category="observation")
+    await reader.call("belief_create", content=WORD)
     goals = [
         event("talos.session.opened", n, session_id=f"2026-01-06-{n}", goal=f"Goal {n}. {PROSE[:200]}")
         for n in range(90)
@@ -231,16 +239,18 @@ async def test_no_answer_takes_more_than_6000_tokens_and_what_is_left_out_can_be
     await import_turns(reader.node, tmp_path)
     await ask(reader, ids)
     known = {row[0] for row in reader.node.store.sql("SELECT text FROM documents")}
-    known |= {row[0] for row in reader.node.store.sql("SELECT reflection FROM episode_memory")} | {PROSE, *TEXTS}
+    known |= {row[0] for row in reader.node.store.sql("SELECT reflection FROM episode_memory")} | {PROSE, WORD, *TEXTS}
     known |= {f"Turn {number}. {PROSE}" for number in range(3)}
-    for uri in list(reader.addresses):
-        text = await reader.whole(uri)
-        assert text in known and len(text) > MAX_TEXT, uri
+    wholes = {uri: await reader.whole(uri) for uri, *_ in list(reader.passages)}
+    assert all(text in known and len(text) > MAX_TEXT for text in wholes.values())
+    for uri, shown, place in reader.passages:
+        assert shown == wholes[uri][place["start"] : place["end"]], uri
+        assert wholes[uri] != EMOJI or {*place.values()} <= BREAKS, uri
     assert reader.inventory.tools.keys() - NOT_ASKED == {name for name in reader.asked if "://" not in name}
     assert {uri.rpartition("/")[0] if "thalweg" in uri else uri for uri in reader.asked if "://" in uri} == set(
         reader.resources.resources
     )
-    assert {uri.partition("field=")[2] or "content" for uri in reader.addresses} >= {*FIELDS} - {"description"}
+    assert {uri.partition("field=")[2] or "content" for uri in wholes} >= {*FIELDS} - {"description"}
 
 
 def test_the_fields_that_can_be_read_are_those_that_the_toolsets_declare() -> None:

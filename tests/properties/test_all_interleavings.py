@@ -45,7 +45,7 @@ STORIES: dict[str, tuple[str, ...]] = {
     # letters
     "cognitive": (
         *("cm.l0.stored", "cm.wm.updated", "cm.judge.scored"),
-        *("space.registered", "memory.embedded", "space.switched", "dead_letter.dropped"),
+        *("space.registered", "memory.embedded", "memory.change_found", "space.switched", "dead_letter.dropped"),
         *("gen_ai.request",),
     ),
 }

@@ -288,6 +288,12 @@ def ask(spoken: tuple[Store, IndexSet], embedder: Embedder, text: str, filter: F
     return search(spoken[0].connection.cursor(), spoken[1], Query(text, vector, filter, 5, found))
 
 
+def ranks(spoken: tuple[Store, IndexSet], embedder: Embedder) -> list[list[tuple[str, float]]]:
+    """For each question the records that are found, best first, with their scores."""
+    answers = [ask(spoken, embedder, question).hits for question, *_ in ASKED]
+    return [[(hit.record_id, round(hit.score, 6)) for hit in hits] for hits in answers]
+
+
 @pytest.mark.parametrize(("question", "session", "turn"), ASKED)
 def test_the_turn_that_answers_is_among_the_first_and_its_session_first(
     spoken: tuple[Store, IndexSet], embedder: Embedder, question: str, session: str, turn: int
@@ -331,9 +337,19 @@ def test_what_is_loaded_from_the_tables_ranks_as_what_was_applied(
     spoken: tuple[Store, IndexSet], embedder: Embedder, tmp_path: Path
 ) -> None:
     anew = spoken[0].open(tmp_path / "anew", MINILM)
-    for question, *_ in ASKED:
-        first, second = ask(spoken, embedder, question), ask((spoken[0], anew), embedder, question)
-        assert [(hit.record_id, round(hit.score, 6)) for hit in first.hits] == [
-            (hit.record_id, round(hit.score, 6)) for hit in second.hits
-        ]
+    assert ranks((spoken[0], anew), embedder) == ranks(spoken, embedder)
     anew.close(save=False)
+
+
+def test_what_a_connection_wrote_ranks_as_a_session_would_and_not_as_what_stands_alone(
+    spoken: tuple[Store, IndexSet], embedder: Embedder, tmp_path: Path
+) -> None:
+    in_sessions = ranks(spoken, embedder)
+    spoken[0].connection.execute("UPDATE documents SET connection = session_id, session_id = NULL")
+    over_connections = spoken[0].open(tmp_path / "connections", MINILM)
+    assert ranks((spoken[0], over_connections), embedder) == in_sessions
+    spoken[0].connection.execute("UPDATE documents SET connection = NULL")
+    alone = spoken[0].open(tmp_path / "alone", MINILM)
+    assert ranks((spoken[0], alone), embedder) != in_sessions
+    over_connections.close(save=False)
+    alone.close(save=False)

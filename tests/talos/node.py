@@ -20,6 +20,7 @@ from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
 from processors.memory.registry import SOURCES
+from processors.memory.stages.changes import MemoryChanges
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
 from processors.talos.read.session_state import read_state
@@ -41,7 +42,7 @@ from streams.topics import DERIVED, MEMORY, TELEMETRY
 from tests.processors.harness import Store
 from tests.talos.making import NOON, make_event
 
-STAGES = ("extract", "embed", "dedup", "patterns", "consolidate", "prune", "tensions")
+STAGES = ("changes", "extract", "embed", "dedup", "patterns", "consolidate", "prune", "tensions")
 
 
 class SetClock:
@@ -118,6 +119,7 @@ class SmallNode:
             for logged in decode(record):
                 if record.topic == MEMORY.name:
                     self._derive(logged)
+                    self._find_changes(logged)
             at, reached = Partition(record.topic, record.partition), record.offset + 1
             self.applied.advance({at: reached}, {(stage, at): reached for stage in STAGES})
 
@@ -150,7 +152,7 @@ class SmallNode:
         self.published.append(event)
         self.process([self.store.record(encode(TELEMETRY.name, event))])
 
-    def tell(self, short_type: str, **data: Any) -> tuple[str, str | None, dict[str, Any]]:
+    def request(self, short_type: str, **data: Any) -> tuple[str, str | None, dict[str, Any]]:
         """What was decided about an operator's request: status, message and result."""
         self._requests += 1
         identity = f"request-{self._requests}"
@@ -176,6 +178,7 @@ class SmallNode:
         data = {
             "source_event_id": source.id,
             "session_id": source.data.get("session_id"),
+            "connection": source.connection,
             "entities": [
                 {
                     "id": e.id,
@@ -201,6 +204,14 @@ class SmallNode:
                 {"record_id": entity.id, "label": entity.label, "category": category, "similar": matches},
                 number,
             )
+
+    def _find_changes(self, logged: LoggedEvent) -> None:
+        """What the stage `changes` publishes, once the memory has its vector."""
+        stage = MemoryChanges(self.reader, self.indexes, self.applied)
+        if self.embedder is not None and logged.event.type in stage.accepts:
+            for facts in stage.find(self.store.database.cursor(), [logged]):
+                for fact in facts:
+                    self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _show_patterns(self, logged: LoggedEvent) -> None:
         """What the patterns stage publishes."""

@@ -33,7 +33,7 @@ async def contents(node: SmallNode, query: str = "gateway port") -> set[str]:
 
 async def test_a_corrected_entry_is_found_by_its_newest_text_only(node: SmallNode) -> None:
     old = await written(node)
-    status, _, result = node.tell(CORRECTED, entry_id=old, content=NEW, reason="it was moved")
+    status, _, result = node.request(CORRECTED, entry_id=old, content=NEW, reason="it was moved")
     assert status == "applied" and result["corrects_id"] == old
     assert await contents(node) == {NEW}
     [row] = (await node.call("journal_query", query="gateway port"))["results"]
@@ -43,7 +43,7 @@ async def test_a_corrected_entry_is_found_by_its_newest_text_only(node: SmallNod
 async def test_a_retracted_entry_is_not_found_nor_what_was_found_in_it(node: SmallNode) -> None:
     old = await written(node)
     assert OLD in await contents(node)
-    assert node.tell(RETRACTED, entry_id=old)[0] == "applied"
+    assert node.request(RETRACTED, entry_id=old)[0] == "applied"
     assert await contents(node) == set()
     [(pruned,)] = node.store.sql("SELECT count(*) FROM prunes")
     assert pruned >= 1
@@ -52,15 +52,15 @@ async def test_a_retracted_entry_is_not_found_nor_what_was_found_in_it(node: Sma
 async def test_what_another_entry_says_too_stays(node: SmallNode) -> None:
     first = await written(node, "I believe that rivers remember.")
     await node.call("journal_write", content="I believe that rivers remember.", category="observation", domain="water")
-    node.tell(RETRACTED, entry_id=first)
+    node.request(RETRACTED, entry_id=first)
     assert "I believe that rivers remember." in await contents(node, "rivers")
 
 
 async def test_the_history_of_an_entry_is_there_in_sql_with_its_reasons(node: SmallNode) -> None:
     old = await written(node)
-    second = node.tell(CORRECTED, entry_id=old, content=NEW, reason="it was moved")[2]["entry_id"]
-    third = node.tell(CORRECTED, entry_id=second, content="The gateway is gone.")[2]["entry_id"]
-    node.tell(RETRACTED, entry_id=third, reason=" it is back ")
+    second = node.request(CORRECTED, entry_id=old, content=NEW, reason="it was moved")[2]["entry_id"]
+    third = node.request(CORRECTED, entry_id=second, content="The gateway is gone.")[2]["entry_id"]
+    node.request(RETRACTED, entry_id=third, reason=" it is back ")
     rows = node.store.sql(
         "SELECT entry_id, content, status, successor_id, reason FROM journal_history WHERE root_id = ? "
         "ORDER BY created_at",

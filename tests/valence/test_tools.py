@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from streams.codec import encode
 from streams.topics import MEMORY
+from tests.talos.node import STAGES
 from tests.valence.conftest import BeliefNode, Believer
 
 
@@ -180,3 +183,15 @@ async def test_what_is_wrong_is_refused_with_the_toolsets_codes(agent: Believer)
         assert (answer["success"], answer["error_code"]) == (False, code), (tool, arguments, answer)
         assert [*answer.values()].count(answer["error_message"]) == 1
     assert agent.node.store.sql("SELECT count(*) FROM beliefs") == [(0,)]
+
+
+async def test_a_belief_of_a_moment_ago_that_shares_no_entity_is_named_or_the_answer_is_pending(
+    agent: Believer, node: BeliefNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await agent.hold("The gateway listens on port 1")
+    found = await agent.call("belief_create", content="The gateway listens on port 2")
+    assert len(found["tensions_detected"]) == 1 and "pending" not in found
+    monkeypatch.setattr("tests.talos.node.STAGES", tuple(stage for stage in STAGES if stage != "embed"))
+    await agent.call("belief_create", content="The tide gauge is in the harbour")
+    waiting = await agent.call("belief_create", content="The tide gauge is in the river")
+    assert waiting["pending"] is True and waiting["belief"]["content"] == "The tide gauge is in the river"

@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcp_ingress.facts import repeated
+from mcp_ingress.facts import changed, repeated
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
 from processors.memory.vector_facts import VECTOR_STAGE
@@ -194,6 +194,7 @@ def _hit_json(hit: SearchHit) -> dict[str, Any]:
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
         **repeated(hit.also, hit.times),
+        **changed(hit.earlier, hit.disputed_by),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
         "parts": _parts(hit.parts),

@@ -97,6 +97,9 @@ def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent
         out.print(f"{indent}[dim]{best}[/dim]", soft_wrap=True)
     if also := ", ".join(f"{other['kind']} {other['id']}" for other in hit.get("also", ())):
         out.print(f"{indent}[dim]stated {hit.get('times', 1)}×; also {plain(also)}[/dim]", soft_wrap=True)
+    for field, words in (("earlier", "changes"), ("disputed_by", "disputed by")):
+        if others := ", ".join(f"{other['kind']} {other['id']}" for other in hit.get(field, ())):
+            out.print(f"{indent}[dim]{words} {plain(others)}[/dim]", soft_wrap=True)
     out.print(f"{indent}[dim]{plain(ranks_of(hit['sides']))}[/dim]", soft_wrap=True)
     out.print(f"{indent}[dim]{plain(sum_of(hit['parts']))}[/dim]", soft_wrap=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.talos import answers
@@ -42,6 +42,7 @@ def _shown(hit: SearchHit) -> dict[str, Any]:
         "domain": hit.domain,
         **passage,
         **repeated(hit.also, hit.times),
+        **changed(hit.earlier, hit.disputed_by),
     }
 
 
@@ -112,6 +113,7 @@ TOOL = Tool(
                             "required": ["start", "end"],
                         },
                         **REPEATED,
+                        **CHANGED,
                     },
                     "required": ["entity_type", "id", "content", "score", "created_at", "domain", "related"],
                 },

@@ -21,9 +21,7 @@ async def create_belief(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     draft = answers.checked_draft(arguments)
     request = writes.request(call, "valence.belief.created", {name: arguments.get(name) for name in _FIELDS})
     creation = await create(call, request, draft)
-    return writes.written(
-        creation.published, creation.fields, pending=creation.result is None, problem=creation.problem
-    )
+    return writes.written(creation.published, creation.fields, pending=creation.is_pending, problem=creation.problem)
 
 
 TOOL = Tool(

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.valence import answers, common
@@ -54,12 +54,13 @@ async def _canonical(call: Call, entity_id: str) -> str:
 def _shown(match: BeliefHit) -> dict[str, Any]:
     parts = {name: round(part, 6) for name, part in match.parts.items()}
     repeats = repeated([(BELIEF, identity) for identity in match.also], match.times)
-    return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts, **repeats}
+    changes = changed(match.earlier, match.disputed_by)
+    return {**match.belief, "relevance_score": round(match.score, 6), "score_parts": parts, **repeats, **changes}
 
 
 _BELIEFS = {
     "type": "array",
-    "items": {**answers.BELIEF_SCHEMA, "properties": {**answers.BELIEF_SCHEMA["properties"], **REPEATED}},
+    "items": {**answers.BELIEF_SCHEMA, "properties": {**answers.BELIEF_SCHEMA["properties"], **REPEATED, **CHANGED}},
 }
 
 TOOL = Tool(

@@ -16,12 +16,16 @@ from processors.valence.rules.confidence import age_days, recency
 from processors.valence.rules.wording import without_grammar
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, pool_of
+from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.facts import Facts
 from storage.search.records.matches import Matches
+from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
 from storage.valence.belief_follower import BeliefFollower, Beliefs
 from streams.ids import document_label
 
+Match = tuple[float, datetime, int, dict[str, float]]
+"""Score, time, label and parts of a belief that matches."""
 WEIGHTS: Mapping[str, float] = {"semantic": 0.50, "confidence": 0.35, "recency": 0.15}
 
 
@@ -48,6 +52,10 @@ class BeliefHit:
     also: Sequence[str] = ()
     """Ids of other beliefs that state the same."""
     times: int = 1
+    earlier: Sequence[tuple[str, str]] = ()
+    """(kind, id) of memories of which it changes what they say."""
+    disputed_by: Sequence[tuple[str, str]] = ()
+    """(kind, id) of memories that change what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +123,10 @@ def search_beliefs(
             label: _semantic(cosine, bm25.get(label, 0.0), most)
             for label, cosine in zip(chosen.tolist(), meaning.tolist(), strict=True)
         }
-        stated = _stated(indexes.records.facts, beliefs, list(semantic))
-        ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now)
+        records = indexes.records
+        records.follow_relations(cursor)
+        stated = _stated(records.facts, beliefs, list(semantic))
+        ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now, records)
         return ranked, int(matches.sum()) - len(stated) + len(set(stated.values()))
 
 
@@ -142,12 +152,16 @@ def _ranked(
     stated: Mapping[int, int],
     limit: int,
     now: datetime,
+    records: Records,
 ) -> list[BeliefHit]:
-    """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id."""
+    """.50 semantic + .35 confidence + .15 recency; equals by time, newest first, then by id.
+
+    One that changes what another says has at least the other's score.
+    """
     if not semantic:
         return []
     places = beliefs.members.find(np.array(list(semantic), np.int64))
-    rank = []
+    rank: list[Match] = []
     overall = _overall(cursor, namespace, beliefs, places)
     for label, place in zip(beliefs.labels[places].tolist(), places.tolist(), strict=True):
         created_at = beliefs.created_at(place)
@@ -157,6 +171,7 @@ def _ranked(
             "recency": recency(age_days(created_at, now)),
         }
         rank.append((sum(WEIGHTS[name] * part for name, part in parts.items()), created_at, label, parts))
+    rank = _newest_first(rank, records)
     rank.sort(key=lambda match: match[:2], reverse=True)
     same: dict[int, list[int]] = {}
     for _, _, label, _ in rank:
@@ -179,9 +194,18 @@ def _ranked(
             parts,
             [str(rows[other]["id"]) for other in same[stated[label]][1 : MAX_OTHERS + 1]],
             len(same[stated[label]]),
+            *read_changes(cursor, records, namespace, label),
         )
         for score, _, label, parts in shown[:limit]
     ]
+
+
+def _newest_first(rank: list[Match], records: Records) -> list[Match]:
+    pairs = records.change_pairs(np.array([label for _, _, label, _ in rank], np.int64))
+    if not pairs:
+        return rank
+    scores = lifted(np.array([score for score, *_ in rank]), pairs).tolist()
+    return [(score, *match[1:]) for score, match in zip(scores, rank, strict=True)]
 
 
 def _overall(

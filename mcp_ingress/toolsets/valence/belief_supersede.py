@@ -9,7 +9,12 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.shown import Shown
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
-from mcp_ingress.toolsets.valence.belief_writes import belief_after, find_neighbours, read_new_belief
+from mcp_ingress.toolsets.valence.belief_writes import (
+    belief_after,
+    earlier_are_embedded,
+    find_neighbours,
+    read_new_belief,
+)
 from processors.valence.rules.beliefs import belief_id_of
 
 
@@ -29,9 +34,10 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
         new = answers.submitted(request, new_id, draft, supersedes_id=old_id)
         fields |= {"new_belief": new, "old_belief": None, "tensions_detected": []}
         return writes.written(published, fields, pending=True, problem=problem)
+    is_compared = await earlier_are_embedded(call, published)
     fields["new_belief"], tensions = await read_new_belief(call, new_id, near)
     fields["old_belief"] = await belief_after(call, old_id)
-    return writes.written(published, fields | {"tensions_detected": tensions})
+    return writes.written(published, fields | {"tensions_detected": tensions}, pending=not is_compared)
 
 
 TOOL = Tool(

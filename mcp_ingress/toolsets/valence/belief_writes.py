@@ -13,6 +13,7 @@ from mcp_ingress.call import Call, Published
 from mcp_ingress.toolsets.valence.answers import CREATION_FIELDS, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
+from processors.memory.vector_facts import VECTOR_STAGE
 from processors.valence.read.tension_candidates import (
     ActiveBeliefs,
     NewBelief,
@@ -26,6 +27,8 @@ from processors.valence.rules.tensions import DUPLICATE_COSINE, Finding
 from streams.clock import format_time
 from streams.errors import Unavailable
 from streams.events import Event
+from streams.positions import Freshness
+from streams.topics import MEMORY
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Creation:
     problem: Unavailable | None
     fields: Mapping[str, Any]
     """`belief`, how it was created, and `tensions_detected`."""
+    is_pending: bool
+    """Whether the decision is not known, or what was written before has no vectors yet: tensions may be missing."""
 
 
 async def create(call: Call, request: Event, draft: Draft) -> Creation:
@@ -93,13 +98,28 @@ async def create(call: Call, request: Event, draft: Draft) -> Creation:
     published = await writes.publish(call, with_similar(request, near))
     belief_id = belief_id_of(request)
     result, problem = await writes.decision(call, published, stated_as=belief_id)
-    belief, tensions = submitted(request, belief_id, draft), list[Row]()
+    belief, tensions, is_compared = submitted(request, belief_id, draft), list[Row](), result is not None
     if result is not None and result["deduplicated"]:
         belief = await belief_after(call, result["belief_id"])
     elif result is not None:
+        is_compared = await earlier_are_embedded(call, published)
         belief, tensions = await read_new_belief(call, belief_id, near)
     how = {name: None if result is None else result[name] for name in CREATION_FIELDS}
-    return Creation(published, belief_id, result, problem, {"belief": belief, **how, "tensions_detected": tensions})
+    fields = {"belief": belief, **how, "tensions_detected": tensions}
+    return Creation(published, belief_id, result, problem, fields, not is_compared)
+
+
+async def earlier_are_embedded(call: Call, published: Published) -> bool:
+    """Wait, within the wait for writes, until all that was written before has vectors; whether it has.
+
+    Without them a belief of a moment ago that shares no entity would not be found.
+    """
+    if call.services.embedder is None:
+        return True
+    before = Freshness({at: offset - 1 for at, offset in writes.on_topic(published.freshness, MEMORY.name)})
+    return await call.applied(
+        before, timeout_s=writes.time_left(call, call.services.limits.write_wait_s), stages=[VECTOR_STAGE]
+    )
 
 
 def with_similar(request: Event, near: BeliefNeighbours) -> Event:
@@ -120,9 +140,19 @@ async def read_new_belief(call: Call, belief_id: str, near: BeliefNeighbours) ->
 
     def read(cursor: duckdb.DuckDBPyConnection) -> tuple[Row, list[Row]]:
         belief = _belief_after(cursor, call.namespace, belief_id)
-        return belief, _tensions(cursor, call, belief, near)
+        return belief, _tensions(cursor, call, belief, _looked_again(call, near))
 
     return await call.read(read)
+
+
+def _looked_again(call: Call, near: BeliefNeighbours) -> BeliefNeighbours:
+    """What is near to the text now: with what has got its vector since the request was made."""
+    if near.place is None:
+        return near
+    indexes, vector = call.services.indexes, near.place.vector
+    with indexes.searching():
+        [matches] = nearest_records(indexes.space(near.space), vector[None])
+    return BeliefNeighbours(Proximity(vector, matches), near.similar, near.space)
 
 
 def _belief_after(cursor: duckdb.DuckDBPyConnection, namespace: str, belief_id: str) -> Row:

@@ -26,7 +26,7 @@ async def extract_insight(call: Call, arguments: dict[str, Any]) -> dict[str, An
     own = {"insight_id": object_id(request, INSIGHT), "belief_id": creation.belief_id, "session_id": session_id}
     ids = own if creation.result is None else {name: creation.result[name] for name in own}
     fields = {**ids, **creation.fields}
-    return writes.written(creation.published, fields, pending=creation.result is None, problem=creation.problem)
+    return writes.written(creation.published, fields, pending=creation.is_pending, problem=creation.problem)
 
 
 TOOL = Tool(

@@ -173,6 +173,11 @@ class Facts:
             best.setdefault(label, score)
         return list(best.items())
 
+    def stating(self, label: int) -> Sequence[int]:
+        """The records that state a record's fact, itself included."""
+        (fact,) = self.find(np.array([label], np.int64)).tolist()
+        return self._records.get(fact) or [label]
+
     def statements(self, label: int, allowed: Sequence[np.ndarray], most: int) -> Statements:
         """The other records of a record's fact, at most `most`.
 

@@ -25,6 +25,8 @@ class SearchHit:
     `sides`: side -> (rank from 1, raw score: cosine, BM25, weighted mean of token cosines, place of its best parent).
     `parts`: side -> what it adds to the score; their sum is the score. `passage`: of a long text the best one.
     `also`: (kind, id) of other records that state the same, newest first; `times`: how often it was stated.
+    `earlier`: (kind, id) of records of which it changes what they say; `disputed_by`: of those that change what it
+    says.
     """
 
     label: int
@@ -42,6 +44,8 @@ class SearchHit:
     passage: Passage | None = None
     also: Sequence[tuple[str, str]] = ()
     times: int = 1
+    earlier: Sequence[tuple[str, str]] = ()
+    disputed_by: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)

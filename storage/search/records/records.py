@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import duckdb
+import numpy as np
 
 from storage.append_only import TableCounts
 from storage.search.entries import DocumentEntry
@@ -106,6 +107,34 @@ class Records:
         generation, relations = self.generation, self._relations
         relations.follow(cursor, generation, self._counts.at(cursor, generation))
         return relations
+
+    def change_pairs(self, labels: np.ndarray) -> list[tuple[int, int]]:
+        """(place of the newer, place of the older) of those of (n,) records of which one changes another.
+
+        A record that states the same as another one changes the same.
+        """
+        newer = self._relations.newer
+        if not newer:
+            return []
+        places = {label: place for place, label in enumerate(labels.tolist())}
+        place_of = {same: place for label, place in places.items() for same in self.facts.stating(label)} | places
+        pairs = {
+            (place_of[other], place): None
+            for label, place in places.items()
+            for same in self.facts.stating(label)
+            for other in newer.get(same, ())
+            if place_of.get(other, place) != place
+        }
+        return list(pairs)
+
+    def changed(self, label: int) -> tuple[list[int], list[int]]:
+        """The records that change what this one says, and those that it changes, as they were found."""
+        stating = self.facts.stating(label)
+        newer, older = (
+            list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
+            for by_label in (self._relations.newer, self._relations.older)
+        )
+        return newer, older
 
     def cached(
         self,

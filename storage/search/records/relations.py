@@ -22,6 +22,8 @@ _COLUMNS = {
     "relations": "namespace, from_id, to_id",
     "merges": "namespace, record_id, into_id",
     "entities": "namespace, entity_id, label, source_event_id",
+    "corrections": "namespace, successor_id, record_id",
+    "memory_changes": "namespace, newer_id, older_id",
 }
 FOLLOWED = tuple(_COLUMNS)
 
@@ -46,6 +48,10 @@ class Relations:
         """Sorted labels of events, and those of the entities that were found in them."""
         self._heads: dict[int, int] = {}
         self._members: dict[int, list[int]] = defaultdict(list)
+        self.newer: dict[int, list[int]] = {}
+        """By record those that change what it says, the latest found last."""
+        self.older: dict[int, list[int]] = {}
+        """By record those of which it changes what they say."""
         self._kinds: list[str] = []
         self._kind_of = LabelMap()
         self._ids = IdTable()
@@ -66,7 +72,14 @@ class Relations:
             self._generation = max(generation, self._generation)
 
     def _grow(self, cursor: duckdb.DuckDBPyConnection, rows: Mapping[str, int]) -> bool:
-        for table, take in (("relations", self._relate), ("merges", self._merge), ("entities", self._find)):
+        takers = {
+            "relations": self._relate,
+            "merges": self._merge,
+            "entities": self._find,
+            "corrections": self._change,
+            "memory_changes": self._change,
+        }
+        for table, take in takers.items():
             if rows[table] == self._read[table].rows:
                 continue
             reached = follow_rows(cursor, table, _COLUMNS[table], self._read[table], rows[table], take)
@@ -87,6 +100,14 @@ class Relations:
             self._heads[member] = head
             self._members[head].append(member)
         self._merged(pairs)
+
+    def _change(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Take pairs of a newer and an older record; what was retracted has nothing newer."""
+        for namespace, *pair in rows:
+            if None not in pair:
+                newer, older = (document_label(namespace, record_id) for record_id in pair)
+                self.newer[older] = [*self.newer.get(older, ()), newer]
+                self.older[newer] = [*self.older.get(newer, ()), older]
 
     def _find(self, rows: Sequence[tuple[Any, ...]]) -> None:
         entities = self._ids.add([(namespace, entity_id) for namespace, entity_id, _, _ in rows])

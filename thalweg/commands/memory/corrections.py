@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_ingress.writes import checked_text
+from processors.memory.vector_facts import VECTOR_STAGE
 from streams.errors import Refused
 from streams.event_types.talos import JOURNAL_CORRECTED, JOURNAL_RETRACTED
 from thalweg.client.node_process import ensure_node
 from thalweg.control.requests import decide
 from thalweg.settings import Settings
 
-STAGES = ("embed", "prune")
+STAGES = (VECTOR_STAGE, "prune")
 """What has seen a correction once it is answered: the new text is found by meaning, what was found in the old one not
 at all."""
 

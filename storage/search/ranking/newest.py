@@ -1,0 +1,66 @@
+"""The newest truth first: a record that changes what another one says stands before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+
+from storage.search.ranking.context import Scored
+from storage.search.records.filter import Filter
+from storage.search.records.hits import read_names
+from storage.search.records.records import Records
+
+MAX_CHANGES = 10
+"""This many records that a record changes, or that change it, are named."""
+
+
+def lifted(scores: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    """(n,) scores where each newer one is at least its older one's. `pairs`: (place of the newer, of the older)."""
+    found = scores.copy()
+    for _ in pairs:  # a chain of changes is lifted link by link
+        before = found.copy()
+        for newer, older in pairs:
+            found[newer] = max(found[newer], found[older])
+        if np.array_equal(before, found):
+            break
+    return found
+
+
+def read_changes(
+    cursor: duckdb.DuckDBPyConnection, records: Records, namespace: str, label: int
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """(kind, id) of what a record changes, and of what changes it and still holds, the latest first.
+
+    Of the records that state one fact that one is named which stands for it.
+    """
+    newer, older = (np.array(labels, np.int64) for labels in records.changed(label))
+    if not len(newer) and not len(older):
+        return [], []
+    allowed = records.allowed(cursor, Filter(namespace))
+    newer, still = allowed.of(newer), allowed.of(older)
+    facts = records.facts
+    stands = dict(zip(still.tolist(), facts.representatives(still, allowed.labels).tolist(), strict=True))
+    named: dict[int, int] = {}
+    for fact, one in zip(facts.find(older).tolist(), older.tolist(), strict=True):
+        named.setdefault(fact, stands.get(one, one))
+    disputing = list(dict.fromkeys(facts.representatives(newer, allowed.labels).tolist()))
+    earlier = read_names(cursor, list(named.values())[::-1][:MAX_CHANGES])
+    return earlier, read_names(cursor, disputing[::-1][:MAX_CHANGES])
+
+
+def newest_first(scored: Scored, records: Records) -> Scored:
+    """The candidates, where one that changes another has at least the other's score.
+
+    Of equal scores the newer record stands first (`ordered`). What a record gains is its part `change`.
+    """
+    pairs = records.change_pairs(scored.labels)
+    if not pairs:
+        return scored
+    scores = lifted(scored.scores, pairs)
+    gained = scores - scored.scores
+    if not gained.any():
+        return scored
+    return replace(scored, scores=scores, parts={**scored.parts, "change": np.where(gained > 0, gained, np.nan)})

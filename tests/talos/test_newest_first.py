@@ -1,0 +1,108 @@
+"""Of statements about the same thing the newer stands first and says what it changes, whatever kinds they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processors.memory.stages.changes import MemoryChanges
+from streams.events import LoggedEvent
+from tests.valence.conftest import BeliefNode, Believer
+
+OLD, NEW = "The gateway of the harbour listens on port 8080.", "The gateway of the harbour listens on port 8443."
+ASKED = "gateway harbour port 8080"
+
+
+class Node(BeliefNode):
+    """A node on which every memory has its vector at once."""
+
+    def _derive(self, logged: LoggedEvent) -> None:
+        if logged.event.type in MemoryChanges.accepts and not logged.event.type.startswith("thalweg.valence."):
+            self._keep(self._embedded(logged.event))
+        super()._derive(logged)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    node = Node(tmp_path)
+    yield node
+    node.close()
+
+
+async def rows(node: Node, query: str = ASKED, **more: Any) -> list[dict[str, Any]]:
+    return list((await node.call("journal_query", query=query, **more))["results"])
+
+
+async def test_the_newer_statement_stands_before_the_older_one_which_fits_the_question_better(node: Node) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    await node.call("journal_write", content="The harbour opens at dawn.", category="observation")
+    [before, *_] = await rows(node)
+    assert before["content"] == OLD and "disputed_by" not in before
+    await node.call("journal_write", content=NEW, category="observation")
+    newer, older, *_ = await rows(node)
+    assert (newer["content"], older["content"]) == (NEW, OLD)
+    assert newer["score"] == older["score"]
+    assert older["disputed_by"] == [{"kind": newer["entity_type"], "id": newer["id"]}]
+    assert newer["earlier"] == [{"kind": older["entity_type"], "id": older["id"]}]
+
+
+async def test_what_is_added_disputes_nothing(node: Node) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    await node.call("journal_write", content="The gateway of the harbour has two cores.", category="insight")
+    assert not any({"earlier", "disputed_by"} & row.keys() for row in await rows(node))
+    assert node.store.sql("FROM memory_changes") == []
+
+
+async def test_a_chain_of_changes_is_listed_newest_first(node: Node) -> None:
+    texts = [f"The gateway of the harbour listens on port {port}." for port in (8080, 8081, 8082)]
+    for text in texts:
+        await node.call("journal_write", content=text, category="insight")
+    assert [row["content"] for row in await rows(node)] == texts[::-1]
+
+
+async def test_a_correction_names_what_it_corrects(node: Node) -> None:
+    old = (await node.call("journal_write", content=OLD, category="insight"))["entry_id"]
+    new = node.request("talos.journal.corrected", entry_id=old, content=NEW)[2]["entry_id"]
+    [row] = await rows(node)
+    assert row["id"] == new and row["earlier"] == [{"kind": "JournalEntry", "id": old}]
+
+
+async def test_what_was_retracted_disputes_nothing(node: Node) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    new = (await node.call("journal_write", content=NEW, category="insight"))["entry_id"]
+    node.request("talos.journal.retracted", entry_id=new)
+    [row] = await rows(node)
+    assert row["content"] == OLD and "disputed_by" not in row
+
+
+async def test_the_order_is_the_same_after_the_indexes_are_built_anew(node: Node, tmp_path: Path) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    await node.call("journal_write", content=NEW, category="observation")
+    before = await rows(node)
+    node.indexes.records.clear_caches()
+    assert await rows(node) == before
+
+
+async def test_a_belief_and_an_entry_of_the_journal_dispute_each_other(node: Node) -> None:
+    agent = Believer(node)
+    belief = await agent.hold(OLD)
+    [before] = (await agent.call("belief_query", query=ASKED))["beliefs"]
+    assert before["id"] == belief["id"] and "disputed_by" not in before
+    entry = await node.call("journal_write", content=NEW, category="observation")
+    [after] = (await agent.call("belief_query", query=ASKED))["beliefs"]
+    [said] = entry["extracted_entities"]
+    assert after["disputed_by"] == [{"kind": said["type"], "id": said["id"]}]
+    assert {"kind": "Belief", "id": belief["id"]} in (await rows(node))[0]["earlier"]
+
+
+async def test_the_newer_of_two_beliefs_stands_first_though_it_is_less_sure(node: Node) -> None:
+    agent = Believer(node)
+    await agent.hold(OLD, confidence={"overall": 0.95})
+    await agent.hold(NEW, confidence={"overall": 0.3})
+    newer, older = (await agent.call("belief_query", query=ASKED))["beliefs"]
+    assert (newer["content"], older["content"]) == (NEW, OLD)
+    assert newer["earlier"] == [{"kind": "Belief", "id": older["id"]}]
+    assert older["disputed_by"] == [{"kind": "Belief", "id": newer["id"]}]
