@@ -20,6 +20,12 @@ WRITABLE = (MEMORY, TELEMETRY)
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 512}
 _KEY = {"type": "string", "minLength": 1, "maxLength": 128, "description": "The namespace. It chooses the partition."}
+_CONNECTION = {
+    "type": "string",
+    "maxLength": 512,
+    "description": "What is written over one connection, in no session, belongs together by time; "
+    "`documents.connection`.",
+}
 _OPTIONAL_HEADERS = {
     "ce_time": {
         "type": "string",
@@ -27,12 +33,7 @@ _OPTIONAL_HEADERS = {
         "description": "When it happened; without it, when it was appended.",
     },
     "ce_subject": {"type": "string", "maxLength": 512},
-    f"ce_{CONNECTION}": {
-        "type": "string",
-        "maxLength": 512,
-        "description": "What is written over one connection, in no session, belongs together by time; "
-        "`documents.connection`.",
-    },
+    f"ce_{CONNECTION}": _CONNECTION,
     "ce_traceparent": {"type": "string", "description": "W3C trace context of the origin; `events.traceparent`."},
     "traceparent": {
         "type": "string",
@@ -140,6 +141,7 @@ def _observations(kind: EventType) -> dict[str, Any]:
         "id": {**_TEXT, "description": "Without it: the record's id, a slash and the place in the array."},
         "time": {"type": "string", "format": "date-time"},
         "subject": {"type": "string", "maxLength": 512},
+        CONNECTION: _CONNECTION,
         "type": {
             "const": kind.type,
             "description": "May be another type of the same topic; `data` is then of that type.",

@@ -2,7 +2,8 @@
 
 CloudEvents 1.0.2 over Kafka: binary mode (`ce_*` headers, the value is the data) and structured mode
 (`content-type: application/cloudevents+json`). The data may be an array of observations, each
-`{"id", "time"?, "subject"?, "type"?, "data"}`; what one leaves out comes from the record's envelope.
+`{"id", "time"?, "subject"?, "type"?, "thalwegconnection"?, "data"}`; what one leaves out comes from the record's
+envelope.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def encode_batch(
             item["type"] = event.type
         if event.subject is not None:
             item["subject"] = event.subject
+        if event.connection is not None:
+            item[CONNECTION] = event.connection
         items.append(item)
     return Outgoing(topic, envelope.namespace.encode(), orjson.dumps(items), _headers(envelope), partition)
 
@@ -282,10 +285,15 @@ def _time(value: Any, timestamp_ms: int) -> datetime:
 
 def _extensions(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Every attribute that CloudEvents does not define, as text; null is none."""
-    connection = attributes.get(CONNECTION)
-    if isinstance(connection, bool | float | list | dict) or len(str(connection)) > MAX_ID:
+    given = {name: str(value) for name, value in attributes.items() if name not in _ATTRIBUTES and value is not None}
+    return given | _connection(attributes.get(CONNECTION))
+
+
+def _connection(value: Any) -> dict[str, str]:
+    """The extension attribute, where an event or observation has it. A whole number is its digits."""
+    if isinstance(value, bool | float | list | dict) or len(str(value)) > MAX_ID:
         raise Poison(f"The CloudEvents attribute {CONNECTION!r} is not a text of at most {MAX_ID} characters.")
-    return {name: str(value) for name, value in attributes.items() if name not in _ATTRIBUTES and value is not None}
+    return {} if value is None else {CONNECTION: str(value)}
 
 
 def _subject(value: Any) -> str | None:
@@ -305,9 +313,10 @@ def _observation(envelope: Event, item: Any, position: Position, index: int) -> 
         raise Poison("'type' is not a text.")
     time = parse_or(item.get("time"), envelope.time)
     subject = _subject(item.get("subject", envelope.subject))
+    extensions = {**envelope.extensions, **_connection(item.get(CONNECTION))}
     body: Any = item.get("data")
     validate(event_type, body, position.topic)
-    event = Event(identifier, envelope.source, event_type, envelope.namespace, time, body, subject, envelope.extensions)
+    event = Event(identifier, envelope.source, event_type, envelope.namespace, time, body, subject, extensions)
     return LoggedEvent(event, position, index, observation_digest(body), event.key)
 
 

@@ -112,17 +112,15 @@ class Rows:
         role: str | None = None,
         domain: str | None = None,
         tags: Iterable[str] | None = None,
-        connection: str | None = None,
     ) -> None:
         """Make a text searchable under its record id, and its tags a filter. The first text of a record stays.
 
-        `connection`: over which it was written, where another event than this one was; without a session it is kept.
         `role`: of the speaker, where a message says it (`user`, `assistant`).
         """
         label = document_label(self._logged.event.namespace, record_id)
         if self.shared(DOCUMENTS, label) is not None:
             return
-        connection = (connection or self._logged.event.connection) if session_id is None else None
+        connection = self._logged.event.connection if session_id is None else None
         self.put(
             DOCUMENTS,
             {

@@ -28,7 +28,7 @@ from streams.codec import STRUCTURED, decode, encode, encode_batches, observatio
 from streams.dlq import DeadLetter, bury
 from streams.errors import Poison, RecordRefused, StageStopped, Unavailable
 from streams.event_types.stages import PROGRESS
-from streams.events import Event, LoggedEvent, event_types
+from streams.events import CONNECTION, Event, LoggedEvent, event_types
 from streams.ids import derived_id
 from streams.log.base import RECORD_BYTES, Log, Outgoing, Record
 from streams.positions import Freshness, Partition, Position
@@ -117,7 +117,7 @@ class Stage(ABC):
     def fact(
         self, logged: LoggedEvent, event_type: str, data: Mapping[str, object], *, about: Sequence[str] = ()
     ) -> Event:
-        """A fact about this event: its id and time are functions of the event.
+        """A fact about this event: its id, time and connection are functions of the event.
 
         `about`: where one event has several facts of a type, the ids that this one is about; they are in its id.
         """
@@ -125,7 +125,9 @@ class Stage(ABC):
         identity = derived_id(self.name, event.source, event.id, event_type)
         if about:
             identity = derived_id(identity, *about)
-        return Event(identity, f"thalweg:stage/{self.name}", event_type, event.namespace, event.time, data)
+        connection = {} if event.connection is None else {CONNECTION: event.connection}
+        source = f"thalweg:stage/{self.name}"
+        return Event(identity, source, event_type, event.namespace, event.time, data, extensions=connection)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ EVENT_TYPES = (
                     obj({"type": FILLED, "from": FILLED, "to": FILLED}, {"properties": {"type": "object"}})
                 ),
             },
-            {"session_id": OPTIONAL, "connection": OPTIONAL},
+            {"session_id": OPTIONAL},
         ),
     ),
     EventType(

@@ -175,5 +175,5 @@ def test_of_many_bad_rows_twenty_are_named_and_the_others_counted(tmp_path: Path
 
 def test_a_file_without_rows_is_refused(tmp_path: Path) -> None:
     (tmp_path / "truth.jsonl").write_text("\n \n")
-    with pytest.raises(Refused, match=r"^truth\.jsonl holds no row\.$"):
+    with pytest.raises(Refused, match=r"^truth\.jsonl has no rows: write one JSON object a line\.$"):
         read_rows(tmp_path / "truth.jsonl")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from streams.codec import MAX_BYTES, check_size, decode, encode, encode_batch, in_parts, observation_alone, validate
 from streams.errors import Poison, RecordRefused
-from streams.events import Event, event_types, wire_type
+from streams.events import CONNECTION, Event, event_types, wire_type
 from streams.log.base import Headers, Outgoing, Record
 from streams.positions import Position
 from streams.topics import MEMORY, TELEMETRY
@@ -150,6 +150,22 @@ def test_the_connection_of_an_event_is_its_extension_attribute_in_both_modes(giv
     assert [logged.event.connection for logged in decode(on_the_log(body))] == [read]
     header = with_header("ce_thalwegconnection", None if given is None else str(given).encode())
     assert [logged.event.connection for logged in decode(on_the_log(header))] == [read]
+
+
+def test_an_observation_has_its_own_connection_or_that_of_its_record_and_neither_is_in_its_digest() -> None:
+    over = {name: an_event(id=name, extensions={CONNECTION: name}) for name in ("press", "kiln")}
+    plain = an_event(id="plain")
+    out = encode_batch(TELEMETRY.name, an_event(extensions={CONNECTION: "record"}), [*over.values(), plain])
+    press, kiln, other = decode(on_the_log(out))
+    assert [logged.event.connection for logged in (press, kiln, other)] == ["press", "kiln", "record"]
+    assert press.digest == kiln.digest == other.digest
+    refused: list[str] = []
+    value = orjson.dumps([{"thalwegconnection": ["c"], "data": plain.data}])
+    bad = on_the_log(Outgoing(out.topic, out.key, value, out.headers))
+    assert decode(bad, lambda _, why: refused.append(why.message)) == []
+    assert refused == [
+        "Observation 0: The CloudEvents attribute 'thalwegconnection' is not a text of at most 512 characters."
+    ]
 
 
 def test_an_event_without_a_time_happened_when_it_was_appended() -> None:

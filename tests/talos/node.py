@@ -178,7 +178,6 @@ class SmallNode:
         data = {
             "source_event_id": source.id,
             "session_id": source.data.get("session_id"),
-            "connection": source.connection,
             "entities": [
                 {
                     "id": e.id,
@@ -228,7 +227,8 @@ class SmallNode:
         return [{"record_id": match.record_id, "how": match.how, "cosine": match.cosine} for match in found]
 
     def _put(self, source: Event, event_type: str, data: dict[str, Any], number: int) -> None:
-        fact = Event(f"{source.id}/{number}", "test", event_type, source.namespace, source.time, data)
+        about = source.namespace, source.time, data, None, source.extensions
+        fact = Event(f"{source.id}/{number}", "test", event_type, *about)
         self._apply(self.store.record(encode(DERIVED.name, fact)))
 
     def _apply(self, record: Record) -> None:

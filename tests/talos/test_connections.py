@@ -26,7 +26,7 @@ async def replayed(store: Store, records: list[Record]) -> None:
         store.apply(record)
         for logged in decode(record):
             for fact in (await Extract().facts([logged]))[0]:
-                envelope = fact.changed(id=f"batch-{fact.id}", data={})
+                envelope = fact.changed(id=f"batch-{fact.id}", data={}, extensions={})
                 store.apply(store.record(encode_batch(DERIVED.name, envelope, [fact])))
 
 

@@ -64,8 +64,8 @@ def test_a_prompt_is_in_the_payload_without_its_secrets_and_is_no_second_text() 
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        (b"", "no JSON"),
-        (b"[]", "no JSON object"),
+        (b"", "not a JSON object"),
+        (b"[]", "not a JSON object"),
         (b"{}", "session_id"),
         (b'{"session_id": "s", "hook_event_name": "Stop"}', "'Stop'"),
     ],

@@ -68,14 +68,7 @@ def _extracted(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         )
         text = searchable_text(entity["label"], entity["text"], properties)
         rows.document(
-            entity["id"],
-            "talos",
-            entity["label"],
-            text,
-            created_at=moment,
-            session_id=session_id,
-            domain=domain,
-            connection=data.get("connection"),
+            entity["id"], "talos", entity["label"], text, created_at=moment, session_id=session_id, domain=domain
         )
     for relation in data["relations"]:
         if rows.get(RELATIONS, _relation_id(relation)) is None:

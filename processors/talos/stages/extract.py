@@ -65,8 +65,5 @@ class Extract(Stage):
         self, logged: LoggedEvent, found: Sequence[tuple[str, dict[str, object]]], about: Sequence[str] = ()
     ) -> Event:
         data = {name: [item for kind, item in found if kind == name] for name in ("entities", "relations")}
-        event = logged.event
-        memory = {"source_event_id": event.id, "session_id": event.data.get("session_id")}
-        if event.connection is not None:
-            memory["connection"] = event.connection
+        memory = {"source_event_id": logged.event.id, "session_id": logged.event.data.get("session_id")}
         return self.fact(logged, ENTITIES_EXTRACTED, memory | data, about=about)
