@@ -20,6 +20,7 @@ from processors.cognitive.config import CognitiveConfig
 from processors.cognitive.rules.judging import LexicalJudge, SemanticJudge
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.registry import SOURCES
+from processors.memory.stages.changes import MemoryChanges
 from processors.memory.stages.embed import Embed
 from storage.applied import AppliedPositions
 from storage.search.index_set import IndexSet
@@ -69,6 +70,10 @@ class CognitiveNode:
             if record.topic == MEMORY.name:
                 logged = [each for each in decode(record) if each.event.type in self.stage.accepts]
                 for facts in await self.stage.facts(logged):
+                    for fact in facts:
+                        self._apply(self.store.record(encode(DERIVED.name, fact)))
+                changes = MemoryChanges(self.reader, self.indexes, self.applied)
+                for facts in changes.find(self.store.database.cursor(), logged):
                     for fact in facts:
                         self._apply(self.store.record(encode(DERIVED.name, fact)))
             at, reached = Partition(record.topic, record.partition), record.offset + 1

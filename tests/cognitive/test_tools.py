@@ -292,3 +292,14 @@ async def test_an_outcome_that_is_still_in_memory_is_the_one_that_the_store_hold
         lately = node.store.writer.recent("outcomes", (namespace, request_id))
         stored = await node.reader.run(partial(find_outcome, namespace=namespace, request_id=request_id))
         assert lately is not None and outcome_of(lately) == stored
+
+
+async def test_an_insight_that_changes_another_stands_before_it_and_both_say_so(node: CognitiveNode) -> None:
+    older, newer = ("The gateway of the harbour listens on port " + port for port in ("8080.", "8443."))
+    ids = []
+    for content in (older, newer):
+        ids.append((await node.ok("compress_to_l2_insight", content=content, source_ids=[]))["id"])
+        node.clock.time += timedelta(seconds=1)
+    rows = (await node.ok("hybrid_search", query_text=older))["results"]
+    assert [row["id"] for row in rows] == ids[::-1] and rows[0]["score"] == rows[1]["score"]
+    assert len(rows[0]["earlier"]) == len(rows[1]["disputed_by"]) == 1

@@ -321,3 +321,15 @@ async def test_the_schema_that_a_node_lists_has_its_effective_defaults(tmp_path:
         assert {name: properties[name]["default"] for name in expected} == expected
         assert answer["diagnostics"]["k_req"] == expected["top_k"], "and they are what a call without them gets"
         rig.close()
+
+
+async def test_what_changes_an_earlier_memory_is_retrieved_before_it_and_both_say_so(rig: Rig) -> None:
+    rig.remember("The gauge is in the harbour", 0.9, record_id="old")
+    rig.remember("The gauge is in the river", 0.4, record_id="new")
+    rig.remember("The lamp is on the pier", 0.6, record_id="other")
+    rig.store.sql("INSERT INTO memory_changes VALUES ('new', 'old', .9, 'm', now(), 'default', 't', 0, 0, '')")
+    rig.indexes.records.begin_generation()
+    snippets = (await rig.ask(floor=0.0, mix=0.0))["snippets"]
+    assert [snippet["id"].rpartition(":")[2] for snippet in snippets] == ["new", "old", "other"]
+    assert [other["id"] for other in snippets[0]["earlier"]] == ["old"]
+    assert [other["id"] for other in snippets[1]["disputed_by"]] == ["new"]

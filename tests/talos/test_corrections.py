@@ -54,6 +54,8 @@ async def test_what_another_entry_says_too_stays(node: SmallNode) -> None:
     await node.call("journal_write", content="I believe that rivers remember.", category="observation", domain="water")
     node.request(RETRACTED, entry_id=first)
     assert "I believe that rivers remember." in await contents(node, "rivers")
+    kept = "SELECT count(*) FROM entities e WHERE label = 'Belief' AND entity_id NOT IN (SELECT record_id FROM prunes)"
+    assert node.store.sql(kept) == [(1,)]
 
 
 async def test_the_history_of_an_entry_is_there_in_sql_with_its_reasons(node: SmallNode) -> None:

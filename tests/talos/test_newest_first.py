@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from processors.memory.stages.changes import MemoryChanges
 from streams.events import LoggedEvent
+from tests.talos.making import NOON, make_event
 from tests.valence.conftest import BeliefNode, Believer
 
 OLD, NEW = "The gateway of the harbour listens on port 8080.", "The gateway of the harbour listens on port 8443."
@@ -47,6 +49,16 @@ async def test_the_newer_statement_stands_before_the_older_one_which_fits_the_qu
     assert newer["score"] == older["score"]
     assert older["disputed_by"] == [{"kind": newer["entity_type"], "id": newer["id"]}]
     assert newer["earlier"] == [{"kind": older["entity_type"], "id": older["id"]}]
+
+
+async def test_what_is_told_late_of_an_earlier_time_changes_nothing(node: Node) -> None:
+    await node.call("journal_write", content=NEW, category="insight")
+    told = {"content": OLD, "category": "insight"}
+    late = make_event(
+        "talos.journal.written", told, event_id="late", time=NOON - timedelta(days=1), namespace="default"
+    )
+    node.tell(late)
+    assert node.store.sql("FROM memory_changes") == []
 
 
 async def test_what_is_added_disputes_nothing(node: Node) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcp_ingress.call import Call
-from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
@@ -53,6 +53,7 @@ def result_of(found: FoundInsight) -> dict[str, Any]:
         "keyword_rank": place.keyword_rank,
         "distance": found.distance,
         **repeated(found.also, found.times),
+        **changed(found.earlier, found.disputed_by),
     }
 
 
@@ -143,6 +144,7 @@ TOOL = Tool(
                         "keyword_rank": answers.COUNT,
                         "distance": answers.NUMBER,
                         **REPEATED,
+                        **CHANGED,
                     },
                     "required": ["id", "content", "source_ids", "score"],
                 },

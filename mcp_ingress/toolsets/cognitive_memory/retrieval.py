@@ -8,25 +8,30 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
+import numpy as np
 import orjson
 
 from mcp_ingress.call import Call
 from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
-from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, fuse, trigrams, word_similarity
+from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, K, fuse, trigrams, word_similarity
 from storage.search.query import Query
 from storage.search.ranking.distinct import WIDER, nearest_facts
 from storage.search.ranking.fusion import imputed_order
+from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.filter import Filter, predicate
 from storage.search.records.hits import read_names
 from storage.search.search import MAX_OTHERS
 from storage.search.words.tantivy_schema import WORDS
 from storage.statements import dicts
 
+Names = Sequence[tuple[str, str]]
+Others = tuple[Names, int, Names, Names]
+"""(kind, id) of what states the same, how often it was stated, what it changes, and what changes it."""
 COSINE_DIGITS = 5
 MAX_TRIGRAMS = 24
 MAX_SCANNED = 2_000
@@ -49,6 +54,10 @@ class FoundInsight:
     distance: float | None
     also: Sequence[tuple[str, str]] = ()
     times: int = 1
+    earlier: Sequence[tuple[str, str]] = ()
+    """(kind, record id) of memories of which it changes what they say."""
+    disputed_by: Sequence[tuple[str, str]] = ()
+    """(kind, record id) of memories that change what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +93,40 @@ async def retrieve(call: Call, query: Query, weights: Mapping[str, float]) -> Re
     meaning = imputed_order(_nearest_first(near, own), words, embedded) if near else []
     fused = fuse(meaning, words, weights)
     distances = {label: round(1 - cosine, 6) for label, cosine in near}
-    best = [each for each in fused if each.label in rows][: query.limit]
-    repeats = await call.read(lambda cursor: _repeats(cursor, call, query.filter, [each.label for each in best]))
-    found = [FoundInsight(rows[each.label], each, distances.get(each.label), *repeats[each.label]) for each in best]
+
+    def choose(cursor: duckdb.DuckDBPyConnection) -> list[FoundInsight]:
+        best = _newest_first(cursor, call, [each for each in fused if each.label in rows], rows)[: query.limit]
+        others = _others(cursor, call, query.filter, [each.label for each in best])
+        return [FoundInsight(rows[each.label], each, distances.get(each.label), *others[each.label]) for each in best]
+
+    found = await call.read(choose)
     return Retrieval(found, len(near), len(hits))
 
 
-def _repeats(
-    cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, labels: Sequence[int]
-) -> dict[int, tuple[Sequence[tuple[str, str]], int]]:
-    """label -> (kind, id) of the other insights that state the same, and how often it was stated."""
+def _newest_first(
+    cursor: duckdb.DuckDBPyConnection, call: Call, fused: list[Fused], rows: Mapping[int, Mapping[str, Any]]
+) -> list[Fused]:
+    """The places: what changes another has at least its score, and of equals the newer is first."""
+    records = call.services.indexes.records
+    records.follow_relations(cursor)
+    pairs = records.change_pairs(np.array([each.label for each in fused], np.int64))
+    if not pairs:
+        return fused
+    scores = lifted(np.array([each.rrf_score for each in fused]), pairs).tolist()
+    found = [replace(each, rrf_score=raw, score=(K + 1) * raw) for each, raw in zip(fused, scores, strict=True)]
+    by_age = sorted(found, key=lambda each: rows[each.label]["created_at"], reverse=True)
+    return sorted(by_age, key=lambda each: -round(each.rrf_score, 15))
+
+
+def _others(cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, labels: Sequence[int]) -> dict[int, Others]:
+    """By label what other memories have to do with an insight."""
     records = call.services.indexes.records
     allowed = records.allowed(cursor, chosen).labels
     repeats = {label: records.facts.statements(label, [allowed], MAX_OTHERS) for label in labels}
-    return {label: (read_names(cursor, others), times) for label, (others, times) in repeats.items()}
+    return {
+        label: (read_names(cursor, others), times, *read_changes(cursor, records, chosen.namespace, label))
+        for label, (others, times) in repeats.items()
+    }
 
 
 def _nearest_first(near: Sequence[tuple[int, float]], own: Collection[int]) -> list[int]:

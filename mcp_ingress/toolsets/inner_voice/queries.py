@@ -19,9 +19,11 @@ from processors.inner_voice.rules.selection import Candidate
 from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
 from storage.search.index_set import IndexSet
+from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.facts import Facts
 from storage.search.records.hits import read_names
 from storage.search.records.label_map import ABSENT
+from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
 from storage.search.vectors.vector_model import VectorModel
 
@@ -55,6 +57,7 @@ def fetch_candidates(
         cursor, row_filter.namespace, {label: cosine for some in near.values() for label, cosine in some.items()}
     )
     found = _with_repeats(cursor, facts, eligible, found)
+    found = _with_changes(cursor, indexes.records, row_filter.namespace, found)
     return {
         table: Fetched([found[table, label] for label in some if (table, label) in found], len(eligible[table]))
         for table, some in near.items()
@@ -81,6 +84,23 @@ def _with_repeats(
         )
         for key, candidate in found.items()
     }
+
+
+def _with_changes(
+    cursor: duckdb.DuckDBPyConnection,
+    records: Records,
+    namespace: str,
+    found: Mapping[tuple[TableName, int], Candidate],
+) -> dict[tuple[TableName, int], Candidate]:
+    """The candidates, each of which is at least as near as one that it changes, and what they change."""
+    records.follow_relations(cursor)
+    pairs = records.change_pairs(np.array([label for _, label in found], np.int64))
+    scores = lifted(np.array([candidate.score for candidate in found.values()]), pairs).tolist()
+    changed = {}
+    for (key, candidate), score in zip(found.items(), scores, strict=True):
+        earlier, disputed_by = read_changes(cursor, records, namespace, key[1])
+        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputed_by)
+    return changed
 
 
 def _read(

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.call import Call
-from mcp_ingress.facts import REPEATED, repeated
+from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.truncation import WHOLE_SCHEMA, Truncation, uri_of
 from mcp_ingress.services import Services
 from mcp_ingress.tool import GAP_FIELDS, Tool
@@ -163,6 +163,7 @@ def _snippet(hit: Snippet) -> dict[str, Any]:
         "span_start": 0,
         "span_end": len(text),
         **repeated(found.also, found.times),
+        **changed(found.earlier, found.disputed_by),
         **_rest(text, found),
     }
 
@@ -263,7 +264,7 @@ TOOL = Tool(
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": {**_SNIPPET, **REPEATED, "whole": WHOLE_SCHEMA},
+                    "properties": {**_SNIPPET, **REPEATED, **CHANGED, "whole": WHOLE_SCHEMA},
                     "required": list(_SNIPPET),
                 },
             },

@@ -18,7 +18,8 @@ class Candidate:
     """A row that passed the filters, with its cosine to the query. `text` is the stored text in full.
 
     `fact`: the number of what it states, None where that is not known. `also`: (kind, id) of other records that state
-    it; `times`: how often it was stated.
+    it; `times`: how often it was stated. `earlier`: (kind, id) of records of which it changes what they say;
+    `disputed_by`: of those that change what it says.
     """
 
     table: TableName
@@ -30,6 +31,8 @@ class Candidate:
     fact: int | None = None
     also: Sequence[tuple[str, str]] = ()
     times: int = 1
+    earlier: Sequence[tuple[str, str]] = ()
+    disputed_by: Sequence[tuple[str, str]] = ()
 
     @property
     def is_thought(self) -> bool:

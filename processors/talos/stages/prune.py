@@ -1,7 +1,7 @@
 """prune: what was found in a journal entry goes with it when the entry is corrected or retracted.
 
-It needs the store: it waits until the decision and what `extract` found in the entry are applied. An entity that
-another entry speaks of as well stays.
+It needs the store: it waits until the decision and what `extract` found in the entry are applied. An entity whose
+text stands in another entry as well stays.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ JOIN documents d ON d.label = $label AND d.namespace = c.namespace
 JOIN entities e ON e.namespace = c.namespace AND e.source_event_id = d.event_id
 WHERE c.namespace = $namespace AND c.record_id = $entry AND c.event_id = $event
   AND NOT EXISTS (
-    FROM relations r WHERE r.namespace = e.namespace AND e.entity_id IN (r.from_id, r.to_id)
-      AND r.source_event_id <> e.source_event_id)
+    FROM journal j WHERE j.namespace = e.namespace AND j.entry_id <> c.record_id AND contains(j.content, e.text)
+      AND NOT EXISTS (FROM corrections o WHERE o.namespace = j.namespace AND o.record_id = j.entry_id))
 ORDER BY e.entity_id"""
 
 

@@ -173,10 +173,10 @@ class Facts:
             best.setdefault(label, score)
         return list(best.items())
 
-    def stating(self, label: int) -> Sequence[int]:
-        """The records that state a record's fact, itself included."""
-        (fact,) = self.find(np.array([label], np.int64)).tolist()
-        return self._records.get(fact) or [label]
+    def stating(self, labels: np.ndarray) -> list[Sequence[int]]:
+        """For each of (n,) labels the records that state its fact, itself included."""
+        facts, records = self.find(labels).tolist(), self._records
+        return [records.get(fact) or [label] for fact, label in zip(facts, labels.tolist(), strict=True)]
 
     def statements(self, label: int, allowed: Sequence[np.ndarray], most: int) -> Statements:
         """The other records of a record's fact, at most `most`.

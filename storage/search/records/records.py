@@ -116,12 +116,12 @@ class Records:
         newer = self._relations.newer
         if not newer:
             return []
-        places = {label: place for place, label in enumerate(labels.tolist())}
-        place_of = {same: place for label, place in places.items() for same in self.facts.stating(label)} | places
+        stating = self.facts.stating(labels)
+        place_of = {same: place for place, some in enumerate(stating) for same in some}
         pairs = {
             (place_of[other], place): None
-            for label, place in places.items()
-            for same in self.facts.stating(label)
+            for place, some in enumerate(stating)
+            for same in some
             for other in newer.get(same, ())
             if place_of.get(other, place) != place
         }
@@ -129,7 +129,7 @@ class Records:
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
-        stating = self.facts.stating(label)
+        [stating] = self.facts.stating(np.array([label], np.int64))
         newer, older = (
             list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
             for by_label in (self._relations.newer, self._relations.older)
