@@ -232,6 +232,7 @@ NOT_ASKED = {"store_dual_judge_scores", "get_golden_test_results"}
 """Figures of an evaluation set, of at most fifty documents."""
 
 
+@pytest.mark.process  # it writes and reads a store of huge rows with every tool
 async def test_no_answer_takes_more_than_6000_tokens_and_what_is_left_out_can_be_read(
     reader: Reader, tmp_path: Path
 ) -> None:
