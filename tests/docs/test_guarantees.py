@@ -63,6 +63,7 @@ def runs() -> Runs:
     return Runs.of(sorted(set(re.findall(r"`(tests/[\w/]*test_\w+\.py)", PAGE))))
 
 
+@pytest.mark.process
 def test_every_invariant_and_recipe_has_a_row_that_names_a_test_and_the_brokers_on_which_ci_runs_it(runs: Runs) -> None:
     rows = table("Row by row")
     assert [cells[0].split()[0] for cells in rows if not cells[0].startswith("…")] == ROWS

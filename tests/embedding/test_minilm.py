@@ -74,6 +74,7 @@ def test_eight_bits_keep_the_direction_and_are_a_space_of_their_own(
     assert (embedder.info.model_id, embedder.info.revision) == (original.info.model_id, original.info.revision)
 
 
+@pytest.mark.process
 def test_a_processor_whose_products_overflow_gives_the_same_vectors(
     model_cache: Path, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def test_threads_may_share_it(embedder: Embedder, rows: np.ndarray) -> None:
             assert np.abs(found - rows[:12]).max() < 1e-6
 
 
+@pytest.mark.process
 def test_a_damaged_graph_in_the_cache_is_built_again(model_cache: Path, tmp_path: Path, embedder: Embedder) -> None:
     cache_dir = Path(shutil.copytree(model_cache, tmp_path / "cache"))
     for graph in cache_dir.glob("minilm-*-int8-*.onnx"):

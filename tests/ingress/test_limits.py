@@ -209,6 +209,7 @@ async def call_over_http(client: httpx.AsyncClient, server: HttpServer) -> dict[
     return answer
 
 
+@pytest.mark.process
 async def test_over_http_a_flood_waits_then_is_refused_and_another_connection_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,6 +166,7 @@ async def test_a_call_that_is_repeated_has_the_id_of_the_first_whatever_the_node
     assert first.id == second.id and second.data["source_coverage"] == 0.5 and "source_coverage" not in first.data
 
 
+@pytest.mark.process
 async def test_after_a_spooled_write_every_read_says_stale_until_the_write_is_applied(agent: Agent) -> None:
     agent.node.is_down = True
     assert (await agent.call("journal_write", content="Caches lie.", category="insight")).body["spooled"]

@@ -85,6 +85,7 @@ async def telemetry_of(node: Node) -> tuple[set[str], str]:
     return kinds, "\n".join(f"{record.key!r} {record.headers} {(record.value or b'').decode()}" for record in records)
 
 
+@pytest.mark.process
 async def test_no_text_of_an_agent_is_on_the_telemetry_topic_or_in_its_mirror(node: Node, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):  # three sessions with one friction make a pattern
         await one_session(node, name)

@@ -36,6 +36,7 @@ def test_a_child_keeps_to_its_memory(size_mb: int, answered: bool) -> None:
     assert refused.value.error_code == "large"
 
 
+@pytest.mark.process
 def test_a_child_keeps_to_its_processor_time() -> None:
     with pytest.raises(Refused, match="used up its share of processor time") as refused:
         child("tests.sql.greedy_child").ask({"forever": True}, **{**LIMITS, "cpu_s": 1})

@@ -62,6 +62,7 @@ def test_the_answer_says_how_old_the_snapshot_is(database: Database) -> None:
     assert 29 < run_sql(path, "SELECT 1").snapshot_age_s < 60
 
 
+@pytest.mark.process
 def test_a_snapshot_taken_under_writes_shows_one_moment_and_stops_no_writer(database: Database) -> None:
     stop = threading.Event()
     failures: list[BaseException] = []

@@ -61,6 +61,7 @@ def test_there_are_the_twelve_queries_of_the_specification() -> None:
     assert [int(title.split(".")[0]) for title, _ in QUERIES] == list(range(1, 13))
 
 
+@pytest.mark.process
 async def test_each_query_runs_as_printed_and_finds_something(node: SmallNode) -> None:
     await tell_story(node)
     projections = node.services.parts[Projections]

@@ -48,6 +48,7 @@ def test_these_are_the_eight() -> None:
     assert {*WRITES, *READS} == {tool.name for tool in find_tools().tools.values() if tool.toolset == "talos"}
 
 
+@pytest.mark.process
 async def test_with_the_log_away_each_write_is_spooled_and_answers_its_ids_and_each_read_answers(
     node: SmallNode, door: Door
 ) -> None:

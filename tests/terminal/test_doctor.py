@@ -63,6 +63,7 @@ def test_a_sound_installation_passes_every_check_and_nothing_is_made_in_the_data
     assert not settings.home.exists()
 
 
+@pytest.mark.process
 def test_the_default_model_is_verified_and_loaded(settings: Settings) -> None:
     model = found(replace(settings, embedder="minilm"), "model")
     assert model.ok and "384 dimensions, trained" in model.detail and "checksums right" in model.detail

@@ -180,7 +180,7 @@ def _pair(event: Event, rows: Rows) -> tuple[Row, Row] | Outcome:
     ):
         return refused(
             "TENSION_NOT_FOUND",
-            f"There is no tension {data['tension_id'][:80]}; tension_list lists the tensions.",
+            f"There is no tension {data['tension_id'][:80]}; tension_list names those that there are.",
             tension_id=data["tension_id"],
         )
     known = rows.get(RESOLUTIONS, data["tension_id"])

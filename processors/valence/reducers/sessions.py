@@ -185,7 +185,7 @@ def _reinforced(logged: LoggedEvent, rows: Rows) -> Outcome:
     data = logged.event.data
     row = rows.get(PATTERNS, str(data["pattern_id"]))
     if row is None:
-        message = f"There is no pattern {str(data['pattern_id'])[:80]}; pattern_list lists the patterns."
+        message = f"There is no pattern {str(data['pattern_id'])[:80]}; pattern_list says which there are."
         return refused("PATTERN_NOT_FOUND", message, pattern_id=data["pattern_id"])
     session_id = data.get("session_id")
     if session_id is not None and rows.get(SESSIONS, session_id) is None:
