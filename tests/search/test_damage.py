@@ -21,6 +21,8 @@ from storage.search.words import backfill as words_module
 from storage.search.words.keyword_index import KeywordIndex
 from tests.search.store import EMBEDDER, MODEL, Store
 
+pytestmark = pytest.mark.process  # an index is built for each kind of damage
+
 ROWS = 300
 
 
