@@ -26,7 +26,7 @@ class Query:
     when the live one may have changed since. `pool`: candidates of each side, three times the limit by default.
     `sessions`: all records of this many sessions, of those that the sides meet first, are candidates too. `weights` of
     the sides vector, keyword and graph: the sides' ranks are fused with these. `min_cosine`: the vector side's floor.
-    `distinct`: of the records that state one fact, one stands for all.
+    `distinct`: of the records that state the same, one stands for all.
     """
 
     text: str

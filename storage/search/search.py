@@ -53,7 +53,7 @@ def search(
     size, vector = query.pool_size, query.vector
     with indexes.searching():
         records, words, space = indexes.records, indexes.words, indexes.space(query.space)
-        records.follow_relations(cursor)  # what was merged is one fact
+        records.follow_relations(cursor)  # what was merged is one cluster
         context = SearchContext(cursor, query, records.allowed(cursor, query.filter), words, space, records)
         neighbours = _NO_MATCHES if vector is None else context.nearest(vector, size)
         has_tokens = query.tokens is not None and space.has_tokens
@@ -109,7 +109,7 @@ def _statements(context: SearchContext, label: int) -> dict[str, Any]:
     """What else states the same as a hit, and how often it was stated."""
     if not context.query.distinct:
         return {}
-    others, times = context.records.facts.statements(label, [context.allowed.labels], MAX_OTHERS)
+    others, times = context.records.clusters.statements(label, [context.allowed.labels], MAX_OTHERS)
     return {"also": read_names(context.cursor, others), "times": times}
 
 

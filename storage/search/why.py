@@ -96,7 +96,7 @@ def _stand_in(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, filter: Filt
     with indexes.searching():
         indexes.records.follow_relations(cursor)
         allowed = indexes.records.allowed(cursor, filter)
-        (other,) = indexes.records.facts.representatives(np.array([label], np.int64), allowed.labels).tolist()
+        (other,) = indexes.records.clusters.representatives(np.array([label], np.int64), allowed.labels).tolist()
         names = [] if other == label else read_names(cursor, [other])
     return names[0][1] if names else None
 

@@ -93,7 +93,7 @@ async def test_the_limit_cuts_the_results_and_not_the_count(node: SmallNode) -> 
         await write(node, f"Xylophone number {number}.")
     answer = await node.call("journal_query", query="xylophone", entity_types=["Insight"], limit=2)
     assert (len(answer["results"]), answer["total_found"]) == (2, 5)
-    assert (await node.call("journal_query", query="xylophone", limit=5000))["total_found"] == 5, "facts"
+    assert (await node.call("journal_query", query="xylophone", limit=5000))["total_found"] == 5, "clusters"
 
 
 @pytest.mark.parametrize(

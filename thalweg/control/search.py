@@ -11,7 +11,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mcp_ingress.facts import changed, repeated
+from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
 from processors.memory.registry import CATEGORIES, ENDED
 from processors.memory.vector_facts import VECTOR_STAGE

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mcp_ingress.call import Call
-from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.cognitive_memory import answers
 from mcp_ingress.toolsets.cognitive_memory.retrieval import FoundInsight, insights, retrieve

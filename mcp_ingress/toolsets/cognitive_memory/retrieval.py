@@ -20,7 +20,7 @@ from mcp_ingress.call import Call
 from processors.cognitive.rules.identifiers import L2, TOOLSET, normalised, number_in
 from processors.cognitive.rules.ranking import POOL, TRIGRAM_SIMILARITY, Fused, K, fuse, trigrams, word_similarity
 from storage.search.query import Query
-from storage.search.ranking.distinct import WIDER, nearest_facts
+from storage.search.ranking.distinct import WIDER, nearest_clusters
 from storage.search.ranking.fusion import imputed_order
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.filter import Filter, predicate
@@ -122,7 +122,7 @@ def _others(cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, label
     """By label what other memories have to do with an insight."""
     records = call.services.indexes.records
     allowed = records.allowed(cursor, chosen).labels
-    repeats = {label: records.facts.statements(label, [allowed], MAX_OTHERS) for label in labels}
+    repeats = {label: records.clusters.statements(label, [allowed], MAX_OTHERS) for label in labels}
     return {
         label: (read_names(cursor, others), times, *read_changes(cursor, records, chosen.namespace, label))
         for label, (others, times) in repeats.items()
@@ -144,7 +144,7 @@ async def _semantic(call: Call, query: Query, size: int, weights: Mapping[str, f
     def search(cursor: duckdb.DuckDBPyConnection) -> Sequence[tuple[int, float]]:
         records = indexes.records
         allowed = records.allowed(cursor, query.filter)
-        return nearest_facts(indexes.space(query.space), records.facts, vector, size, allowed).matches
+        return nearest_clusters(indexes.space(query.space), records.clusters, vector, size, allowed).matches
 
     return await call.read(search)
 
@@ -155,11 +155,11 @@ async def _keyword(call: Call, query: Query, size: int, weights: Mapping[str, fl
 
     def search(cursor: duckdb.DuckDBPyConnection) -> list[int]:
         indexes = call.services.indexes
-        allowed, facts = indexes.records.allowed(cursor, query.filter), indexes.records.facts
-        said, depth = list[int](), math.ceil(size * facts.copies)
+        allowed, clusters = indexes.records.allowed(cursor, query.filter), indexes.records.clusters
+        said, depth = list[int](), math.ceil(size * clusters.copies)
         while True:
             matches = indexes.words.search(cursor, query.text, allowed, depth, field=WORDS).matches
-            said = [label for label, _ in facts.distinct(matches, allowed.labels)][:size]
+            said = [label for label, _ in clusters.distinct(matches, allowed.labels)][:size]
             if len(said) == size or len(matches) < depth:
                 break
             depth *= WIDER

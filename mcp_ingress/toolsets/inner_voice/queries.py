@@ -20,7 +20,7 @@ from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
 from storage.search.index_set import IndexSet
 from storage.search.ranking.newest import lifted, read_changes
-from storage.search.records.facts import Facts
+from storage.search.records.clusters import Clusters
 from storage.search.records.hits import read_names
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
@@ -47,16 +47,16 @@ def fetch_candidates(
 ) -> dict[TableName, Fetched]:
     """The `cap` rows of each table that are most similar to the unit vector and pass the filters."""
     eligible = find_eligible(cursor, indexes, model, row_filter)
-    facts, groups = indexes.records.facts, [eligible[table] for table in tables]
-    nearest = indexes.space(model.space).nearest_of_each(vector, math.ceil(cap * facts.copies), groups)
+    clusters, groups = indexes.records.clusters, [eligible[table] for table in tables]
+    nearest = indexes.space(model.space).nearest_of_each(vector, math.ceil(cap * clusters.copies), groups)
     near = {
-        table: dict(facts.distinct(some, group)[:cap])
+        table: dict(clusters.distinct(some, group)[:cap])
         for table, some, group in zip(tables, nearest, groups, strict=True)
     }
     found = _read(
         cursor, row_filter.namespace, {label: cosine for some in near.values() for label, cosine in some.items()}
     )
-    found = _with_repeats(cursor, facts, eligible, found)
+    found = _with_repeats(cursor, clusters, eligible, found)
     found = _with_changes(cursor, indexes.records, row_filter.namespace, found)
     return {
         table: Fetched([found[table, label] for label in some if (table, label) in found], len(eligible[table]))
@@ -66,19 +66,19 @@ def fetch_candidates(
 
 def _with_repeats(
     cursor: duckdb.DuckDBPyConnection,
-    facts: Facts,
+    clusters: Clusters,
     eligible: Mapping[TableName, np.ndarray],
     found: Mapping[tuple[TableName, int], Candidate],
 ) -> dict[tuple[TableName, int], Candidate]:
     """The candidates, with what else may be found that states the same."""
-    stated = {key: facts.statements(key[1], list(eligible.values()), MAX_OTHERS) for key in found}
+    stated = {key: clusters.statements(key[1], list(eligible.values()), MAX_OTHERS) for key in found}
     labels = [label for others, _ in stated.values() for label in others]
-    numbers = dict(zip(found, facts.find(np.array([label for _, label in found], np.int64)).tolist(), strict=True))
+    numbers = dict(zip(found, clusters.find(np.array([label for _, label in found], np.int64)).tolist(), strict=True))
     names = dict(zip(labels, read_names(cursor, labels), strict=True))
     return {
         key: replace(
             candidate,
-            fact=None if numbers[key] == ABSENT else numbers[key],
+            cluster=None if numbers[key] == ABSENT else numbers[key],
             also=[names[label] for label in stated[key].others],
             times=stated[key].times,
         )

@@ -12,8 +12,8 @@ import duckdb
 import numpy as np
 
 from mcp_ingress.call import Call
-from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.truncation import WHOLE_SCHEMA, Truncation, uri_of
+from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.services import Services
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.inner_voice.eligible import RowFilter

@@ -8,8 +8,8 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
-from mcp_ingress.facts import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.fitting.truncation import Truncation
+from mcp_ingress.other_records import CHANGED, REPEATED, changed, repeated
 from mcp_ingress.tool import GAP_FIELDS, Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import find_related

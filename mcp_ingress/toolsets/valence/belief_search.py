@@ -17,7 +17,7 @@ from processors.valence.rules.wording import without_grammar
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, pool_of
 from storage.search.ranking.newest import lifted, read_changes
-from storage.search.records.facts import Facts
+from storage.search.records.clusters import Clusters
 from storage.search.records.matches import Matches
 from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
@@ -125,16 +125,16 @@ def search_beliefs(
         }
         records = indexes.records
         records.follow_relations(cursor)
-        stated = _stated(records.facts, beliefs, list(semantic))
+        stated = _stated(records.clusters, beliefs, list(semantic))
         ranked = _ranked(cursor, prefetched.namespace, beliefs, semantic, stated, limit, prefetched.now, records)
         return ranked, int(matches.sum()) - len(stated) + len(set(stated.values()))
 
 
-def _stated(facts: Facts, beliefs: Beliefs, labels: Sequence[int]) -> dict[int, int]:
-    """label -> the fact that a belief states. One that is not active states a fact of its own."""
+def _stated(clusters: Clusters, beliefs: Beliefs, labels: Sequence[int]) -> dict[int, int]:
+    """label -> the cluster of a belief. One that is not active is a cluster of its own."""
     some = np.array(labels, np.int64)
     is_active = beliefs.is_active[beliefs.members.find(some)]
-    return dict(zip(labels, np.where(is_active, facts.find(some), -some).tolist(), strict=True))
+    return dict(zip(labels, np.where(is_active, clusters.find(some), -some).tolist(), strict=True))
 
 
 def _semantic(cosine: float, score: float, most: float) -> float:

@@ -17,9 +17,9 @@ from processors.memory.kind import Origin, TableName
 class Candidate:
     """A row that passed the filters, with its cosine to the query. `text` is the stored text in full.
 
-    `fact`: the number of what it states, None where that is not known. `also`: (kind, id) of other records that state
-    it; `times`: how often it was stated. `earlier`: (kind, id) of records of which it changes what they say;
-    `disputed_by`: of those that change what it says.
+    `cluster`: which records state the same, by number; None where that is not known. `also`: (kind, id) of the others;
+    `times`: how often it was stated. `earlier`: (kind, id) of records of which it changes what they say; `disputed_by`:
+    of those that change what it says.
     """
 
     table: TableName
@@ -28,7 +28,7 @@ class Candidate:
     score: float
     created_at: datetime
     origin: Origin | None = None
-    fact: int | None = None
+    cluster: int | None = None
     also: Sequence[tuple[str, str]] = ()
     times: int = 1
     earlier: Sequence[tuple[str, str]] = ()
@@ -77,7 +77,7 @@ def knowledge_slots(mix: float, top_k: int, *, both_hit: bool) -> int:
 
 
 def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], str]) -> list[Snippet]:
-    """One hit for each row, each text and each fact.
+    """One hit for each row, each text and each cluster.
 
     Of equals the better score stays, of equal scores the knowledge graph's.
     """
@@ -85,10 +85,10 @@ def without_repeats(candidates: Iterable[Candidate], hash_of: Callable[[str], st
     kept: list[Snippet] = []
     for candidate in sorted(ranked(candidates), key=lambda candidate: (-candidate.score, candidate.is_thought)):
         identity, digest = (candidate.table, candidate.record_id), hash_of(candidate.text)
-        if identity not in seen and digest not in seen and candidate.fact not in seen:
+        if identity not in seen and digest not in seen and candidate.cluster not in seen:
             seen |= {identity, digest}
-            if candidate.fact is not None:
-                seen.add(candidate.fact)
+            if candidate.cluster is not None:
+                seen.add(candidate.cluster)
             kept.append(Snippet(candidate, digest))
     return kept
 

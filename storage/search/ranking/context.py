@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 
 from storage.search.query import Query
-from storage.search.ranking.distinct import nearest_facts
+from storage.search.ranking.distinct import nearest_clusters
 from storage.search.ranking.weights import Parts
 from storage.search.records.filter_cache import AllowList
 from storage.search.records.matches import DocumentMatches, Matches
@@ -33,18 +33,18 @@ class SearchContext:
     records: Records
 
     def distinct(self, matches: Matches) -> Matches:
-        """One match for each fact, where facts are asked for."""
-        return self.records.facts.distinct(matches, self.allowed.labels) if self.query.distinct else matches
+        """One match for each cluster, where clusters are asked for."""
+        return self.records.clusters.distinct(matches, self.allowed.labels) if self.query.distinct else matches
 
     def representatives(self, labels: np.ndarray) -> np.ndarray:
-        """(n,) allowed labels -> (n,) the records that stand for what they state, where facts are asked for."""
-        return self.records.facts.representatives(labels, self.allowed.labels) if self.query.distinct else labels
+        """(n,) allowed labels -> (n,) the records that stand for their clusters, where these are asked for."""
+        return self.records.clusters.representatives(labels, self.allowed.labels) if self.query.distinct else labels
 
     def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
-        """The k facts, or records, that are nearest to the vector."""
+        """The k clusters, or records, that are nearest to the vector."""
         if not self.query.distinct:
             return self.space.nearest(vector, k, allowed or self.allowed)
-        return nearest_facts(self.space, self.records.facts, vector, k, allowed or self.allowed)
+        return nearest_clusters(self.space, self.records.clusters, vector, k, allowed or self.allowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The nearest facts to a vector: of the records that state one fact, one stands for all."""
+"""The nearest clusters to a vector: of the records that state the same, one stands for all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from storage.search.records.facts import Facts
+from storage.search.records.clusters import Clusters
 from storage.search.records.filter_cache import AllowList
 from storage.search.records.matches import DocumentMatches
 from storage.search.vectors.space import Space
@@ -15,12 +15,14 @@ WIDER = 4
 """This many times as much is looked at when many of the nearest records state the same."""
 
 
-def nearest_facts(space: Space, facts: Facts, vector: np.ndarray, k: int, allowed: AllowList) -> DocumentMatches:
-    """The k facts that are nearest to the (dim,) unit vector, of the records that are allowed."""
-    size = math.ceil(k * facts.copies)
+def nearest_clusters(
+    space: Space, clusters: Clusters, vector: np.ndarray, k: int, allowed: AllowList
+) -> DocumentMatches:
+    """The k clusters that are nearest to the (dim,) unit vector, of the records that are allowed."""
+    size = math.ceil(k * clusters.copies)
     while True:
         near = space.nearest(vector, size, allowed)
-        matches = facts.distinct(near.matches, allowed.labels)[:k]
+        matches = clusters.distinct(near.matches, allowed.labels)[:k]
         if len(matches) == k or len(near.matches) < size:
             return DocumentMatches(matches, near.fits)
         size *= WIDER

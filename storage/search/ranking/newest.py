@@ -34,19 +34,19 @@ def read_changes(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """(kind, id) of what a record changes, and of what changes it and still holds, the latest first.
 
-    Of the records that state one fact that one is named which stands for it.
+    Of the records that state the same that one is named which stands for it.
     """
     newer, older = (np.array(labels, np.int64) for labels in records.changed(label))
     if not len(newer) and not len(older):
         return [], []
     allowed = records.allowed(cursor, Filter(namespace))
     newer, still = allowed.of(newer), allowed.of(older)
-    facts = records.facts
-    stands = dict(zip(still.tolist(), facts.representatives(still, allowed.labels).tolist(), strict=True))
+    clusters = records.clusters
+    stands = dict(zip(still.tolist(), clusters.representatives(still, allowed.labels).tolist(), strict=True))
     named: dict[int, int] = {}
-    for fact, one in zip(facts.find(older).tolist(), older.tolist(), strict=True):
-        named.setdefault(fact, stands.get(one, one))
-    disputing = list(dict.fromkeys(facts.representatives(newer, allowed.labels).tolist()))
+    for cluster, one in zip(clusters.find(older).tolist(), older.tolist(), strict=True):
+        named.setdefault(cluster, stands.get(one, one))
+    disputing = list(dict.fromkeys(clusters.representatives(newer, allowed.labels).tolist()))
     earlier = read_names(cursor, list(named.values())[::-1][:MAX_CHANGES])
     return earlier, read_names(cursor, disputing[::-1][:MAX_CHANGES])
 

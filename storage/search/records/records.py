@@ -17,7 +17,7 @@ from storage.search.records.backfill import (
     read_timelines,
     read_user_labels,
 )
-from storage.search.records.facts import Facts
+from storage.search.records.clusters import Clusters
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
 from storage.search.records.passages import PassageIndex, split_passages
@@ -43,7 +43,7 @@ class Records:
         `roles` SELECTs (namespace, record_id, role): who said a record, where a table knows.
         """
         self._roles = roles
-        self.facts = Facts(sources)
+        self.clusters = Clusters(sources)
         self.passages = PassageIndex()
         self.timelines = Timelines()
         self.questions = QuestionShares()
@@ -51,7 +51,7 @@ class Records:
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
-        self._relations = Relations(self.facts.merge)
+        self._relations = Relations(self.clusters.merge)
         self._values: dict[Hashable, tuple[int, Any]] = {}
 
     def load(self, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -59,14 +59,14 @@ class Records:
         self.questions.add(read_questions(cursor))
         self.user_records.add(read_user_labels(cursor, self._roles))
         self.timelines.add(read_timelines(cursor))
-        self.facts.add(read_texts(cursor))
+        self.clusters.add(read_texts(cursor))
         for owner, passages in read_passages(cursor):
             self.passages.add(owner, passages)
 
     def apply(self, documents: Sequence[DocumentEntry]) -> None:
         """Take in committed documents."""
         self.timelines.add(documents)
-        self.facts.add(documents)
+        self.clusters.add(documents)
         self.questions.add((entry.label, entry.text) for entry in documents)
         self.user_records.add(entry.label for entry in documents if is_by_user(entry.text, entry.role))
         for entry in documents:
@@ -76,7 +76,7 @@ class Records:
         """Forget documents with their passages; all labels that went."""
         gone = [*labels, *self.passages.remove(labels)]
         self.timelines.remove(labels)
-        self.facts.remove(labels)
+        self.clusters.remove(labels)
         self.questions.remove(labels)
         self.user_records.remove(labels)
         return gone
@@ -91,7 +91,7 @@ class Records:
         A count cannot tell rows that went from rows that came.
         """
         self.begin_generation()
-        self._filters, self._relations, self._values = FilterCache(), Relations(self.facts.merge), {}
+        self._filters, self._relations, self._values = FilterCache(), Relations(self.clusters.merge), {}
 
     def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
         """table -> rows, of the tables that the caches follow, as of this generation."""
@@ -116,7 +116,7 @@ class Records:
         newer = self._relations.newer
         if not newer:
             return []
-        stating = self.facts.stating(labels)
+        stating = self.clusters.stating(labels)
         place_of = {same: place for place, some in enumerate(stating) for same in some}
         pairs = {
             (place_of[other], place): None
@@ -129,7 +129,7 @@ class Records:
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
-        [stating] = self.facts.stating(np.array([label], np.int64))
+        [stating] = self.clusters.stating(np.array([label], np.int64))
         newer, older = (
             list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
             for by_label in (self._relations.newer, self._relations.older)

@@ -1,4 +1,4 @@
-"""Which records state the same fact: those of one canonical text, and those of one merged cluster."""
+"""Clusters of records that state the same: by one canonical text, or because they were merged."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from storage.search.entries import DocumentEntry
 from storage.search.records.label_map import ABSENT, LabelMap, places_in
 
 MAX_COMPARED = 64
-"""Of a fact that was stated more often, only this many newest records may stand for it besides those that are found."""
+"""Of a larger cluster only this many newest records may stand for it, besides those that a search found."""
 _SOURCE = 1 << 61
 """Added to the age of what others are made of, so that it stands behind all of these."""
 
 
 class Statements(NamedTuple):
-    """What else states a fact: the other records, newest first, and how often it was stated.
+    """What else states the same: the other records, newest first, and how often it was stated.
 
     A record and what was made of it are one statement.
     """
@@ -37,8 +37,8 @@ def canonical(text: str) -> str:
     return " ".join(text.split()).casefold().rstrip(".。")
 
 
-def fact_of(namespace: str, text: str) -> int:
-    """The 63-bit number of a text's fact; blank texts have none (ABSENT)."""
+def cluster_of(namespace: str, text: str) -> int:
+    """The 63-bit number of a text's cluster; a blank text has none (ABSENT)."""
     content = canonical(text)
     if not content:
         return ABSENT
@@ -46,24 +46,24 @@ def fact_of(namespace: str, text: str) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-class Facts:
-    """Records by fact, in memory. One thread adds and removes; any number read.
+class Clusters:
+    """Records by cluster, in memory. One thread adds and removes; any number read.
 
-    Of the records of a fact one stands for it: not a source where another is there, the newest of them.
+    Of the records of a cluster one stands for it: not a source where another is there, the newest of them.
     """
 
     def __init__(self, sources: Collection[tuple[str, str]] = ()) -> None:
         """`sources`: (toolset, kind) of records that others are made of."""
         self._sources = frozenset(sources)
-        self._fact = LabelMap()
+        self._cluster = LabelMap()
         self._age = LabelMap()
         """By label microseconds before the end of time, a source's behind all others: the lowest stands first."""
         self._first = LabelMap()
-        """The first record of each fact, by fact."""
+        """The first record of each cluster, by cluster."""
         self._records: dict[int, list[int]] = {}
-        """All records of the facts that have several."""
+        """All records of the clusters that have several."""
         self._merged_into: dict[int, int] = {}
-        """Facts of merged records -> the fact that they are now."""
+        """Clusters of merged records -> the cluster that they are now."""
         self._heads: dict[int, int] = {}
         """Merged records -> the record that they were merged into."""
         self._waiting: list[tuple[int, int]] = []
@@ -71,88 +71,92 @@ class Facts:
         self._changing = threading.Lock()
 
     def __len__(self) -> int:
-        """How many different facts there are."""
+        """How many clusters there are."""
         return len(self._first) - len(self._merged_into)
 
     @property
     def copies(self) -> float:
-        """How many records a fact has on average, at least 1."""
-        return max(1.0, len(self._fact) / max(1, len(self)))
+        """How many records a cluster has on average, at least 1."""
+        return max(1.0, len(self._cluster) / max(1, len(self)))
 
     def add(self, entries: Iterable[DocumentEntry]) -> None:
         """Take in documents; those that are known stay."""
         with self._changing:
             for entry in entries:
-                if entry.label not in self._fact and (fact := fact_of(entry.namespace, entry.text)) != ABSENT:
-                    self._add(entry, fact)
+                if entry.label not in self._cluster and (cluster := cluster_of(entry.namespace, entry.text)) != ABSENT:
+                    self._add(entry, cluster)
             if self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._merge(waiting)
 
-    def _add(self, entry: DocumentEntry, fact: int) -> None:
-        self._fact.add(entry.label, fact)
+    def _add(self, entry: DocumentEntry, cluster: int) -> None:
+        self._cluster.add(entry.label, cluster)
         self._age.add(entry.label, _age(entry.created_at) + _SOURCE * (entry.kind in self._sources))
-        if fact not in self._first:
-            self._first.add(fact, entry.label)
-            if fact not in self._merged_into:
+        if cluster not in self._first:
+            self._first.add(cluster, entry.label)
+            if cluster not in self._merged_into:
                 return
-        self._join(self._merged_into.get(fact, fact), [entry.label])
+        self._join(self._merged_into.get(cluster, cluster), [entry.label])
 
-    def _join(self, fact: int, labels: Sequence[int]) -> None:
-        known = self._records.get(fact) or [label for label in [self._first.get(fact)] if label != ABSENT]
-        self._records[fact] = list(dict.fromkeys([*known, *labels]))
+    def _join(self, cluster: int, labels: Sequence[int]) -> None:
+        known = self._records.get(cluster) or [label for label in [self._first.get(cluster)] if label != ABSENT]
+        self._records[cluster] = list(dict.fromkeys([*known, *labels]))
 
     def merge(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Make the facts of merged records one: (label, label of the record that it was merged into) each."""
+        """Make the clusters of merged records one: (label, label of the record that it was merged into) each."""
         with self._changing:
             self._merge(pairs)
 
     def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:
         for record, head in pairs:
-            facts = [self._fact.get(label) for label in (record, head)]
-            if ABSENT in facts:
+            clusters = [self._cluster.get(label) for label in (record, head)]
+            if ABSENT in clusters:
                 self._waiting.append((record, head))
                 continue
             self._heads[record] = head
-            fact, into = (self._merged_into.get(one, one) for one in facts)
-            if fact != into:
-                moved = self._records.pop(fact, None) or [self._first.get(fact)]
+            cluster, into = (self._merged_into.get(one, one) for one in clusters)
+            if cluster != into:
+                moved = self._records.pop(cluster, None) or [self._first.get(cluster)]
                 self._join(into, moved)
                 for one, target in list(self._merged_into.items()):
-                    if target == fact:
+                    if target == cluster:
                         self._merged_into[one] = into
-                self._merged_into[fact] = into
+                self._merged_into[cluster] = into
 
     def remove(self, labels: Sequence[int]) -> None:
         """Forget records."""
         with self._changing:
-            facts = self.find(np.array(labels, np.int64)).tolist()
-            for label, fact in zip(labels, facts, strict=True):
-                if fact in self._records:
-                    self._records[fact] = [other for other in self._records[fact] if other != label]
-            self._fact.remove(labels)
+            clusters = self.find(np.array(labels, np.int64)).tolist()
+            for label, cluster in zip(labels, clusters, strict=True):
+                if cluster in self._records:
+                    self._records[cluster] = [other for other in self._records[cluster] if other != label]
+            self._cluster.remove(labels)
             self._age.remove(labels)
 
     def find(self, labels: np.ndarray) -> np.ndarray:
-        """(n,) labels -> (n,) their facts, ABSENT for what states none."""
-        facts = self._fact.find(labels)
+        """(n,) labels -> (n,) their clusters, ABSENT for what is in none."""
+        clusters = self._cluster.find(labels)
         if self._merged_into:
             into = self._merged_into
-            facts = np.array([into.get(fact, fact) for fact in facts.tolist()], np.int64)
-        return facts
+            clusters = np.array([into.get(cluster, cluster) for cluster in clusters.tolist()], np.int64)
+        return clusters
 
     def representatives(self, labels: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-        """(n,) labels -> (n,) the records that stand for their facts, themselves where a fact has one record.
+        """(n,) labels -> (n,) the records that stand for their clusters: themselves where they are alone.
 
         `allowed`: sorted labels of the records that may; `labels` are among them.
         """
-        facts = self.find(labels)
+        clusters = self.find(labels)
         records = self._records
-        several = {fact for fact in facts.tolist() if fact in records}
+        several = {cluster for cluster in clusters.tolist() if cluster in records}
         if not several:
             return labels
-        pairs = [(fact, label) for fact in several for label in records[fact][-MAX_COMPARED:]]
-        pairs += [(fact, label) for fact, label in zip(facts.tolist(), labels.tolist(), strict=True) if fact in several]
+        pairs = [(cluster, label) for cluster in several for label in records[cluster][-MAX_COMPARED:]]
+        pairs += [
+            (cluster, label)
+            for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)
+            if cluster in several
+        ]
         of, stating = np.array(pairs, np.int64).T
         may = places_in(allowed, stating) != ABSENT
         of, stating = of[may], stating[may]
@@ -160,10 +164,12 @@ class Facts:
         of, stating = of[order], stating[order]
         first = np.flatnonzero(np.diff(of, prepend=ABSENT))
         best = dict(zip(of[first].tolist(), stating[first].tolist(), strict=True))
-        return np.array([best.get(fact, label) for fact, label in zip(facts.tolist(), labels.tolist(), strict=True)])
+        return np.array(
+            [best.get(cluster, label) for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)]
+        )
 
     def distinct(self, matches: Sequence[tuple[int, float]], allowed: np.ndarray) -> list[tuple[int, float]]:
-        """One match for each fact: its best score, in the name of the record that stands for it.
+        """One match for each cluster: its best score, in the name of the record that stands for it.
 
         `matches` are best first, `allowed` as in `representatives`.
         """
@@ -174,18 +180,18 @@ class Facts:
         return list(best.items())
 
     def stating(self, labels: np.ndarray) -> list[Sequence[int]]:
-        """For each of (n,) labels the records that state its fact, itself included."""
-        facts, records = self.find(labels).tolist(), self._records
-        return [records.get(fact) or [label] for fact, label in zip(facts, labels.tolist(), strict=True)]
+        """For each of (n,) labels the records of its cluster, itself included."""
+        clusters, records = self.find(labels).tolist(), self._records
+        return [records.get(cluster) or [label] for cluster, label in zip(clusters, labels.tolist(), strict=True)]
 
     def statements(self, label: int, allowed: Sequence[np.ndarray], most: int) -> Statements:
-        """The other records of a record's fact, at most `most`.
+        """The other records of a record's cluster, at most `most` of them.
 
         `allowed`: sorted labels of the records that may be named, in any number of arrays; what was merged into one of
         them may be too.
         """
-        (fact,) = self.find(np.array([label], np.int64)).tolist()
-        every = self._records.get(fact)
+        (cluster,) = self.find(np.array([label], np.int64)).tolist()
+        every = self._records.get(cluster)
         if every is None:
             return ALONE
         heads = np.array([self._heads.get(one, one) for one in every], np.int64)

@@ -1,4 +1,4 @@
-"""How an answer says that a row stands for several records, which state the same."""
+"""How a row of an answer names other records: what states the same, what it changes, what changes it."""
 
 from __future__ import annotations
 

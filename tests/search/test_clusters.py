@@ -1,4 +1,4 @@
-"""One fact is one row: which records state the same, which of them stands for all, and what a search counts."""
+"""One cluster is one row: which records state the same, which of them stands for all, and what a search counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.facts import Facts, canonical, fact_of
+from storage.search.records.clusters import Clusters, canonical, cluster_of
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
 from storage.search.records.label_map import ABSENT
@@ -56,21 +56,21 @@ def find(store: Store, indexes: IndexSet, text: str, *, limit: int = 10, **optio
 
 @pytest.mark.parametrize("same", ["The river  bends.", "the RIVER bends", " The river\nbends ", "The river bends..."])
 def test_case_spaces_and_the_full_stop_at_the_end_make_no_other_fact(same: str) -> None:
-    assert fact_of("a", same) == fact_of("a", "The river bends")
+    assert cluster_of("a", same) == cluster_of("a", "The river bends")
 
 
 def test_signs_numbers_other_scripts_and_namespaces_make_other_facts() -> None:
     texts = ["port 80", "port 81", "is it?", "is it", "河弯了", "河直了", "C++", "C"]
-    assert len({fact_of("a", text) for text in texts}) == len(texts)
-    assert fact_of("a", "河弯了。") == fact_of("a", "河弯了")
-    assert fact_of("a", "river") != fact_of("b", "river")
-    assert fact_of("a", " \n . ") == ABSENT
+    assert len({cluster_of("a", text) for text in texts}) == len(texts)
+    assert cluster_of("a", "河弯了。") == cluster_of("a", "河弯了")
+    assert cluster_of("a", "river") != cluster_of("b", "river")
+    assert cluster_of("a", " \n . ") == ABSENT
 
 
 @given(st.text())
 def test_any_text_has_a_canonical_form_that_is_its_own(text: str) -> None:
     assert canonical(canonical(text)).strip() == canonical(text).strip()
-    assert fact_of("a", text) >= ABSENT
+    assert cluster_of("a", text) >= ABSENT
 
 
 def test_an_insight_stands_for_the_entry_that_it_was_made_of(store: Store, indexes: IndexSet) -> None:
@@ -99,9 +99,9 @@ def test_what_was_said_three_times_is_one_row_of_its_newest_and_says_three(store
 
 
 def test_ten_results_are_ten_facts_where_each_was_said_thirty_times(store: Store, indexes: IndexSet) -> None:
-    for fact in range(12):
+    for cluster in range(12):
         for number in range(30):
-            write(store, indexes, f"f{fact}n{number}", f"river number{fact} bends", at=100 * number + fact)
+            write(store, indexes, f"f{cluster}n{number}", f"river number{cluster} bends", at=100 * number + cluster)
     found = find(store, indexes, "river bends")
     assert len({hit.text for hit in found}) == len(found) == 10
     assert {hit.times for hit in found} == {30}
@@ -171,15 +171,15 @@ def test_why_names_the_record_that_stands_for_another(store: Store, indexes: Ind
 @given(st.data())
 def test_every_record_of_a_fact_has_the_same_representative(data: st.DataObject) -> None:
     texts = data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=12))
-    facts = Facts([JOURNAL])
+    clusters = Clusters([JOURNAL])
     for label, text in enumerate(texts):
         kind = data.draw(st.sampled_from([JOURNAL, ("talos", "Insight")]))
-        facts.add([DocumentEntry(label, "a", text, None, START + timedelta(minutes=label), kind)])
+        clusters.add([DocumentEntry(label, "a", text, None, START + timedelta(minutes=label), kind)])
     pairs = data.draw(st.lists(st.tuples(*[st.integers(0, len(texts))] * 2), max_size=4))
-    facts.merge(pairs)
+    clusters.merge(pairs)
     allowed = np.array(sorted(data.draw(st.sets(st.sampled_from(range(len(texts))), min_size=1))), np.int64)
-    found = facts.find(allowed)
-    standing = facts.representatives(allowed, allowed)
-    assert {len(set(standing[found == fact].tolist())) for fact in set(found.tolist())} == {1}
+    found = clusters.find(allowed)
+    standing = clusters.representatives(allowed, allowed)
+    assert {len(set(standing[found == cluster].tolist())) for cluster in set(found.tolist())} == {1}
     assert set(standing.tolist()) <= set(allowed.tolist())
-    assert facts.find(standing).tolist() == found.tolist()
+    assert clusters.find(standing).tolist() == found.tolist()
