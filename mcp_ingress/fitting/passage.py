@@ -62,8 +62,9 @@ def end_of_page(text: str, start: int, at: int) -> int:
     if at >= len(text):
         return len(text)
     ends = [match.end() for match in _SENTENCE_END.finditer(text, max(start, at - 4 * _GAP_CHARS), at)]
-    if ends and ends[-1] > start:
-        return ends[-1]
+    whole = [end for end in ends if end > start and not _joined(text, end)]
+    if whole:
+        return whole[-1]
     return _gap(text, start, at)
 
 
@@ -71,8 +72,10 @@ def _parts(text: str, longest: int) -> Iterator[Span]:
     """The text's sentences and lines, in order and without gaps; longer ones in pieces."""
     start = 0
     for match in _SENTENCE_END.finditer(text):
-        yield from _pieces(text, start, match.end(), longest)
-        start = match.end()
+        end = match.end()
+        if end == len(text) or not _joined(text, end):
+            yield from _pieces(text, start, end, longest)
+            start = end
     yield from _pieces(text, start, len(text), longest)
 
 
@@ -88,7 +91,7 @@ def _pieces(text: str, start: int, end: int, longest: int) -> Iterator[Span]:
 def _gap(text: str, start: int, at: int) -> int:
     """The last space before `at`, if one is near, else the last boundary of a character."""
     for place in range(at, max(start, at - _GAP_CHARS), -1):
-        if text[place - 1].isspace():
+        if text[place - 1].isspace() and not _joined(text, place):
             return place
     return boundary(text, at, start)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_ingress.fitting.passage import best_passage, boundary, end_of_page
@@ -73,6 +73,7 @@ def test_chinese_is_found_without_spaces_and_cut_at_its_full_stops() -> None:
 
 
 @given(st.lists(st.sampled_from([*CLUSTERS, "a", " ", "字", "."]), min_size=1, max_size=80), st.integers(12, 60))
+@example([*"abcdefghijklmnopq", "\r\n", "z"], 18)
 def test_no_passage_and_no_page_divides_a_character_as_it_is_read(parts: list[str], longest: int) -> None:
     text = "".join(parts)
     places = set(accumulate(map(len, parts), initial=0))
