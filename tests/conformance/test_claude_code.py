@@ -186,9 +186,8 @@ def test_what_claude_code_writes_is_in_the_store_and_what_it_asks_is_shown_to_it
 
     written = session.answer(1)
     assert thalweg.sql("SELECT entry_id, content, category FROM journal") == [[written["entry_id"], LESSON, "insight"]]
-    assert [found["id"] for found in session.answer(2)["results"] if found["entity_type"] == "JournalEntry"] == [
-        written["entry_id"]
-    ]
+    [found] = [found for found in session.answer(2)["results"] if found["content"] == LESSON]
+    assert found["also"] == [{"kind": "JournalEntry", "id": written["entry_id"]}]
 
 
 def test_a_refused_call_is_shown_to_the_model_as_an_error_with_what_it_may_send(
