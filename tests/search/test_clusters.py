@@ -115,16 +115,24 @@ def test_the_total_counts_facts(store: Store, indexes: IndexSet) -> None:
     assert search(store.connection.cursor(), indexes, query).total == 2
 
 
-def test_a_merged_cluster_is_one_fact_with_the_texts_that_were_merged(store: Store, indexes: IndexSet) -> None:
+def test_what_was_merged_is_one_row_and_what_only_has_its_text_is_another(store: Store, indexes: IndexSet) -> None:
     write(store, indexes, "first", "the login keeps failing", "Friction")
-    write(store, indexes, "second", "login fails again and again", "Friction", at=1)
-    write(store, indexes, "said", "Login fails again and again.", "JournalEntry", at=1)
+    write(store, indexes, "second", "login fails in case 2", "Friction", at=1)
+    write(store, indexes, "said", "Login fails in case 2.", "JournalEntry", at=1)
     store.merge("second", "first")
     indexes.apply([], [])
+    found = {hit.record_id: (list(hit.also), hit.times) for hit in find(store, indexes, "login fails")}
+    assert found == {"first": ([("Friction", "second")], 2), "said": ([], 1)}, "a text that differs is not lost"
+
+
+def test_what_was_merged_into_a_merged_record_goes_with_it(store: Store, indexes: IndexSet) -> None:
+    for number, (record_id, into) in enumerate((("a", ""), ("b", "a"), ("c", "b"))):
+        write(store, indexes, record_id, f"login fails {record_id}", "Friction", at=number)
+        if into:
+            store.merge(record_id, into)
+    indexes.apply([], [])
     (hit,) = find(store, indexes, "login fails")
-    assert hit.record_id == "first"
-    assert hit.also == [("Friction", "second"), ("JournalEntry", "said")]
-    assert hit.times == 2
+    assert (hit.record_id, hit.also, hit.times) == ("a", [("Friction", "c"), ("Friction", "b")], 3)
 
 
 def test_an_order_of_coming_makes_no_other_answer(store: Store, indexes: IndexSet, tmp_path: Path) -> None:

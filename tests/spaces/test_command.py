@@ -23,10 +23,8 @@ ONE, TWO = "text/hashing-384", "text/hashing-64"
 def node(tmp_path: Path) -> Iterator[NodeProcess]:
     node = NodeProcess(tmp_path / "home").start()
     client = Client(node.home)
-    for number in range(4):
-        client.call(
-            "journal_write", {"content": f"I realized that caches lie in case {number}.", "category": "insight"}
-        )
+    for lesson in ("caches lie", "tests that sleep are slow", "names outlive their reasons", "a queue hides a delay"):
+        client.call("journal_write", {"content": f"I realized that {lesson}.", "category": "insight"})
     node.settle()
     yield node
     node.stop()
@@ -45,7 +43,7 @@ def test_the_model_changes_without_stopping_and_the_old_space_stays_until_it_is_
         ONE: ("kept", 8),
         TWO: ("live", 8),
     }
-    assert "caches lie in case 2" in found(client, "caches lie in case 2")[0]
+    assert "names outlive" in found(client, "names outlive their reasons")[0]
 
     written = client.call("journal_write", {"content": "I realized that readers block.", "category": "insight"})
     thalweg.wait_for(written)

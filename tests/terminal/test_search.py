@@ -187,10 +187,9 @@ def test_a_search_waits_for_a_write_with_its_vector(program: Program) -> None:
         )
         token = json.dumps(written["freshness"]) if freshness == "token" else "now"
         answer = program("search", f"lighthouse keeper {number} gulls", "--freshness", token, "--json").json()
-        assert (
-            written["entry_id"] in [hit["record_id"] for hit in answer["hits"] if "vector" in hit["sides"]]
-            and "stale" not in answer
-        )
+        by_vector = [hit for hit in answer["hits"] if "vector" in hit["sides"]]
+        assert written["entry_id"] in [other["id"] for hit in by_vector for other in hit["also"]]
+        assert "stale" not in answer
     client.close()
     nonsense = program("search", "gulls", "--freshness", "later")
     assert nonsense.code == 2 and "neither `now` nor a token" in nonsense.err

@@ -62,17 +62,19 @@ class Clusters:
         """The first record of each cluster, by cluster."""
         self._records: dict[int, list[int]] = {}
         """All records of the clusters that have several."""
-        self._merged_into: dict[int, int] = {}
-        """Clusters of merged records -> the cluster that they are now."""
         self._heads: dict[int, int] = {}
         """Merged records -> the record that they were merged into."""
+        self._merged: dict[int, list[int]] = {}
+        """The records that were merged into each."""
+        self._moved: dict[int, int] = {}
+        """Merged records -> the cluster of their head, which is theirs now."""
         self._waiting: list[tuple[int, int]] = []
         """Merges of records that are not there yet."""
         self._changing = threading.Lock()
 
     def __len__(self) -> int:
         """How many clusters there are."""
-        return len(self._first) - len(self._merged_into)
+        return len(self._first)
 
     @property
     def copies(self) -> float:
@@ -92,36 +94,55 @@ class Clusters:
     def _add(self, entry: DocumentEntry, cluster: int) -> None:
         self._cluster.add(entry.label, cluster)
         self._age.add(entry.label, _age(entry.created_at) + _SOURCE * (entry.kind in self._sources))
-        if cluster not in self._first:
+        if cluster in self._first:
+            self._join(cluster, [entry.label])
+        else:
             self._first.add(cluster, entry.label)
-            if cluster not in self._merged_into:
-                return
-        self._join(self._merged_into.get(cluster, cluster), [entry.label])
 
     def _join(self, cluster: int, labels: Sequence[int]) -> None:
-        known = self._records.get(cluster) or [label for label in [self._first.get(cluster)] if label != ABSENT]
-        self._records[cluster] = list(dict.fromkeys([*known, *labels]))
+        known = self._records.get(cluster) or [self._first.get(cluster)]
+        self._records[cluster] = list(dict.fromkeys([*(one for one in known if self._of(one) == cluster), *labels]))
+
+    def _of(self, label: int) -> int:
+        return self._moved.get(label, self._cluster.get(label))
 
     def merge(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """Make the clusters of merged records one: (label, label of the record that it was merged into) each."""
+        """Move merged records to the clusters of their heads: (record, what it was merged into), by label.
+
+        What has the same text as a merged record, but was not merged, stays: the texts of a merge may differ.
+        """
         with self._changing:
             self._merge(pairs)
 
     def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:
         for record, head in pairs:
-            clusters = [self._cluster.get(label) for label in (record, head)]
-            if ABSENT in clusters:
+            if ABSENT in (self._cluster.get(record), into := self._of(head)):
                 self._waiting.append((record, head))
                 continue
             self._heads[record] = head
-            cluster, into = (self._merged_into.get(one, one) for one in clusters)
-            if cluster != into:
-                moved = self._records.pop(cluster, None) or [self._first.get(cluster)]
-                self._join(into, moved)
-                for one, target in list(self._merged_into.items()):
-                    if target == cluster:
-                        self._merged_into[one] = into
-                self._merged_into[cluster] = into
+            self._merged.setdefault(head, []).append(record)
+            moving = self._with_merged(record)
+            for one in moving:
+                before = self._of(one)
+                self._moved[one] = into
+                if before in self._records:
+                    self._records[before] = [other for other in self._records[before] if other != one]
+            self._join(into, moving)
+
+    def _head(self, label: int) -> int:
+        """The record that stands for what this one was merged into, itself where it was not merged."""
+        seen = {label}
+        while (head := self._heads.get(label, label)) not in seen:
+            seen.add(head)
+            label = head
+        return label
+
+    def _with_merged(self, label: int) -> list[int]:
+        """A record, and all that were merged into it."""
+        found = [label]
+        for one in found:
+            found += [other for other in self._merged.get(one, ()) if other not in found]
+        return found
 
     def remove(self, labels: Sequence[int]) -> None:
         """Forget records."""
@@ -136,9 +157,10 @@ class Clusters:
     def find(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> (n,) their clusters, ABSENT for what is in none."""
         clusters = self._cluster.find(labels)
-        if self._merged_into:
-            into = self._merged_into
-            clusters = np.array([into.get(cluster, cluster) for cluster in clusters.tolist()], np.int64)
+        if self._moved:
+            moved = self._moved
+            pairs = zip(labels.tolist(), clusters.tolist(), strict=True)
+            clusters = np.array([moved.get(label, cluster) for label, cluster in pairs], np.int64)
         return clusters
 
     def representatives(self, labels: np.ndarray, allowed: np.ndarray) -> np.ndarray:
@@ -194,7 +216,7 @@ class Clusters:
         every = self._records.get(cluster)
         if every is None:
             return ALONE
-        heads = np.array([self._heads.get(one, one) for one in every], np.int64)
+        heads = np.array([self._head(one) for one in every], np.int64)
         may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0)
         stating = np.array(every, np.int64)[may]
         ages = self._age.find(stating)
