@@ -31,9 +31,9 @@ from streams.topics import MEMORY
 LEAST_COSINE = 0.4
 """Statements about the same thing that say it in other words are not nearer than this."""
 NEAREST, MOST = 40, 10
-"""Of this many nearest records, whatever their kind and namespace, at most so many earlier ones are named."""
-AT_ONCE = 16
-"""How many memories are compared before others get the interpreter."""
+"""Of this many nearest records, whatever their kind and namespace, at most MOST earlier ones are named."""
+BATCH_MEMORIES = 16
+"""This many memories are compared before other threads get the interpreter."""
 
 
 class MemoryChanges(Stage):
@@ -66,8 +66,8 @@ class MemoryChanges(Stage):
     def find(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         """The facts about each event, from what the store holds now."""
         found: list[Sequence[Event]] = []
-        for start in range(0, len(events), AT_ONCE):
-            some = events[start : start + AT_ONCE]
+        for start in range(0, len(events), BATCH_MEMORIES):
+            some = events[start : start + BATCH_MEMORIES]
             texts = [self._statements(logged.event) for logged in some]
             near = self._near(
                 [
