@@ -7,7 +7,7 @@ the records, finds what each side has, has the candidates scored (`ranking/rank`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from storage.search.ranking.fusion import WEIGHTS, ordered
 from storage.search.ranking.newest import newest_first, read_changes
 from storage.search.ranking.rank import fuse_ranks, rank
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult, read_best, read_names
+from storage.search.records.hits import SearchResult, read_best, read_names_of
 from storage.search.records.label_map import places_in
 from storage.search.records.matches import DocumentMatches
 
@@ -90,6 +90,8 @@ def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], deg
         for side, matches in scored.sides.items()
     }
     best = ordered(scores, {label: (hit.created_at, hit.record_id) for label, hit in hits_by_label.items()})
+    labels = best[: query.limit]
+    others = _others(context, labels)
     hits = [
         replace(
             hits_by_label[label],
@@ -97,20 +99,22 @@ def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], deg
             sides={side: places[label] for side, places in sides.items() if label in places},
             parts={side: values[label] for side, values in parts.items() if not math.isnan(values[label])},
             passage=passages.passage(fits.get(label, label)),
-            **_statements(context, label),
+            **others[label],
             **_changes(context, label),
         )
-        for label in best[: query.limit]
+        for label in labels
     ]
     return SearchResult(hits, len(scored.labels), degraded)
 
 
-def _statements(context: SearchContext, label: int) -> dict[str, Any]:
-    """What else states the same as a hit, and how often it was stated."""
+def _others(context: SearchContext, labels: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """By label what else states the same as a hit, and how often it was stated."""
     if not context.query.distinct:
-        return {}
-    others, times = context.records.clusters.statements(label, [context.allowed.labels], MAX_OTHERS)
-    return {"also": read_names(context.cursor, others), "times": times}
+        return {label: {} for label in labels}
+    clusters, allowed = context.records.clusters, [context.allowed.labels]
+    stated = [clusters.statements(label, allowed, MAX_OTHERS) for label in labels]
+    names = read_names_of(context.cursor, [each.others for each in stated])
+    return {label: {"also": also, "times": each.times} for label, also, each in zip(labels, names, stated, strict=True)}
 
 
 def _changes(context: SearchContext, label: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from storage.search.ranking.distinct import WIDER, nearest_clusters
 from storage.search.ranking.fusion import imputed_order
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.filter import Filter, predicate
-from storage.search.records.hits import read_names
+from storage.search.records.hits import read_names_of
 from storage.search.search import MAX_OTHERS
 from storage.search.words.tantivy_schema import WORDS
 from storage.statements import dicts
@@ -44,11 +44,6 @@ class FoundInsight:
     `also`: (kind, record id) of other insights that state the same; `times`: how often it was stated.
     """
 
-    def states(self, numbers: Collection[int]) -> int:
-        """The number by which it is expected: that of another insight which states the same, else its own."""
-        others = (number_in(record) for _, record in self.also)
-        return next((number for number in (self.row["id"], *others) if number in numbers), int(self.row["id"]))
-
     row: Mapping[str, Any]
     place: Fused
     distance: float | None
@@ -58,6 +53,11 @@ class FoundInsight:
     """(kind, record id) of memories of which it changes what they say."""
     disputed_by: Sequence[tuple[str, str]] = ()
     """(kind, record id) of memories that change what it says."""
+
+    def states(self, numbers: Collection[int]) -> int:
+        """The number by which it is expected: that of another insight which states the same, else its own."""
+        others = (number_in(record) for _, record in self.also)
+        return next((number for number in (self.row["id"], *others) if number in numbers), int(self.row["id"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,11 @@ def _others(cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, label
     """By label what other memories have to do with an insight."""
     records = call.services.indexes.records
     allowed = records.allowed(cursor, chosen).labels
-    repeats = {label: records.clusters.statements(label, [allowed], MAX_OTHERS) for label in labels}
+    stated = [records.clusters.statements(label, [allowed], MAX_OTHERS) for label in labels]
+    names = read_names_of(cursor, [each.others for each in stated])
     return {
-        label: (read_names(cursor, others), times, *read_changes(cursor, records, chosen.namespace, label))
-        for label, (others, times) in repeats.items()
+        label: (also, each.times, *read_changes(cursor, records, chosen.namespace, label))
+        for label, also, each in zip(labels, names, stated, strict=True)
     }
 
 

@@ -21,7 +21,7 @@ from processors.memory.registry import ROLES, place_of
 from storage.search.index_set import IndexSet
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.clusters import Clusters
-from storage.search.records.hits import read_names
+from storage.search.records.hits import read_names_of
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
@@ -72,14 +72,13 @@ def _with_repeats(
 ) -> dict[tuple[TableName, int], Candidate]:
     """The candidates, with what else may be found that states the same."""
     stated = {key: clusters.statements(key[1], list(eligible.values()), MAX_OTHERS) for key in found}
-    labels = [label for others, _ in stated.values() for label in others]
     numbers = dict(zip(found, clusters.find(np.array([label for _, label in found], np.int64)).tolist(), strict=True))
-    names = dict(zip(labels, read_names(cursor, labels), strict=True))
+    names = dict(zip(found, read_names_of(cursor, [each.others for each in stated.values()]), strict=True))
     return {
         key: replace(
             candidate,
             cluster=None if numbers[key] == ABSENT else numbers[key],
-            also=[names[label] for label in stated[key].others],
+            also=names[key],
             times=stated[key].times,
         )
         for key, candidate in found.items()

@@ -93,13 +93,22 @@ def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> S
 
 def read_names(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
     """(kind, record id) of the documents with these labels, in their order."""
+    return read_names_of(cursor, [labels])[0]
+
+
+def read_names_of(cursor: duckdb.DuckDBPyConnection, groups: Sequence[Sequence[int]]) -> list[list[tuple[str, str]]]:
+    """(kind, record id) of the documents of each group of labels, in its order, read at once.
+
+    What is not there any more is left out.
+    """
+    labels = {label for group in groups for label in group}
     if not labels:
-        return []
+        return [[] for _ in groups]
     rows = cursor.execute(
         f"SELECT label, kind, record_id FROM documents WHERE label IN ({', '.join(map(str, labels))})"
     ).fetchall()
     names = {label: (kind, record_id) for label, kind, record_id in rows}
-    return [names[label] for label in labels if label in names]
+    return [[names[label] for label in group if label in names] for group in groups]
 
 
 def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:
