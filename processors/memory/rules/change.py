@@ -12,37 +12,32 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from processors.memory.rules.statement import Statement, is_content, measure, statements_of, stem
+from processors.memory.rules.statement import Statement, is_content, measure, statements_of, stem, word_set
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_TURNS = _words(
+_TURNS = word_set(
     "switch migrat mov chang upgrad port convert transition renam rewritten rewrit rewrot rais lower increas reduc cut "
     "set updat downgrad relocat extend shorten transferr postpon delay adjust bump"
 )
 """Verbs that say by themselves that something is otherwise than before, as stems."""
-_STATES = _words(
+_STATES = word_set(
     "be liv run work use written host stor kept keep go listen call sit hang stand belong stay deploy built buil bas"
 )
 """Verbs after which a thing can have one value at a time."""
-_AT = _words("in on at with by as to under over through via into from be call nam prefer liv use")
+_AT = word_set("in on at with by as to under over through via into from be call nam prefer liv use")
 """What stands before a value that excludes others."""
-_PLACES = _AT - _words("be us use call nam prefer liv")
-_OWNS = _words("own maintain lead chair manag head")
+_PLACES = _AT - word_set("be us use call nam prefer liv")
+_OWNS = word_set("own maintain lead chair manag head")
 """What one does alone."""
-_OPEN = _words("has have contain includ need about against like know support find play eat read")
+_OPEN = word_set("has have contain includ need about against like know support find play eat read")
 """What can be said of several values at once."""
-_OCCASIONS = _words("found scored took went had made someth anyth")
+_OCCASIONS = word_set("found scored took went had made someth anyth")
 """What is told of an occasion, which the next one does not change, and what names no value."""
-_SOLE = _words("responsibl charg current")
+_SOLE = word_set("responsibl charg current")
 """What of several only one is."""
-_PARTICIPLES = _words(
+_PARTICIPLES = word_set(
     "sent written built kept made done run set put known seen taken given bought sold brought left found"
 )
-_UNITS = _words("kb mb gb tb ms s min percent eur usd chf euro dollar franc pound cent km m cm kg g hz mhz ghz")
+_UNITS = word_set("kb mb gb tb ms s min percent eur usd chf euro dollar franc pound cent km m cm kg g hz mhz ghz")
 _OPPOSITES = (
     ("open", "clos"),
     ("public", "privat"),
@@ -62,21 +57,21 @@ _OPPOSITES = (
     ("alive", "dead"),
     ("up", "down"),
 )
-_CUTS = _words("sinc becaus after due")
-_RESTRICTS = _words("for on in at if when")
-_QUALITIES = _words(
+_CUTS = word_set("sinc becaus after due")
+_RESTRICTS = word_set("for on in at if when")
+_QUALITIES = word_set(
     "good bad great nice fast slow quick hot cold easy hard big small large long short new old cheap simple safe"
 )
 _PARTICIPLE = re.compile(r"\w{3,}ed")
-_PROPERTIES = _words(
+_PROPERTIES = word_set(
     "branch colour color nam languag format level mod status stat default favourit favorit them typ unit engin encod "
     "currenc"
 )
 """Of what is named so a word without an article is the value, as stems."""
 _QUALITY_ENDINGS = ("ful", "ive", "ous", "able", "ible", "less", "ish", "ic", "ing", "y")
 _AS_GIVEN_UP = (("instead", "of"), ("rather", "than"), ("in", "place", "of"))
-_TAKING = _words("took inherited")
-_LEAVING = _words("left quit stopped dropped abandoned removed deleted retired")
+_TAKING = word_set("took inherited")
+_LEAVING = word_set("left quit stopped dropped abandoned removed deleted retired")
 
 
 def changes(older: str, newer: str) -> bool:

@@ -18,7 +18,8 @@ MAX_SENTENCES, MAX_CHARACTERS = 24, 4000
 """Of a longer text its beginning is compared."""
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
     return frozenset(text.split())
 
 
@@ -39,25 +40,29 @@ _FREQUENCIES = {
     "yearly": "every-year",
     "annually": "every-year",
 }
-_WEEKDAYS = _words("monday tuesday wednesday thursday friday saturday sunday")
-_MONTHS = _words("january february march april june july august september october november december")
-_SPANS = _words("second minute hour day night week month quarter year morning evening afternoon weekend")
-_DROPPED = _words("a an the our we you this that these those it its there please usually still just dr mr mrs ms prof")
-_MARKERS = _words("now currently nowadays already meanwhile recently finally today instead")
-_BE = _words("is are was were be been being am")
-_NEGATIONS = _words("not no never n't cannot without neither none nobody nothing false incorrect wrong")
-_NEGATING = _words("fail reject deny refuse avoid")
-_PLANS = _words(
+_WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
+_MONTHS = word_set("january february march april june july august september october november december")
+_SPANS = word_set("second minute hour day night week month quarter year morning evening afternoon weekend")
+_DROPPED = word_set(
+    "a an the our we you this that these those it its there please usually still just dr mr mrs ms prof"
+)
+_MARKERS = word_set("now currently nowadays already meanwhile recently finally today instead")
+_BE = word_set("is are was were be been being am")
+_NEGATIONS = word_set("not no never n't cannot without neither none nobody nothing false incorrect wrong")
+_NEGATING = word_set("fail reject deny refuse avoid")
+_PLANS = word_set(
     "might could would maybe perhaps plan plans planned planning consider considering considered want wants if "
     "whether suppose wonder hope hopes will shall propose proposes proposed suggest suggests suggested idea"
 )
-_POSSESSIVES = _words("my our the your his her their")
-_QUESTIONS = _words("should what which who whose whom when where why how do does did can shall will would could is are")
-_PRONOUNS = _words("it it's its this that that's these those they they're he he's she she's here there there's")
+_POSSESSIVES = word_set("my our the your his her their")
+_QUESTIONS = word_set(
+    "should what which who whose whom when where why how do does did can shall will would could is are"
+)
+_PRONOUNS = word_set("it it's its this that that's these those they they're he he's she she's here there there's")
 """A sentence that begins so is about what another one named, which is not the same in another text."""
-_COMPARISONS = _words("than also both another either sometimes besides additionally")
+_COMPARISONS = word_set("than also both another either sometimes besides additionally")
 _ENDINGS = ("ments", "ment", "ings", "ing", "ies", "ed", "es", "s", "e", "y")
-_FREE = _DROPPED | _MARKERS | _NEGATIONS | _words("do does did new")
+_FREE = _DROPPED | _MARKERS | _NEGATIONS | word_set("do does did new")
 _Phrases = Sequence[tuple[tuple[str, ...], tuple[str, ...]]]
 _PLAINER: _Phrases = (
     (("switched", "on"), ("on",)),
@@ -79,7 +84,7 @@ _EMPTY: _Phrases = tuple(
 _STOP = (
     _DROPPED
     | _BE
-    | _words(
+    | word_set(
         "i he she they my your his her their me him them us in on at by for from with as to of into onto over under "
         "and or but then so such very has have had having must should can about until after before through via"
     )

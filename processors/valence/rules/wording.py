@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from processors.memory.rules.statement import word_set
+
 AFTER, BEFORE = 4, 2
 """A negation reaches this many words after and before itself."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NEGATIONS = _words("not never no n't cannot without neither none nobody nothing nowhere false incorrect wrong")
-_NEGATING_VERBS = _words("fail reject deni deny refus avoid")
-_STOP = _words(
+_NEGATIONS = word_set("not never no n't cannot without neither none nobody nothing nowhere false incorrect wrong")
+_NEGATING_VERBS = word_set("fail reject deni deny refus avoid")
+_STOP = word_set(
     "a an the this that these those it its is are was were be been being am do does did done has have had having "
     "will would shall should can could may might must of to in on at by for from with as into onto over under and "
     "or but if then than so such very we you he she they i our your his her their them us me my which who whom "
