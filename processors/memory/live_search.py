@@ -1,0 +1,64 @@
+"""The search of everything that still holds: the engine's, without what was superseded, merged, archived, deprecated."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from processors.memory.registry import ENDED
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.hits import SearchHit, SearchResult, read_hit
+from storage.search.records.matches import DocumentMatches
+from storage.search.search import search
+from streams.ids import document_label
+
+if TYPE_CHECKING:
+    import duckdb
+
+EVERY_HIT = 10_000
+"""More than the pools of all sides hold for what is asked here."""
+
+
+def search_live(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
+) -> SearchResult:
+    """A search without what is no longer valid. A filter with a moment says itself what was valid then."""
+    if query.filter.valid_at is not None:
+        return search(cursor, indexes, query, prefetched)
+    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
+    namespace = query.filter.namespace
+    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
+    ended = _ended_records(cursor, namespace, stated)
+    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
+    hits = [hit for hit in left if hit is not None]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
+
+
+def _without(
+    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
+) -> SearchHit | None:
+    """The hit without the records that have ended; None where nothing is left.
+
+    Another record that states the same takes the place of one that has ended.
+    """
+    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
+    if hit.record_id not in ended:
+        return replace(hit, also=also)
+    if not also:
+        return None
+    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
+    return other and replace(
+        other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
+    )
+
+
+def _ended_records(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
+    """Those of the records that do not hold any more."""
+    sql = (
+        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
+        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
+    )
+    rows = cursor.execute(sql, {"namespace": namespace, "record_ids": record_ids}).fetchall()
+    return {record_id for (record_id,) in rows}
