@@ -1,4 +1,4 @@
-"""The search of everything that still holds: the engine's, without what was superseded, merged, archived, deprecated."""
+"""The search of what still holds: no record that was superseded, merged, archived or deprecated."""
 
 from __future__ import annotations
 
