@@ -107,9 +107,9 @@ class Inventory:
         return self.toolsets.get(tool.toolset, UNKNOWN) if tool is not None else UNKNOWN
 
     def parts(self, setup: Setup) -> dict[type, object]:
-        """The part of each toolset that declares one, by its type. Raises SettingsError."""
-        made = [toolset.part(setup) for toolset in self.toolsets.values() if toolset.part is not None]
-        return {type(part): part for part in made}
+        """The parts that the toolsets declare, by their types. Raises SettingsError."""
+        declared = [toolset.parts for toolset in self.toolsets.values() if toolset.parts is not None]
+        return {type(part): part for parts in declared for part in parts(setup)}
 
     def unknown(self, name: str) -> UnknownTool:
         """The refusal of a name that no tool has: what replaces it when it is retired, else the nearest one."""

@@ -130,6 +130,11 @@ class Settings:
             "at most 10 a session"
         },
     )
+    persona: str = field(
+        default="", metadata={"help": "persona of a session for which `session_open` names none; empty: Talos"}
+    )
+    protocol: str = field(default="", metadata={"help": "the same for its protocol; empty: LBRP"})
+    human: str = field(default="", metadata={"help": "the same for the human that it works with; empty: Robbie"})
     judge1: str = field(
         default="lexical",
         metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"},
