@@ -79,6 +79,16 @@ class Settings:
         metadata={"help": "also answer analysts' SQL at POST /sql: every client of it sees every namespace"},
     )
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
+    output_schemas: bool = field(
+        default=False, metadata={"help": "list the output schemas of all tools, not of core's alone"}
+    )
+    structured_clients: str = field(
+        default="claude-code,codex-mcp-client",
+        metadata={
+            "help": "comma-separated names of MCP clients that show their model an answer's structured content: "
+            "its text says only where it is; every other client gets the whole answer as text too"
+        },
+    )
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(
         default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"}

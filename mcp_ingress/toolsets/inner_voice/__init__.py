@@ -24,6 +24,8 @@ def _refuse_disabled(call: Call) -> None:
 
 TOOLSET = Toolset(
     name="inner_voice",
+    purpose="Material for synthesis",
+    guide=("`inner_voice.retrieve` gives snippets with provenance, of all that is known",),
     errors=ErrorStyle(codes={"invalid_argument": "invalid_params"}, code_field="code"),
     part=_configured,
     gate=_refuse_disabled,
