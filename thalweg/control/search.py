@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
-from processors.memory.registry import CATEGORIES, ENDED
+from processors.memory.read.earlier import read_ended
+from processors.memory.registry import CATEGORIES
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -79,7 +80,7 @@ def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Que
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
     namespace = query.filter.namespace
     stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
-    ended = _ended_records(cursor, namespace, stated)
+    ended = read_ended(cursor, namespace, stated)
     left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
     hits = [hit for hit in left if hit is not None]
     return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
@@ -101,16 +102,6 @@ def _without(
     return other and replace(
         other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
     )
-
-
-def _ended_records(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
-    """Those of the records that do not hold any more."""
-    sql = (
-        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
-        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
-    )
-    rows = cursor.execute(sql, {"namespace": namespace, "record_ids": record_ids}).fetchall()
-    return {record_id for (record_id,) in rows}
 
 
 def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
