@@ -215,6 +215,8 @@ def _convert(name: str, value: Any) -> Any:
                 if isinstance(value, bool)
                 else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
             )
+        if (kind == "int" and isinstance(value, float)) or (kind != "str" and isinstance(value, bool)):
+            raise ValueError  # int() would cut the one and take the other for 0 or 1
         return {"int": int, "float": float, "str": str}[str(kind)](value)
     except (ValueError, KeyError, TypeError):
         raise SettingsError(f"The setting {name} is {value!r}; a value of type {kind} is expected.") from None

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from processors.memory.registry import ENDED
+from processors.memory.read.earlier import read_ended
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.hits import SearchHit, SearchResult, read_hit
@@ -30,7 +30,7 @@ def search_live(
     found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
     namespace = query.filter.namespace
     stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
-    ended = _ended_records(cursor, namespace, stated)
+    ended = read_ended(cursor, namespace, stated)
     left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
     hits = [hit for hit in left if hit is not None]
     return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
@@ -52,13 +52,3 @@ def _without(
     return other and replace(
         other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
     )
-
-
-def _ended_records(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
-    """Those of the records that do not hold any more."""
-    sql = (
-        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
-        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
-    )
-    rows = cursor.execute(sql, {"namespace": namespace, "record_ids": record_ids}).fetchall()
-    return {record_id for (record_id,) in rows}
