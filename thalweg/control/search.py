@@ -18,7 +18,7 @@ from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import SearchHit, SearchResult, read_hit
+from storage.search.records.hits import SearchHit, SearchResult
 from storage.search.search import search
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, explain
@@ -80,13 +80,13 @@ def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Que
     namespace = query.filter.namespace
     stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
     ended = _ended_records(cursor, namespace, stated)
-    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
+    left = [_without(cursor, indexes, namespace, hit, ended) for hit in found.hits]
     hits = [hit for hit in left if hit is not None]
     return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
 
 
 def _without(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: SearchHit, ended: Collection[str]
 ) -> SearchHit | None:
     """The hit without the records that have ended; None where nothing is left.
 
@@ -97,7 +97,8 @@ def _without(
         return replace(hit, also=also)
     if not also:
         return None
-    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
+    label = document_label(namespace, also[0][1])
+    other = indexes.records.documents.hits(cursor, namespace, [label]).get(label)
     return other and replace(
         other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
     )
