@@ -72,13 +72,18 @@ def read_best(
         stop = min(start + missing, len(order))
         while stop < len(order) and rounded[order[stop]] == rounded[order[stop - 1]]:
             stop += 1
-        found |= _read_hits(cursor, namespace, labels[order[start:stop]].tolist())
+        found |= read_hits(cursor, namespace, labels[order[start:stop]].tolist())
         start, missing = stop, limit - len(found)
     return found
 
 
-def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
-    """By key alone: DuckDB evaluates further conditions on all rows first (11 ms instead of 1 at 100,000)."""
+def read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
+    """The documents with these labels that are the namespace's, without scores.
+
+    By key alone: DuckDB evaluates further conditions on all rows first (11 ms instead of 1 at 100,000).
+    """
+    if not labels:
+        return {}
     rows = cursor.execute(
         "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace "
         f"FROM documents WHERE label IN ({', '.join(map(str, labels))})"
@@ -88,7 +93,7 @@ def _read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequen
 
 def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> SearchHit | None:
     """The document with this label, without a score; None where the namespace has none."""
-    return _read_hits(cursor, namespace, [label]).get(label)
+    return read_hits(cursor, namespace, [label]).get(label)
 
 
 def read_names(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
