@@ -9,22 +9,12 @@ from typing import Any
 
 import pytest
 
-from processors.memory.stages.changes import MemoryChanges
-from streams.events import LoggedEvent
+from tests.talos.embedding_node import EmbeddingNode as Node
 from tests.talos.making import NOON, make_event
-from tests.valence.conftest import BeliefNode, Believer
+from tests.valence.conftest import Believer
 
 OLD, NEW = "The gateway of the harbour listens on port 8080.", "The gateway of the harbour listens on port 8443."
 ASKED = "gateway harbour port 8080"
-
-
-class Node(BeliefNode):
-    """A node on which every memory has its vector at once."""
-
-    def _derive(self, logged: LoggedEvent) -> None:
-        if logged.event.type in MemoryChanges.accepts and not logged.event.type.startswith("thalweg.valence."):
-            self._keep(self._embedded(logged.event))
-        super()._derive(logged)
 
 
 @pytest.fixture
@@ -59,6 +49,16 @@ async def test_what_is_told_late_of_an_earlier_time_changes_nothing(node: Node) 
     )
     node.tell(late)
     assert node.store.sql("FROM memory_changes") == []
+
+
+async def test_a_change_is_found_beside_fifty_namespaces_that_say_the_same(node: Node) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    for number in range(50):
+        said = {"content": NEW, "category": "insight"}
+        node.tell(make_event("talos.journal.written", said, event_id=f"said-{number}", namespace=f"of-{number}"))
+    await node.call("journal_write", content=NEW, category="insight")
+    found = node.store.sql("SELECT DISTINCT namespace FROM memory_changes")
+    assert found == [("default",)]
 
 
 async def test_what_is_added_disputes_nothing(node: Node) -> None:
