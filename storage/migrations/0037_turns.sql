@@ -35,16 +35,26 @@ SELECT rowid AS rowid, label, space, owner_label, record_id, number, char_start,
        namespace, topic, partition, "offset", event_id
 FROM main.turn_passages;
 CREATE VIEW captured.document_tags AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS record_id, NULL::VARCHAR AS tag WHERE false;
+SELECT record_id, tag, namespace, topic, partition, "offset", event_id
+FROM main.document_tags WHERE false;
 CREATE VIEW captured.merges AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS record_id, NULL::VARCHAR AS into_id, NULL::TIMESTAMP AS merged_at WHERE false;
+SELECT record_id, into_id, label, category, how, cosine, merge_count, merged_at, namespace, topic, partition,
+       "offset", event_id
+FROM main.merges WHERE false;
 CREATE VIEW captured.prunes AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS record_id, NULL::TIMESTAMP AS pruned_at WHERE false;
+SELECT record_id, reason, pruned_at, namespace, topic, partition, "offset", event_id
+FROM main.prunes WHERE false;
 CREATE VIEW captured.corrections AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS record_id, NULL::VARCHAR AS successor_id, NULL::TIMESTAMP AS changed_at WHERE false;
+SELECT record_id, change, successor_id, reason, changed_at, namespace, topic, partition, "offset", event_id
+FROM main.corrections WHERE false;
 CREATE VIEW captured.relations AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS from_id, NULL::VARCHAR AS to_id WHERE false;
+SELECT relation_id, relation_type, from_id, to_id, properties, created_at, source_event_id, namespace, topic,
+       partition, "offset", event_id
+FROM main.relations WHERE false;
 CREATE VIEW captured.entities AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS entity_id, NULL::VARCHAR AS label, NULL::VARCHAR AS source_event_id WHERE false;
+SELECT entity_id, label, text, canonical_form, category, session_id, domain, confidence, is_blocking, properties,
+       created_at, source_event_id, namespace, topic, partition, "offset", idx, event_id
+FROM main.entities WHERE false;
 CREATE VIEW captured.memory_changes AS
-SELECT NULL::VARCHAR AS namespace, NULL::VARCHAR AS newer_id, NULL::VARCHAR AS older_id WHERE false;
+SELECT newer_id, older_id, cosine, model_id, found_at, namespace, topic, partition, "offset", event_id
+FROM main.memory_changes WHERE false;

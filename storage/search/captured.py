@@ -6,7 +6,7 @@ turn counts among the words, the neighbours or the nearest of a memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -23,6 +23,7 @@ from streams.ids import document_label
 CAPTURED, MEMORIES = "captured", "main"
 TOOLSET = "telemetry"
 """What the schema says of each turn."""
+_SAID = ("session_id", "role", "source", "event_id")
 
 
 def captured_cursor(cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
@@ -44,7 +45,7 @@ def reading(cursor: duckdb.DuckDBPyConnection, schema: str) -> Iterator[None]:
 
 def turns_asked(indexes: IndexSet, query: Query) -> IndexSet | None:
     """The indexes of the turns, where the query asks for them and its namespace has not opted out."""
-    return indexes.turns if query.with_turns and query.filter.namespace not in indexes.unsearched else None
+    return indexes.searched_turns(query.filter.namespace) if query.with_turns else None
 
 
 def joined(memories: SearchResult, turns: SearchResult, query: Query) -> SearchResult:
@@ -71,18 +72,23 @@ def is_turn(cursor: duckdb.DuckDBPyConnection, namespace: str, record_id: str) -
     return cursor.execute("SELECT 1 FROM turns WHERE label = ?", [label]).fetchone() is not None
 
 
-def read_turns(cursor: duckdb.DuckDBPyConnection, hits: Iterable[SearchHit]) -> dict[int, dict[str, Any]]:
-    """By label, of those hits that are turns: `role` (`user`, `assistant`), `source` (agent), `event_id`.
+def read_turns(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """By label, of those that are turns: `session_id`, `role` (`user`, `assistant`), `source`, `event_id`.
 
-    The event is a row of `session_events`: the place in the session.
+    The source is the agent (`claude-code`); the event is a row of `session_events`, the place in the session.
     """
-    labels = [hit.label for hit in hits if hit.toolset == TOOLSET]
     if not labels:
         return {}
     rows = cursor.execute(
-        "SELECT label, role, source, event_id FROM turns WHERE label IN (SELECT unnest(?::BIGINT[]))", [labels]
+        f"SELECT label, {', '.join(_SAID)} FROM turns WHERE label IN (SELECT unnest(?::BIGINT[]))", [list(labels)]
     ).fetchall()
-    return {label: {"role": role, "source": source, "event_id": event_id} for label, role, source, event_id in rows}
+    named = {label: dict(zip(_SAID, values, strict=True)) for label, *values in rows}
+    return {label: {name: value for name, value in row.items() if value is not None} for label, row in named.items()}
+
+
+def turns_among(hits: Iterable[SearchHit]) -> list[int]:
+    """The labels of those hits that are turns."""
+    return [hit.label for hit in hits if hit.toolset == TOOLSET]
 
 
 def _cluster(query: Query, hit: SearchHit) -> int:

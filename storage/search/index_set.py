@@ -94,6 +94,10 @@ class IndexSet:
         """The space of this name, an empty one where there is none; without a name the live one."""
         return self.spaces.named(name)
 
+    def searched_turns(self, namespace: str) -> IndexSet | None:
+        """The indexes of captured sessions, unless the namespace has opted out."""
+        return None if namespace in self.unsearched else self.turns
+
     def searching(self) -> AbstractContextManager[None]:
         """Background work yields while the block runs."""
         return self._pace.searching()

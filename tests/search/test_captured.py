@@ -9,22 +9,23 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.toolsets.core.resources.memory import find_text
+from mcp_ingress.toolsets.memory.resources.memory import find_text
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.reembedding import SLICE_TURNS, Missing, facts_of, lacking_turns, missing_labels, read_texts
+from processors.memory.registry import CATEGORIES, ENDED, PRIVATE, ROLES, STORED_TEXTS, TAGS, TEXTS, texts_to_embed
 from processors.memory.stages.embed import encode_texts
 from processors.telemetry.formats.transcript import session_event, session_fields
-from storage.search.captured import CAPTURED, MEMORIES, captured_cursor, read_turns, reading
+from storage.search.captured import CAPTURED, MEMORIES, captured_cursor, read_turns, reading, turns_among
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.filter import Filter
+from storage.search.records.filter import Filter, TagFilter
 from storage.search.records.hits import SearchResult
 from storage.search.search import search
 from storage.search.sessions import search_sessions
 from storage.search.why import explain
 from storage.search.why_session import explain_session, is_session
 from streams.codec import encode, encode_batches
-from streams.events import Event
+from streams.events import Event, LoggedEvent
 from streams.log.base import RECORD_BYTES
 from streams.topics import DERIVED, TELEMETRY
 from tests.talos.making import NOON
@@ -56,6 +57,12 @@ class Node(SmallNode):
 
     def __init__(self, home: Path) -> None:
         super().__init__(home, EMBEDDER)
+
+    def _derive(self, logged: LoggedEvent) -> None:
+        super()._derive(logged)
+        event = logged.event
+        texts = texts_to_embed(event) if event.type in TEXTS else ()
+        self.publish_vectors([Missing(event.namespace, *text, event.time) for text in texts], of_turns=False)
 
     def capture(self, *events: Event) -> None:
         for event in events:
@@ -121,7 +128,7 @@ async def test_a_hit_names_the_role_the_agent_and_the_event_of_its_session(node:
     node.capture(line(1, FORD), line(2, "The ford is passable, says the gauge.", role="assistant"))
     cursor = node.store.database.cursor()
     hits = node.find("passable ford").hits
-    said = read_turns(cursor, hits)
+    said = read_turns(cursor, turns_among(hits))
     assert sorted((each["event_id"], each["role"], each["source"]) for each in said.values()) == [
         ("line-1", "user", "claude-code"),
         ("line-2", "assistant", "claude-code"),
@@ -215,8 +222,8 @@ async def test_the_newest_turns_are_embedded_first_a_slice_at_a_time_and_no_memo
     node.capture(*(line(number, f"The ford is passable on day {number}.") for number in range(SLICE_TURNS + 5)))
     assert await node.services.embedding_behind("default") == 0
     cursor = node.store.database.cursor()
-    lacking, count = missing_labels(cursor, EMBEDDER.info.space)
-    assert (len(lacking), count) == (0, 0)
+    lacking, present = missing_labels(cursor, EMBEDDER.info.space)
+    assert (len(lacking), present) == (0, 0)
     first = node.fill()
     newest = [f"The ford is passable on day {number}." for number in range(5, SLICE_TURNS + 5)]
     assert sorted(first) == sorted(newest)
@@ -273,3 +280,42 @@ async def test_indexes_that_are_built_again_from_the_tables_rank_turns_alike(nod
         assert [hit.text for hit in before.hits] == [hit.text for hit in after.hits] and before.hits
         assert [hit.score for hit in after.hits] == pytest.approx([hit.score for hit in before.hits])
     again.close(save=False)
+
+
+async def test_a_retrieval_of_thoughts_finds_what_was_said_with_its_origin_and_place_and_by_its_filters(
+    node: Node,
+) -> None:
+    node.capture(line(1, FORD), line(2, f"{FORD} So says the gauge.", role="assistant"))
+    await node.call("journal_write", content="The ford of the upper weir is mended.", category="observation")
+    before = await node.call("inner_voice.retrieve", query=FORD, mix=0.0, floor=0.0)
+    assert [snippet["id"][:9] for snippet in before["snippets"]] == ["t:journal"]
+    node.fill()
+    found = await node.call("inner_voice.retrieve", query=FORD, mix=0.0, floor=0.0)
+    human, model, _ = found["snippets"]
+    assert (human["text"], human["origin"], human["trust_tier"]) == (FORD, "human", "green")
+    assert (model["origin"], model["trust_tier"]) == ("model", "red")
+    place = {"session_id": "s", "role": "user", "source": "claude-code", "event_id": "line-1"}
+    assert {name: human[name] for name in place} == place
+    assert found["diagnostics"]["thought_candidates"] == before["diagnostics"]["thought_candidates"] + 2
+    for nothing in ({"include_tags": ["observation"]}, {"mix": 1.0}):
+        snippets = (await node.call("inner_voice.retrieve", **{"query": FORD, "mix": 0.0} | nothing))["snippets"]
+        assert not any("turn-" in snippet["id"] for snippet in snippets)
+
+
+async def test_every_filter_that_a_domain_declares_can_be_asked_of_turns(node: Node) -> None:
+    node.capture(line(1, FORD))
+    cursor = node.store.database.cursor()
+    with reading(cursor, CAPTURED):
+        for select in (*CATEGORIES, TAGS, PRIVATE, ENDED, STORED_TEXTS, ROLES):
+            rows = cursor.execute(f"SELECT * FROM ({select})").fetchall()
+            assert all(row[1].startswith("turn-") for row in rows)
+    moment = NOON + timedelta(days=1)
+    for chosen, count in (
+        ({"tags": TagFilter(("tech",), CATEGORIES)}, 0),
+        ({"entities": ("e",)}, 0),
+        ({"valid_at": moment, "known_at": moment}, 1),
+        ({"valid_at": NOON}, 0),
+        ({"session_ids": ("s",), "toolsets": ("telemetry",)}, 1),
+        ({"domains": ("tech",)}, 0),
+    ):
+        assert len(node.find("ford", **chosen).hits) == count, chosen

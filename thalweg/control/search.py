@@ -16,7 +16,7 @@ from processors.embedding.query import encoded_query
 from processors.memory.live_search import search_live
 from processors.memory.registry import CATEGORIES
 from processors.memory.vector_facts import VECTOR_STAGE
-from storage.search.captured import read_turns
+from storage.search.captured import read_turns, turns_among
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
@@ -57,7 +57,7 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
 
 def _hits(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
     found = search_live(cursor, indexes, query)
-    said = read_turns(cursor, found.hits)
+    said = read_turns(cursor, turns_among(found.hits))
     hits = [_hit_json(hit, said) for hit in found.hits]
     return {"hits": hits, "total": found.total, "degraded": found.degraded}
 
@@ -85,7 +85,8 @@ def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query
         [query.filter.namespace, names],
     ).fetchall()
     rows_by_id = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
-    said = read_turns(cursor, [hit for session in found.sessions for hit in session.hits[:HITS_OF_SESSION]])
+    best = [hit for session in found.sessions for hit in session.hits[:HITS_OF_SESSION]]
+    said = read_turns(cursor, turns_among(best))
     return {
         "sessions": [_session_json(hit, rows_by_id.get(hit.session_id, {}), said) for hit in found.sessions],
         "total": found.total,
