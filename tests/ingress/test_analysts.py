@@ -1,4 +1,4 @@
-"""Analysts' SQL over HTTP: what `thalweg sql` answers, for whoever has the token, within the same limits."""
+"""Analysts' SQL over HTTP: what `thalweg sql` answers, for every bearer of the token, within the same limits."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def limits(clock: SetClock) -> RateLimits:
 
 
 def taken(limits: RateLimits, credential: str, connection: str, tries: int) -> int:
-    """How many of so many calls at once are accepted."""
+    """How many of this many calls at once are accepted."""
     return sum(not limits.take_or_wait(credential, connection) for _ in range(tries))
 
 

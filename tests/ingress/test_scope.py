@@ -26,7 +26,7 @@ def two_toolsets() -> Inventory:
     found = demo_tools()
     tools = [tool if tool.kind == "read" else replace(tool, toolset="notes") for tool in found]
     others = [each for each in found.toolsets.values() if each.name != "notes"]
-    return Inventory.of(tools, [*others, Toolset("notes", instructions="Notes are kept here.")])
+    return Inventory.of(tools, [*others, Toolset("notes", purpose="Notes are kept here")])
 
 
 @pytest.fixture

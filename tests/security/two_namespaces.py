@@ -96,7 +96,7 @@ class Side:
         return f"{text.rstrip('.?')} near {self.mark}{text[-1] if text[-1] in '.?' else ''}"
 
     def event(self, short: str, number: int, days_ago: float, **data: Any) -> Event:
-        """What a producer sends, so many days ago."""
+        """What a producer sends, this many days ago."""
         time = self.node.clock.now() - timedelta(days=days_ago)
         return Event(f"{short}-{number}", "producer", wire_type(short), self.namespace, time, data)
 
