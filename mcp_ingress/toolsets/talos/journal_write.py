@@ -22,7 +22,7 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     domain = (arguments.get("domain") or "").strip() or None
     optional = {"session_id": session_id, "domain": domain, "confidence": confidence}
     content, category = writes.checked_text(arguments, "content"), arguments["category"]
-    entry = {"content": content, "category": category, **optional}
+    entry = {"content": content, "category": category, **optional, "tags": arguments.get("tags")}
     event = writes.request(call, "talos.journal.written", entry, subject=session_id)
     found = extract(event)
     main = found.entities[0]
