@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ async def test_the_other_toolsets_see_what_core_wrote(agent: Agent) -> None:
     assert await agent.node.services.reader.run(
         lambda cursor: cursor.execute("SELECT category FROM journal ORDER BY created_at").fetchall()
     ) == [("decision",), ("reflection",), ("insight",), ("reflection",)]
+
+
+@pytest.mark.parametrize("first", ["fact", "lesson"])
+@pytest.mark.parametrize("second", ["fact", "lesson"])
+async def test_a_write_names_what_it_changes_under_the_id_that_can_be_corrected(
+    agent: Agent, first: str, second: str
+) -> None:
+    old = await agent.call("remember", text=SAID["fact"], kind=first)
+    agent.node.clock.time += timedelta(seconds=1)
+    new = await agent.call("remember", text="The gateway listens on port 8443.", kind=second)
+    assert new["contradicts"] == [{"id": old["id"], "kind": first, "text": SAID["fact"]}] and "contradicts" not in old
+    rows = {row["id"]: row for row in await recalled(agent)}
+    assert rows[new["id"]]["earlier"] == [old["id"]] and rows[old["id"]]["disputed_by"] == [new["id"]]
 
 
 async def test_a_name_that_says_nothing_is_not_recalled(agent: Agent) -> None:
