@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from processors.embedding.hashing import HashingEmbedder
 from processors.memory.rules.plain_kind import PLAIN_KINDS, plain_kind
-from tests.talos.node import SmallNode
+from tests.talos.embedding_node import EmbeddingNode
 from tests.valence_kb.conftest import Agent
 
 SAID = {
@@ -26,14 +26,14 @@ SAID = {
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[SmallNode]:
-    node = SmallNode(tmp_path, HashingEmbedder())
+def node(tmp_path: Path) -> Iterator[EmbeddingNode]:
+    node = EmbeddingNode(tmp_path)
     yield node
     node.close()
 
 
 @pytest.fixture
-def agent(node: SmallNode) -> Agent:
+def agent(node: EmbeddingNode) -> Agent:
     return Agent(node)
 
 
@@ -70,8 +70,7 @@ async def test_the_other_toolsets_see_what_core_wrote(agent: Agent) -> None:
     ) == [("decision",), ("reflection",), ("insight",), ("reflection",)]
 
 
-@pytest.mark.parametrize("first", ["fact", "lesson"])
-@pytest.mark.parametrize("second", ["fact", "lesson"])
+@pytest.mark.parametrize(("first", "second"), [("fact", "lesson"), ("lesson", "fact")])
 async def test_a_write_names_what_it_changes_under_the_id_that_can_be_corrected(
     agent: Agent, first: str, second: str
 ) -> None:
@@ -114,8 +113,8 @@ async def test_what_other_tools_wrote_is_recalled_too(agent: Agent) -> None:
     }
 
 
-@pytest.mark.parametrize("about", ["user", "Gateway project"])
-async def test_what_it_is_about_narrows_a_recall_whatever_the_kind(agent: Agent, about: str) -> None:
+async def test_what_it_is_about_narrows_a_recall_whatever_the_kind(agent: Agent) -> None:
+    about = "Gateway project"
     for kind in PLAIN_KINDS:
         await agent.call("remember", text=SAID[kind], kind=kind, about=about)
         await agent.call("remember", text=f"{SAID[kind][:-1]}, as they say.", kind=kind, about="others")
@@ -125,19 +124,18 @@ async def test_what_it_is_about_narrows_a_recall_whatever_the_kind(agent: Agent,
     assert row["text"] == SAID["preference"]
 
 
-@pytest.mark.parametrize("detail", ["index", "text"])
-@pytest.mark.parametrize("most", [100, 300, 1500])
-async def test_an_answer_takes_no_more_tokens_than_it_may(agent: Agent, detail: str, most: int) -> None:
+async def test_an_answer_takes_no_more_tokens_than_it_may(agent: Agent) -> None:
     for number in range(30):
         await agent.call(
             "journal_write", content=f"Gateway {number} hums. " + "It is warm. " * 200, category="experience"
         )
-    answer = await agent.call("recall", query="gateway hums", max_tokens=most, detail=detail)
-    assert 0 < len(orjson.dumps(answer)) / 4 <= most
-    assert answer["total"] > len(answer["results"]) > 0
-    for row in answer["results"]:
-        assert row["text"].startswith("Gateway") and ("\n" not in row["text"])
-        assert len(row["text"]) <= 120 if detail == "index" else row["whole"].endswith(row["id"])
+    for detail, most in product(("index", "text"), (100, 300, 1500)):
+        answer = await agent.call("recall", query="gateway hums", max_tokens=most, detail=detail)
+        assert 0 < len(orjson.dumps(answer)) / 4 <= most
+        assert answer["total"] > len(answer["results"]) > 0
+        for row in answer["results"]:
+            assert row["text"].startswith("Gateway") and "\n" not in row["text"]
+            assert len(row["text"]) <= 120 if detail == "index" else row["whole"].endswith(row["id"])
 
 
 async def test_a_day_ends_with_its_last_moment_and_a_recall_as_of_then_knows_nothing_later(agent: Agent) -> None:
@@ -154,21 +152,21 @@ async def test_the_same_said_again_is_known_and_keeps_its_id(agent: Agent) -> No
     assert again["id"] == first["id"] and again["known"] is True and "known" not in first
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "sentence"),
-    [
-        ("remember", {"text": " "}, "`text` is blank"),
-        ("remember", {"text": "x", "about": "y" * 201}, "`about` has 201 characters"),
-        ("remember", {"text": "x", "kind": "wish"}, "it must be one of fact, decision"),
-        ("recall", {"query": "x", "max_tokens": 99}, "at least 100"),
-        ("recall", {"query": "x", "toolset": "tallos"}, "it must be one of cognitive_memory"),
-        ("recall", {"query": "x", "since": "yesterday"}, "a date YYYY-MM-DD"),
-        ("recall", {"query": "x", "until": "9999-12-31"}, "the last day that there is"),
-    ],
-)
-async def test_bad_input_gets_a_sentence(agent: Agent, tool: str, arguments: dict[str, Any], sentence: str) -> None:
-    answer = await agent.call(tool, **arguments)
-    assert answer["success"] is False and sentence in answer["message"]
+BAD: list[tuple[str, dict[str, Any], str]] = [
+    ("remember", {"text": " "}, "`text` is blank"),
+    ("remember", {"text": "x", "about": "y" * 201}, "`about` has 201 characters"),
+    ("remember", {"text": "x", "kind": "wish"}, "it must be one of fact, decision"),
+    ("recall", {"query": "x", "max_tokens": 99}, "at least 100"),
+    ("recall", {"query": "x", "toolset": "tallos"}, "it must be one of cognitive_memory"),
+    ("recall", {"query": "x", "since": "yesterday"}, "a date YYYY-MM-DD"),
+    ("recall", {"query": "x", "until": "9999-12-31"}, "the last day that there is"),
+]
+
+
+async def test_bad_input_gets_a_sentence(agent: Agent) -> None:
+    for tool, arguments, sentence in BAD:
+        answer = await agent.call(tool, **arguments)
+        assert answer["success"] is False and sentence in answer["message"], (tool, arguments)
     assert agent.node.published == []
 
 
