@@ -18,6 +18,7 @@ from processors.injection.read.brief import read_brief
 from processors.injection.read.known import read_known
 from processors.injection.rules.choice import ScoredHit, chosen
 from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
+from processors.memory.live_search import search_live
 from processors.telemetry.formats.hooks import SOURCE
 from storage.search.query import Query
 from storage.search.records.filter import Filter
@@ -26,7 +27,6 @@ from streams.event_types.injection import CONTEXT_INJECTED
 from streams.events import Event
 from streams.ids import derived_id
 from streams.topics import TELEMETRY
-from thalweg.control.search import search_live
 
 if TYPE_CHECKING:
     import duckdb

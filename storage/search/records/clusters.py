@@ -15,6 +15,9 @@ from storage.search.records.label_map import ABSENT, LabelMap, places_in
 
 MAX_COMPARED = 64
 """Of a larger cluster only this many newest records may stand for it, besides those that a search found."""
+CACHED_LISTS = 8
+"""Lists of allowed labels of which it is known which record stands for which."""
+MAX_STANDING = 20_000
 _SOURCE = 1 << 61
 """Added to the age of what others are made of, so that it stands behind all of these."""
 
@@ -30,6 +33,14 @@ class Statements(NamedTuple):
 
 
 ALONE = Statements([], 1)
+
+
+class _Standing(NamedTuple):
+    """Which record stands for each, of those that are allowed, as of a version of the clusters."""
+
+    version: int
+    allowed: np.ndarray
+    by_label: dict[int, int]
 
 
 def canonical(text: str) -> str:
@@ -71,6 +82,9 @@ class Clusters:
         self._waiting: list[tuple[int, int]] = []
         """Merges of records that are not there yet."""
         self._changing = threading.Lock()
+        self._version = 0
+        self._standing: list[_Standing] = []
+        """For the last lists of allowed labels. Replaced, never changed."""
 
     def __len__(self) -> int:
         """How many clusters there are."""
@@ -90,6 +104,7 @@ class Clusters:
             if self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._merge(waiting)
+            self._version += 1
 
     def _add(self, entry: DocumentEntry, cluster: int) -> None:
         self._cluster.add(entry.label, cluster)
@@ -113,6 +128,7 @@ class Clusters:
         """
         with self._changing:
             self._merge(pairs)
+            self._version += 1
 
     def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:
         for record, head in pairs:
@@ -153,6 +169,7 @@ class Clusters:
                     self._records[cluster] = [other for other in self._records[cluster] if other != label]
             self._cluster.remove(labels)
             self._age.remove(labels)
+            self._version += 1
 
     def find(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> (n,) their clusters, ABSENT for what is in none."""
@@ -168,17 +185,37 @@ class Clusters:
 
         `allowed`: sorted labels of the records that may; `labels` are among them.
         """
-        clusters = self.find(labels)
+        known = self._standing_among(allowed)
+        asked = labels.tolist()
+        missing = [label for label in asked if label not in known]
+        if not missing:
+            return np.array([known[label] for label in asked], np.int64)
+        found, lasting = self._find_standing(missing, allowed)
+        known.update({label: found[label] for label in lasting})
+        return np.array([known[label] if label in known else found[label] for label in asked], np.int64)
+
+    def _standing_among(self, allowed: np.ndarray) -> dict[int, int]:
+        """label -> the record that stands for its cluster, of what was asked for since the last change."""
+        version, standing = self._version, self._standing
+        for each in standing:
+            if each.allowed is allowed and each.version == version and len(each.by_label) < MAX_STANDING:
+                return each.by_label
+        new = _Standing(version, allowed, {})
+        others = [each for each in standing if each.version == version and each.allowed is not allowed]
+        self._standing = [*others[1 - CACHED_LISTS :], new]
+        return new.by_label
+
+    def _find_standing(self, labels: list[int], allowed: np.ndarray) -> tuple[dict[int, int], list[int]]:
+        """label -> the record that stands for its cluster; and the labels that need no other label for it."""
         records = self._records
-        several = {cluster for cluster in clusters.tolist() if cluster in records}
+        clusters = self.find(np.array(labels, np.int64)).tolist()
+        sizes = {cluster: len(records.get(cluster, ())) for cluster in clusters}
+        lasting = [label for label, cluster in zip(labels, clusters, strict=True) if sizes[cluster] <= MAX_COMPARED]
+        several = {cluster for cluster, size in sizes.items() if size}
         if not several:
-            return labels
+            return dict(zip(labels, labels, strict=True)), lasting
         pairs = [(cluster, label) for cluster in several for label in records[cluster][-MAX_COMPARED:]]
-        pairs += [
-            (cluster, label)
-            for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)
-            if cluster in several
-        ]
+        pairs += [(cluster, label) for cluster, label in zip(clusters, labels, strict=True) if cluster in several]
         of, stating = np.array(pairs, np.int64).T
         may = places_in(allowed, stating) != ABSENT
         of, stating = of[may], stating[may]
@@ -186,9 +223,7 @@ class Clusters:
         of, stating = of[order], stating[order]
         first = np.flatnonzero(np.diff(of, prepend=ABSENT))
         best = dict(zip(of[first].tolist(), stating[first].tolist(), strict=True))
-        return np.array(
-            [best.get(cluster, label) for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)]
-        )
+        return {label: best.get(cluster, label) for label, cluster in zip(labels, clusters, strict=True)}, lasting
 
     def distinct(self, matches: Sequence[tuple[int, float]], allowed: np.ndarray) -> list[tuple[int, float]]:
         """One match for each cluster: its best score, in the name of the record that stands for it.
