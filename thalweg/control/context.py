@@ -19,7 +19,6 @@ from processors.injection.read.known import read_known
 from processors.injection.rules.choice import ScoredHit, chosen
 from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
 from processors.memory.live_search import search_live
-from processors.telemetry.formats.hooks import SOURCE
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
@@ -140,4 +139,4 @@ def _injected(hook_event: Event, asked: Asked, context: Context) -> Event:
         "tokens": context.tokens,
     }
     identity = derived_id(CONTEXT_INJECTED, hook_event.id)
-    return Event(identity, SOURCE, CONTEXT_INJECTED, asked.namespace, hook_event.time, data)
+    return Event(identity, hook_event.source, CONTEXT_INJECTED, asked.namespace, hook_event.time, data)

@@ -7,6 +7,7 @@ import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from processors.telemetry.formats.claude_code import AGENT
 from processors.telemetry.formats.hooks import hook_event
 from processors.telemetry.formats.lines import fingerprint
 from streams.dlq import DeadLetter, bury
@@ -32,7 +33,14 @@ async def hook_node(running: Running, request: Mapping[str, Any]) -> dict[str, A
     """
     raw, name, namespace = base64.b64decode(str(request["input"])), str(request["event"]), str(request["namespace"])
     try:
-        event = hook_event(name, raw, namespace=namespace, identity=str(uuid7()), time=running.clock.now())
+        event = hook_event(
+            name,
+            raw,
+            namespace=namespace,
+            identity=str(uuid7()),
+            time=running.clock.now(),
+            agent=str(request.get("client", AGENT)),
+        )
     except Refused as refused:
         await _bury(running, name, namespace, raw, refused.message)
         raise
