@@ -9,22 +9,12 @@ from typing import Any
 
 import pytest
 
-from processors.memory.stages.changes import MemoryChanges
-from streams.events import LoggedEvent
+from tests.talos.embedding_node import EmbeddingNode as Node
 from tests.talos.making import NOON, make_event
-from tests.valence.conftest import BeliefNode, Believer
+from tests.valence.conftest import Believer
 
 OLD, NEW = "The gateway of the harbour listens on port 8080.", "The gateway of the harbour listens on port 8443."
 ASKED = "gateway harbour port 8080"
-
-
-class Node(BeliefNode):
-    """A node on which every memory has its vector at once."""
-
-    def _derive(self, logged: LoggedEvent) -> None:
-        if logged.event.type in MemoryChanges.accepts and not logged.event.type.startswith("thalweg.valence."):
-            self._keep(self._embedded(logged.event))
-        super()._derive(logged)
 
 
 @pytest.fixture
