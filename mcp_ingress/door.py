@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncIterator, Collection, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,10 +116,16 @@ class Door:
         *,
         namespace: str = "default",
         rate_limit: float = RATE,
+        output_schemas: bool = False,
+        structured_clients: Collection[str] = (),
     ) -> None:
+        """`output_schemas`: tools/list shows those of all tools. `structured_clients`: names of clients that give their
+        model the structured content, so that an answer's text need not say it again.
+        """
         self.services = services
         self.inventory = inventory
         self.resources = resources or Resources()
+        self.output_schemas, self.structured_clients = output_schemas, frozenset(structured_clients)
         self.local = Principal(LOCAL, namespace)
         self.limits = RateLimits(services.clock, rate_limit)
         self.publisher = BackgroundPublisher(services.log)

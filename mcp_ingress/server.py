@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import re
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,6 +49,7 @@ OLD_NOT_FOUND, LAST_OLD_PROTOCOL = -32002, "2025-11-25"
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
 LISTS = ("tools/list", "resources/list", "resources/templates/list")
+_NAMED = re.compile(r"`([^`]+)`")
 NO_DEFAULTS: Mapping[str, Any] = {}
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
@@ -120,7 +122,12 @@ class _Handlers:
         embedder = door.services.embedder
         dim = None if embedder is None else embedder.info.dim
         defaults = {tool.name: tool.defaults(door.services) for tool in door.inventory if tool.defaults is not None}
-        self._tools = [wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
+        self._tools = [self._wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
+
+    def _wire_tool(self, tool: Tool, dim: int | None, defaults: Mapping[str, Any]) -> WireTool:
+        shown = wire_tool(tool, dim, defaults)
+        is_listed = self.door.output_schemas or self.door.inventory.toolset(tool).lists_output_schemas
+        return shown if is_listed else shown.model_copy(update={"output_schema": None})
 
     @asynccontextmanager
     async def visit(self, _: Server[Visitor]) -> AsyncIterator[Visitor]:
@@ -144,7 +151,7 @@ class _Handlers:
             message = answer.failure.message
             data = {name: value for name, value in answer.body.items() if value != message}
             raise MCPError(code=answer.failure.rpc_code, message=message, data=data)
-        return wire_answer(answer)
+        return wire_answer(answer, is_brief=_client(ctx) in self.door.structured_clients)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
@@ -192,7 +199,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         NAME,
         version=version,
         title="thalweg",
-        instructions=instructions(toolsets),
+        instructions=instructions(toolsets, door.inventory.tools),
         lifespan=handlers.visit,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -260,22 +267,39 @@ def _unread(ctx: ServerRequestContext[Visitor], uri: str, failure: Failure, body
     return MCPError(code=code, message=failure.message, data={**body, "resource": excerpt(uri, MAX_NAME)})
 
 
-def instructions(toolsets: Iterable[Toolset]) -> str:
-    """The server's instructions for its clients.
+def instructions(toolsets: Iterable[Toolset], tools: Container[str]) -> str:
+    """The server's instructions for a client that has these toolsets and tools.
 
-    They say what it is, what each toolset does, and what holds for all of them.
+    They say what it is, which tool is for what, and what holds for all. They name no tool that the client lacks.
     """
-    return "\n".join([INTRODUCTION, *(each.instructions for each in toolsets if each.instructions), CONVENTIONS])
+    return "\n".join([INTRODUCTION, *filter(None, (_guide(each, tools) for each in toolsets)), CONVENTIONS])
 
 
-def wire_answer(answer: Answer) -> CallToolResult:
-    """The answer as a tool result: the object, and the same as text for clients that show only text."""
+def _guide(toolset: Toolset, tools: Container[str]) -> str | None:
+    """What the toolset's tools are for, as far as the client has them; None where nothing is to be said."""
+    clauses = [clause for clause in toolset.guide if all(name in tools for name in _NAMED.findall(clause))]
+    said = f": {'; '.join(clauses)}" if clauses else ""
+    return f"{toolset.purpose}{said}." if toolset.purpose and (clauses or not toolset.guide) else None
+
+
+def wire_answer(answer: Answer, *, is_brief: bool = False) -> CallToolResult:
+    """The answer as a tool result: the object, and the same as text for clients that show only text.
+
+    `is_brief`: the text only says where the answer is, because the client shows the object. An error's text is whole.
+    """
+    text = _brief(answer.body) if is_brief and not answer.is_error else answer.text
     return CallToolResult(
-        content=[TextContent(type="text", text=answer.text)],
+        content=[TextContent(type="text", text=text)],
         structured_content=answer.body,
         is_error=answer.is_error,
         _meta=answer.meta,
     )
+
+
+def _brief(body: Mapping[str, Any]) -> str:
+    """Where the answer is, and how many rows each of its lists has."""
+    counts = ", ".join(f"{len(rows)} {name}" for name, rows in body.items() if isinstance(rows, list))
+    return f"The structured content is the answer{f': {counts}' if counts else ''}."
 
 
 def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Freshness]) -> Visitor:

@@ -79,6 +79,16 @@ class Settings:
         metadata={"help": "also answer analysts' SQL at POST /sql: every client of it sees every namespace"},
     )
     toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
+    output_schemas: bool = field(
+        default=False, metadata={"help": "list the output schemas of all tools, not of core's alone"}
+    )
+    structured_clients: str = field(
+        default="claude-code,codex-mcp-client",
+        metadata={
+            "help": "comma-separated names of MCP clients that show their model an answer's structured content: "
+            "its text says only where it is; every other client gets the whole answer as text too"
+        },
+    )
     read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
     write_wait_s: float = field(
         default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"}
@@ -120,6 +130,11 @@ class Settings:
             "at most 10 a session"
         },
     )
+    persona: str = field(
+        default="", metadata={"help": "persona of a session for which `session_open` names none; empty: Talos"}
+    )
+    protocol: str = field(default="", metadata={"help": "the same for its protocol; empty: LBRP"})
+    human: str = field(default="", metadata={"help": "the same for the human that it works with; empty: Robbie"})
     judge1: str = field(
         default="lexical",
         metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"},
@@ -200,6 +215,8 @@ def _convert(name: str, value: Any) -> Any:
                 if isinstance(value, bool)
                 else {"1": True, "true": True, "0": False, "false": False, "": False}[str(value).lower()]
             )
+        if (kind == "int" and isinstance(value, float)) or (kind != "str" and isinstance(value, bool)):
+            raise ValueError  # int() would cut the one and take the other for 0 or 1
         return {"int": int, "float": float, "str": str}[str(kind)](value)
     except (ValueError, KeyError, TypeError):
         raise SettingsError(f"The setting {name} is {value!r}; a value of type {kind} is expected.") from None

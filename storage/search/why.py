@@ -16,7 +16,7 @@ import numpy as np
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
 from storage.search.records.filter import Filter, TagFilter, predicate
-from storage.search.records.hits import SearchResult, read_names
+from storage.search.records.hits import SearchResult
 from storage.search.search import search
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.vector_codec import read_vector
@@ -99,7 +99,7 @@ def _stand_in(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, filter: Filt
         (other,) = indexes.records.clusters.representatives(
             np.array([label], np.int64), allowed.labels, excerpts=bool(filter.kinds)
         ).tolist()
-        names = [] if other == label else read_names(cursor, [other])
+        names = [] if other == label else indexes.records.documents.names(cursor, [other])
     return names[0][1] if names else None
 
 

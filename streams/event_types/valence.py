@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streams.event_types import COUNT, FILLED, FLAG, NUMBER, OPTIONAL, TEXT, TIME, UNIT, obj
+from streams.event_types import COUNT, FILLED, FLAG, NUMBER, OPTIONAL, TEXTS, TIME, UNIT, obj
 from streams.events import EventType, wire_type
 from streams.topics import DERIVED, MEMORY
 
@@ -18,7 +18,6 @@ TENSION_CLOSED = wire_type("valence.tension.closed")
 BELIEF_REINFORCED = wire_type("valence.belief.reinforced")
 
 _REQUEST = {"request_id": OPTIONAL}
-_TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": TEXT}
 CONFIDENCE: dict[str, Any] = {"type": ["number", "object", "null"]}
 ENTITIES: dict[str, Any] = {"type": ["array", "null"]}
 SIMILAR: dict[str, Any] = {"type": ["array", "null"], "items": obj({"belief_id": FILLED, "cosine": NUMBER})}
@@ -34,7 +33,7 @@ EVENT_TYPES = (
             {"content": FILLED},
             {
                 "confidence": CONFIDENCE,
-                "domain_path": _TEXTS,
+                "domain_path": TEXTS,
                 "source_type": {"enum": [*SOURCE_TYPES, None]},
                 "source_ref": OPTIONAL,
                 "entities": ENTITIES,

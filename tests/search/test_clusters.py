@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.clusters import Clusters, canonical, cluster_of, excerpts_of
+from storage.search.records.clusters import MAX_COMPARED, Clusters, canonical, cluster_of, excerpts_of
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
 from storage.search.records.label_map import ABSENT
@@ -273,3 +273,43 @@ def test_every_record_of_a_fact_has_the_same_representative(data: st.DataObject)
     assert {len(set(standing[found == cluster].tolist())) for cluster in set(found.tolist())} == {1}
     assert set(standing.tolist()) <= set(allowed.tolist())
     assert clusters.find(standing).tolist() == found.tolist()
+
+
+@given(st.data())
+def test_what_stands_for_a_fact_does_not_depend_on_what_was_asked_before(data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.sampled_from("abc"), min_size=2, max_size=12))
+    entries = [
+        DocumentEntry(label, "a", text, None, START + timedelta(minutes=label), ("talos", "Insight"))
+        for label, text in enumerate(texts)
+    ]
+    clusters, allowed = Clusters([JOURNAL]), np.arange(len(texts))
+    steps = data.draw(st.lists(st.sampled_from(["add", "merge", "remove"]), max_size=8))
+    done: list[tuple[str, list[int]]] = []
+    for step in ["add", *steps]:
+        labels = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=2, max_size=2, unique=True))
+        done.append((step, labels))
+        change(clusters, step, labels, entries)
+        fresh = Clusters([JOURNAL])
+        for earlier in done:
+            change(fresh, *earlier, entries)
+        assert clusters.representatives(allowed, allowed).tolist() == fresh.representatives(allowed, allowed).tolist()
+
+
+def change(clusters: Clusters, step: str, labels: list[int], entries: list[DocumentEntry]) -> None:
+    if step == "add":
+        clusters.add([entries[label] for label in labels])
+    elif step == "merge":
+        clusters.merge([(labels[0], labels[1])])
+    else:
+        clusters.remove(labels)
+
+
+def test_of_a_fact_with_very_many_records_a_found_one_may_stand_for_it_whatever_was_asked_before() -> None:
+    clusters = Clusters([JOURNAL])
+    for label in range(MAX_COMPARED + 20):  # the first are the newest, and not among the last that came
+        moment = START - timedelta(minutes=label)
+        clusters.add([DocumentEntry(label, "a", "the same", None, moment, ("talos", "Insight"))])
+    allowed = np.arange(MAX_COMPARED + 20)
+    assert clusters.representatives(np.array([10]), allowed).tolist() == [10]
+    assert clusters.representatives(np.array([5, 10]), allowed).tolist() == [5, 5]
+    assert clusters.representatives(np.array([10]), allowed).tolist() == [10]

@@ -61,6 +61,16 @@ async def test_what_is_told_late_of_an_earlier_time_changes_nothing(node: Node) 
     assert node.store.sql("FROM memory_changes") == []
 
 
+async def test_a_change_is_found_beside_fifty_namespaces_that_say_the_same(node: Node) -> None:
+    await node.call("journal_write", content=OLD, category="insight")
+    for number in range(50):
+        said = {"content": NEW, "category": "insight"}
+        node.tell(make_event("talos.journal.written", said, event_id=f"said-{number}", namespace=f"of-{number}"))
+    await node.call("journal_write", content=NEW, category="insight")
+    found = node.store.sql("SELECT DISTINCT namespace FROM memory_changes")
+    assert found == [("default",)]
+
+
 async def test_what_is_added_disputes_nothing(node: Node) -> None:
     await node.call("journal_write", content=OLD, category="insight")
     await node.call("journal_write", content="The gateway of the harbour has two cores.", category="insight")

@@ -44,6 +44,8 @@ def test_a_switch_is_a_word_in_a_variable_and_a_boolean_in_the_file(tmp_path: Pa
         ({"partitions": 0}, "The setting partitions is 0; accepted: 1 to 1000."),
         ({"partitions": 1001}, "accepted: 1 to 1000."),
         ({"partitions": "many"}, "The setting partitions is 'many'; a value of type int is expected."),
+        ({"partitions": 2.7}, "The setting partitions is 2.7; a value of type int is expected."),
+        ({"rate_limit": True}, "The setting rate_limit is True; a value of type float is expected."),
         ({"embed_threads": 65}, "The setting embed_threads is 65; accepted: 1 to 64."),
         ({"log_level": "loud"}, "accepted: debug, info, warning, error."),
         ({"namespace": ""}, "accepted: 1 to 128 printable characters."),

@@ -1,31 +1,30 @@
 """Searches from the command line: the tools' engine, and everything it knows about each hit.
 
-What is no longer valid (superseded, merged, archived, deprecated) is left out, unless a moment is named at which it
-was.
+What is no longer valid is left out (`processors/memory/live_search.py`), unless a moment is named at which it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from mcp_ingress.arguments import moment
 from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
-from processors.memory.registry import CATEGORIES, ENDED
+from processors.memory.live_search import search_live
+from processors.memory.registry import CATEGORIES
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import SearchHit, SearchResult, read_hit
-from storage.search.search import search
+from storage.search.records.hits import SearchHit
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, explain
 from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
-from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 LISTS = ("kinds", "toolsets", "session_ids", "domains", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
-EVERY_HIT = 10_000
-"""More than the pools of all sides hold for what is asked here."""
 ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
 HITS_OF_SESSION = 3
 """How many of a session's best records are shown; `records` says how many were considered."""
@@ -70,47 +67,6 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     unembedded = await running.services.embedding_behind(namespace)
     stale = {} if is_fresh else {"stale": True}
     return stale | ({"embedding_behind": unembedded} if unembedded else {}) | running.lag.backlog().flag()
-
-
-def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SearchResult:
-    """A search without what is no longer valid. A filter with a moment says itself what was valid then."""
-    if query.filter.valid_at is not None:
-        return search(cursor, indexes, query)
-    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
-    namespace = query.filter.namespace
-    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
-    ended = _ended_records(cursor, namespace, stated)
-    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
-    hits = [hit for hit in left if hit is not None]
-    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
-
-
-def _without(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
-) -> SearchHit | None:
-    """The hit without the records that have ended; None where nothing is left.
-
-    Another record that states the same takes the place of one that has ended.
-    """
-    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
-    if hit.record_id not in ended:
-        return replace(hit, also=also)
-    if not also:
-        return None
-    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
-    return other and replace(
-        other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
-    )
-
-
-def _ended_records(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: list[str]) -> set[str]:
-    """Those of the records that do not hold any more."""
-    sql = (
-        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
-        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))"
-    )
-    rows = cursor.execute(sql, {"namespace": namespace, "record_ids": record_ids}).fetchall()
-    return {record_id for (record_id,) in rows}
 
 
 def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
@@ -174,17 +130,6 @@ def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
         chosen.setdefault("valid_at", chosen["known_at"])
     filter = Filter(str(request.get("namespace") or running.settings.namespace), **chosen)
     return text, filter, limit
-
-
-def moment(name: str, text: str) -> datetime:
-    """A date or an ISO-8601 time, UTC unless it says otherwise. Raises Refused."""
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        raise Refused(
-            f"`{name}` is {text!r}; a date YYYY-MM-DD or a time such as 2026-01-05T12:00:00Z is expected."
-        ) from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def _hit_json(hit: SearchHit) -> dict[str, Any]:

@@ -50,13 +50,13 @@ def _directory(home: Path) -> str:
     """Whether files can be made there, or where it will be made; and whether there is room."""
     there = next(place for place in (home, *home.parents) if place.exists())
     require(there.is_dir(), f"{there} is a file.")
+    note = "" if there == home else " (to be made)"
     if there == home:
         status = home.stat()
         require(status.st_uid == os.geteuid(), f"{home} belongs to another user, with the id {status.st_uid}.")
         rights = stat.S_IMODE(status.st_mode)
-        require(
-            not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it."
-        )
+        if rights & OTHERS:
+            note = f" (open to other users: {rights:03o}; the next start of a node narrows it)"
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -67,7 +67,7 @@ def _directory(home: Path) -> str:
         free >= MIN_FREE_BYTES,
         f"{there} has {free / 1e9:.2f} GB left; {MIN_FREE_BYTES / 1e9:g} GB are needed at least.",
     )
-    return f"{home}{'' if there == home else ' (to be made)'}, writable, {free / 1e9:.0f} GB free"
+    return f"{home}{note}, writable, {free / 1e9:.0f} GB free"
 
 
 def _owner(home: Path) -> str:

@@ -275,7 +275,15 @@ class Node(Parts):
         chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.served)
-        door = Door(services, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        door = Door(
+            services,
+            inventory,
+            resources,
+            namespace=settings.namespace,
+            rate_limit=settings.rate_limit,
+            output_schemas=settings.output_schemas,
+            structured_clients=[name.strip() for name in settings.structured_clients.split(",") if name.strip()],
+        )
         door.start()
         self._closers.append(door.stop)
         return door

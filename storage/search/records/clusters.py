@@ -20,6 +20,9 @@ from storage.search.records.label_map import ABSENT, LabelMap, places_in
 
 MAX_COMPARED = 64
 """Of a larger cluster only this many newest records may stand for it, besides those that a search found."""
+CACHED_LISTS = 8
+"""Lists of allowed labels of which it is known which record stands for which."""
+MAX_STANDING = 20_000
 _SOURCE, _EXCERPT = 1 << 61, 1 << 62
 """Added to the age of what others are made of, so that it stands behind all of these, and of an excerpt behind both."""
 
@@ -35,6 +38,19 @@ class Statements(NamedTuple):
 
 
 ALONE = Statements([], 1)
+
+
+class _Standing(NamedTuple):
+    """Which record stands for each, of those that are allowed, as of a version of the clusters."""
+
+    version: int
+    allowed: np.ndarray
+    excerpts: bool
+    by_label: dict[int, int]
+
+    def is_of(self, version: int, allowed: np.ndarray, excerpts: bool) -> bool:
+        """Whether it tells of these records, as they are now."""
+        return self.version == version and self.allowed is allowed and self.excerpts == excerpts
 
 
 def canonical(text: str) -> str:
@@ -95,6 +111,9 @@ class Clusters:
         self._aside = 0
         """The clusters that began with an excerpt, and mostly have nothing else."""
         self._changing = threading.Lock()
+        self._version = 0
+        self._standing: list[_Standing] = []
+        """For the last lists of allowed labels. Replaced, never changed."""
 
     def __len__(self) -> int:
         """How many clusters there are."""
@@ -113,6 +132,7 @@ class Clusters:
             if self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._merge(waiting)
+            self._version += 1
 
     def _add_event(self, entries: Sequence[DocumentEntry]) -> None:
         if not entries:
@@ -151,6 +171,7 @@ class Clusters:
         """
         with self._changing:
             self._merge(pairs)
+            self._version += 1
 
     def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:
         for record, head in pairs:
@@ -194,6 +215,7 @@ class Clusters:
             self._cluster.remove(labels)
             self._whole.remove(labels)
             self._age.remove(labels)
+            self._version += 1
 
     def find(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> (n,) their clusters, ABSENT for what is in none."""
@@ -210,19 +232,42 @@ class Clusters:
         What stands for an excerpt is what stands for the text that it is of, where that may; with `excerpts` they are
         records like others. `allowed`: sorted labels of the records that may; `labels` are among them.
         """
-        if not excerpts:
-            labels = self._wholes(labels, allowed)
-        clusters = self.find(labels)
+        known = self._standing_among(allowed, excerpts)
+        asked = labels.tolist()
+        missing = [label for label in asked if label not in known]
+        if not missing:
+            return np.array([known[label] for label in asked], np.int64)
+        found, lasting = self._find_standing(missing, allowed, excerpts)
+        known.update({label: found[label] for label in lasting})
+        return np.array([known[label] if label in known else found[label] for label in asked], np.int64)
+
+    def _standing_among(self, allowed: np.ndarray, excerpts: bool) -> dict[int, int]:
+        """label -> the record that stands for its cluster, of what was asked for since the last change."""
+        version, standing = self._version, self._standing
+        for each in standing:
+            if each.is_of(version, allowed, excerpts) and len(each.by_label) < MAX_STANDING:
+                return each.by_label
+        new = _Standing(version, allowed, excerpts, {})
+        others = [each for each in standing if each.version == version and not each.is_of(version, allowed, excerpts)]
+        self._standing = [*others[1 - CACHED_LISTS :], new]
+        return new.by_label
+
+    def _find_standing(
+        self, labels: list[int], allowed: np.ndarray, excerpts: bool
+    ) -> tuple[dict[int, int], list[int]]:
+        """label -> the record that stands for its cluster; and the labels that need no other label for it."""
         records = self._records
-        several = {cluster for cluster in clusters.tolist() if cluster in records}
+        asked = np.array(labels, np.int64)
+        wholes = asked if excerpts else self._wholes(asked, allowed)
+        clusters = self.find(wholes).tolist()
+        sizes = {cluster: len(records.get(cluster, ())) for cluster in clusters}
+        lasting = [label for label, cluster in zip(labels, clusters, strict=True) if sizes[cluster] <= MAX_COMPARED]
+        several = {cluster for cluster, size in sizes.items() if size}
         if not several:
-            return labels
+            return dict(zip(labels, wholes.tolist(), strict=True)), lasting
+        standing = list(zip(labels, wholes.tolist(), clusters, strict=True))
         pairs = [(cluster, label) for cluster in several for label in records[cluster][-MAX_COMPARED:]]
-        pairs += [
-            (cluster, label)
-            for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)
-            if cluster in several
-        ]
+        pairs += [(cluster, whole) for _, whole, cluster in standing if cluster in several]
         of, stating = np.array(pairs, np.int64).T
         may = places_in(allowed, stating) != ABSENT
         of, stating = of[may], stating[may]
@@ -230,9 +275,7 @@ class Clusters:
         of, stating = of[order], stating[order]
         first = np.flatnonzero(np.diff(of, prepend=ABSENT))
         best = dict(zip(of[first].tolist(), stating[first].tolist(), strict=True))
-        return np.array(
-            [best.get(cluster, label) for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)]
-        )
+        return {label: best.get(cluster, whole) for label, whole, cluster in standing}, lasting
 
     def _wholes(self, labels: np.ndarray, allowed: np.ndarray) -> np.ndarray:
         """(n,) labels -> (n,) the same, but for excerpts the allowed records whose text they stand in."""

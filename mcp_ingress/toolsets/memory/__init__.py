@@ -1,11 +1,11 @@
-"""What every server has, whichever toolsets it serves: in `resources` the memories that answers name."""
+"""The memories that answers name, as a resource of every server, whichever toolsets it serves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_ingress.resource import CORE
+from mcp_ingress.resource import SHARED
 from mcp_ingress.toolset import ErrorStyle, Toolset
 
 
@@ -15,4 +15,4 @@ def _described(tool: str, code: str, message: str, extra: Mapping[str, Any]) -> 
     return {**extra, "error": category, "details": message, "tool": tool}
 
 
-TOOLSET = Toolset(name=CORE, errors=ErrorStyle(shape=_described))
+TOOLSET = Toolset(name=SHARED, errors=ErrorStyle(shape=_described))
