@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -241,24 +242,30 @@ class Clusters:
         clusters, records = self.find(labels).tolist(), self._records
         return [records.get(cluster) or [label] for cluster, label in zip(clusters, labels.tolist(), strict=True)]
 
-    def statements(self, label: int, allowed: Sequence[np.ndarray], most: int) -> Statements:
-        """The other records of a record's cluster, at most `most` of them.
+    def beside(self, label: int) -> Sequence[int]:
+        """The records of a record's cluster, itself included."""
+        return self._records.get(self._of(label)) or [label]
+
+    def statements(self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int) -> list[Statements]:
+        """The other records of each record's cluster, at most `most` of them.
 
         `allowed`: sorted labels of the records that may be named, in any number of arrays; what was merged into one of
         them may be too.
         """
-        (cluster,) = self.find(np.array([label], np.int64)).tolist()
-        every = self._records.get(cluster)
-        if every is None:
-            return ALONE
+        groups = [self._records.get(cluster, ()) for cluster in self.find(np.array(labels, np.int64)).tolist()]
+        every = [one for group in groups for one in group]
+        if not every:
+            return [ALONE] * len(labels)
         heads = np.array([self._head(one) for one in every], np.int64)
-        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0)
-        stating = np.array(every, np.int64)[may]
-        ages = self._age.find(stating)
-        sources = int(np.count_nonzero(ages >= _SOURCE))
-        times = max(1, sources, len(stating) - sources)
-        order = np.lexsort((stating, ages))
-        return Statements([one for one in stating[order].tolist() if one != label][:most], times)
+        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0).tolist()
+        stated = zip(self._age.find(np.array(every, np.int64)).tolist(), every, may, strict=True)
+        found: list[Statements] = []
+        for label, group in zip(labels, groups, strict=True):
+            stating = sorted((age, one) for age, one, is_allowed in islice(stated, len(group)) if is_allowed)
+            sources = sum(age >= _SOURCE for age, _ in stating)
+            others = [one for _, one in stating if one != label][:most]
+            found.append(Statements(others, max(1, sources, len(stating) - sources)) if group else ALONE)
+        return found
 
 
 def _age(moment: datetime | None) -> int:
