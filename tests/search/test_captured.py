@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_ingress.toolsets.core.resources.memory import find_text
+from mcp_ingress.toolsets.memory.resources.memory import find_text
 from processors.embedding.hashing import HashingEmbedder
 from processors.memory.reembedding import SLICE_TURNS, Missing, facts_of, lacking_turns, missing_labels, read_texts
 from processors.memory.stages.embed import encode_texts
