@@ -113,6 +113,13 @@ class Settings:
             "then `embedding_behind` says how many it lacks"
         },
     )
+    context_wait_s: float = field(
+        default=0.4,
+        metadata={
+            "help": "seconds a prompt waits in `thalweg hook --answer` for what bears on it, a session's start "
+            "at least 1; then it goes on without"
+        },
+    )
     rate_limit: float = field(
         default=200.0,
         metadata={
@@ -268,7 +275,15 @@ def _check(settings: Settings) -> None:
         check_namespace(settings.namespace)
     except Refused:
         refuse("namespace", ACCEPTED)
-    for name in ("rate_limit", "behind_s", "write_wait_s", "vector_wait_s", "idle_exit_s", "index_save_s"):
+    for name in (
+        "rate_limit",
+        "behind_s",
+        "write_wait_s",
+        "vector_wait_s",
+        "context_wait_s",
+        "idle_exit_s",
+        "index_save_s",
+    ):
         value, is_above_0 = getattr(settings, name), name in ("rate_limit", "behind_s")
         if not math.isfinite(value) or value < 0 or (is_above_0 and not value):
             refuse(name, "a number above 0" if is_above_0 else "a number of seconds, 0 or above")

@@ -112,7 +112,7 @@ def _others(context: SearchContext, labels: Sequence[int]) -> dict[int, dict[str
     if not context.query.distinct:
         return {label: {} for label in labels}
     clusters, allowed = context.records.clusters, [context.allowed.labels]
-    stated = [clusters.statements(label, allowed, MAX_OTHERS) for label in labels]
+    stated = clusters.statements(labels, allowed, MAX_OTHERS, excerpts=context.with_excerpts)
     names = context.records.documents.names_of(context.cursor, [each.others for each in stated])
     return {label: {"also": also, "times": each.times} for label, also, each in zip(labels, names, stated, strict=True)}
 
