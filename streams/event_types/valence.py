@@ -10,6 +10,7 @@ SOURCE_TYPES = ["document", "conversation", "inference", "observation", "api", "
 ACTIONS = ["supersede_a", "supersede_b", "keep_both", "archive_both"]
 BELIEF_CREATED = wire_type("valence.belief.created")
 BELIEF_SUPERSEDED = wire_type("valence.belief.superseded")
+BELIEF_RETRACTED = wire_type("valence.belief.retracted")
 TENSION_RESOLVED = wire_type("valence.tension.resolved")
 TENSION_INVESTIGATED = wire_type("valence.tension.investigated")
 ENTITY_RESOLVED = wire_type("valence.entity.resolved")
@@ -48,6 +49,12 @@ EVENT_TYPES = (
         MEMORY.name,
         "A belief was replaced by another text; the old one stays in its history.",
         obj({"old_belief_id": FILLED, "new_content": FILLED, "reason": FILLED}, {"confidence": CONFIDENCE, **_REQUEST}),
+    ),
+    EventType(
+        BELIEF_RETRACTED,
+        MEMORY.name,
+        "A belief was taken back: it is archived, and no search finds it any more.",
+        obj({"belief_id": FILLED}, {"reason": OPTIONAL, **_REQUEST}),
     ),
     EventType(
         TENSION_RESOLVED,
