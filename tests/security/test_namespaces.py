@@ -43,7 +43,6 @@ WITHOUT_DATA = {
     "session_close": "as `session_open`",
     "agreement": "as `get_golden_test_results`",
     "why": "ranks and scores of what it was asked about",
-    "hook": "where the event lies",
     "request": "what the operator has sent, and whether it was applied",
 }
 """What answers with nothing that is stored, and why."""
@@ -136,7 +135,11 @@ def own_requests(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "search", {"query": WORDS, "limit": 100, "valid_at": side.node.clock.now().isoformat()}
     yield from (
         ("why", {"query": WORDS, "record_id": record})
-        for record in (side.ids["record"][0], side.ids["talos_session"][0])
+        for record in (
+            side.ids["record"][0],
+            side.ids["talos_session"][0],
+            side.ids.get("injected", side.ids["record"])[0],
+        )
     )
     yield "agreement", {}
 

@@ -123,6 +123,7 @@ async def fill(side: Side, folder: Path) -> None:
     await AGE_PATTERNS.publish_due(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
     await settle(side.node)
+    await _injected(side)
 
 
 async def settle(node: Node) -> None:
@@ -224,6 +225,20 @@ async def _observed(side: Side, folder: Path) -> None:
     await _publish(
         side, side.event("memory.embedded", 1, 0, **late, vectors=[{"record_id": side.mark, "vector": "AACAPwAAAAA="}])
     )
+
+
+async def _injected(side: Side) -> None:
+    """A session starts, and is told of the others."""
+    start = json.dumps({"session_id": f"late-{side.mark}", "cwd": side.mark, "source": "startup"}).encode()
+    request = {"event": "SessionStart", "answer": True, "timeout_s": PATIENCE_S}
+    await side.control("hook", **request, input=base64.b64encode(start).decode())
+    await settle(side.node)
+    [(record,)] = await side.node.running.store.reader.run(
+        lambda cursor: cursor.execute(
+            "SELECT record_ids[1] FROM injections WHERE namespace = ?", [side.namespace]
+        ).fetchall()
+    )
+    side.know("injected", record)
 
 
 def _today(side: Side) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_ingress.arguments import moment
 from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
+from processors.injection.read.injections import read_injections
 from processors.memory.live_search import search_live
 from processors.memory.registry import CATEGORIES
 from processors.memory.vector_facts import VECTOR_STAGE
@@ -99,20 +100,25 @@ def _session_json(hit: SessionHit, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Why one record is, or is not, among the hits; of a session, why it is or is not among the sessions."""
+    """Why one record, or session, is or is not among the hits.
+
+    `injected`: the newest sessions that were given it without asking, `{session_id, hook, injected_at, score}`.
+    """
     text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
     query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
     identity = str(request["record_id"])
 
-    def explanation(cursor: duckdb.DuckDBPyConnection) -> Explanation:
+    def explanation(cursor: duckdb.DuckDBPyConnection) -> tuple[Explanation, list[dict[str, Any]]]:
+        injected = read_injections(cursor, filter.namespace, identity)
         if is_session(cursor, filter.namespace, identity):
-            return explain_session(cursor, indexes, query, identity)
-        return explain(cursor, indexes, query, identity, search_live)
+            return explain_session(cursor, indexes, query, identity), injected
+        return explain(cursor, indexes, query, identity, search_live), injected
 
-    found = await running.store.reader.run(explanation)
-    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
+    found, injected = await running.store.reader.run(explanation)
+    shown = {"sides": _sides(found.sides), "parts": _parts(found.parts), "injected": injected}
+    return {**asdict(found), "record_id": identity, **shown} | lacks
 
 
 def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, int]:

@@ -131,3 +131,7 @@ def show_why(answer: dict[str, Any]) -> None:
         out.print(f"  [dim]{plain(ranks_of(answer['sides']))}[/dim]", soft_wrap=True)
     if answer["parts"]:
         out.print(f"  [dim]{plain(sum_of(answer['parts']))}[/dim]", soft_wrap=True)
+    for given in answer["injected"]:
+        score = "" if given["score"] is None else f", confidence {given['score']:.2f}"
+        where = f"given to {given['session_id']} at {given['hook']}, {given['injected_at']}{score}"
+        out.print(f"  [dim]{plain(where)}[/dim]", soft_wrap=True)
