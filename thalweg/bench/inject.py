@@ -11,24 +11,26 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from processors.embedding.model import Embedder, encode_query
 from processors.injection.read.facts import HITS, read_facts
+from processors.injection.reducers import INJECTIONS
 from processors.injection.rules.notes import Context
 from storage.database import Database
 from storage.migrate import migrate
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.writer import Writer
+from storage.writer import Changes, Writer
 from streams.clock import SystemClock
+from streams.topics import TELEMETRY
 from thalweg.bench.inject_marks import HELPS, NEEDS, NONE, Project, bundled_marks, read_projects, shares
 from thalweg.bench.recall import TurnWriter
 from thalweg.bench.recall_sets import Turn
 from thalweg.bench.report import Report, Target
 from thalweg.bench.scratch import scratch_directory
-from thalweg.control.context import MAX_PROMPT, facts_context
+from thalweg.control.context import MAX_PROMPT, PROMPTED, facts_context
 
 if TYPE_CHECKING:
     import duckdb
@@ -68,7 +70,8 @@ def _replay(project: Project, scratch: Path, embedder: Embedder) -> Iterator[tup
         migrate(database.cursor(), SystemClock().now())
         indexes = IndexSet(scratch / "indexes", database.cursor, embedder.info)
         indexes.open({})
-        store, cursor = TurnWriter(Writer(database), indexes, embedder), database.cursor()
+        writer, cursor = Writer(database), database.cursor()
+        store = TurnWriter(writer, indexes, embedder)
         for turn in project.turns:
             mark = project.marks.get(turn.turn_id)
             if mark is not None:
@@ -76,6 +79,8 @@ def _replay(project: Project, scratch: Path, embedder: Embedder) -> Iterator[tup
                 given = _given(turn, cursor, indexes, embedder, project.name)
                 records = [] if given is None else [note.record_id for note in given.notes]
                 counts = bool(records) if mark.kind == NONE else not mark.facts.isdisjoint(records)
+                if given is not None:
+                    writer.commit(Changes(appended={INJECTIONS: [_row(project.name, turn, given)]}))
                 yield mark.kind, Answer(counts, len(records), 0 if given is None else given.tokens)
             store.write(project.name, turn)
         indexes.close(save=False)
@@ -91,6 +96,23 @@ def _given(
     vector, tokens = encode_query(embedder, text)
     query = Query(text, vector, Filter(namespace), HITS, tokens)
     return facts_context(read_facts(cursor, indexes, query, turn.session or ""), text)
+
+
+def _row(namespace: str, turn: Turn, given: Context) -> dict[str, Any]:
+    """What the session was given, as a node keeps it: it is not given again."""
+    return {
+        "session_id": turn.session,
+        "hook": PROMPTED,
+        "record_ids": [note.record_id for note in given.notes],
+        "scores": [note.score for note in given.notes],
+        "tokens": given.tokens,
+        "injected_at": turn.at.replace(tzinfo=None),
+        "namespace": namespace,
+        "topic": TELEMETRY.name,
+        "partition": 0,
+        "offset": 0,
+        "event_id": turn.turn_id,
+    }
 
 
 def _report(report: Report, project: Project, by_kind: dict[str, list[Answer]]) -> None:
