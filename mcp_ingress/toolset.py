@@ -114,8 +114,8 @@ class Toolset:
     """Parts that can be chosen alone: name -> the nouns with which the names of their tools begin."""
     retired: Mapping[str, str] = field(default_factory=dict)
     """Names of tools that are gone -> a sentence that says what to call in their place."""
-    part: Callable[[Setup], object] | None = None
-    """Makes the toolset's own part of the node; tools get it by its type (`Services.part`). Raises SettingsError."""
+    parts: Callable[[Setup], Sequence[object]] | None = None
+    """Makes the toolset's own parts of the node; tools get each by its type (`Services.part`). Raises SettingsError."""
     gate: Callable[[Call], None] | None = None
     """Called before the arguments are looked at; raises Refused while the toolset is off."""
     pulse: Pulse | None = None

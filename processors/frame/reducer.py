@@ -135,8 +135,8 @@ class Rows:
                 "connection": connection,
             },
         )
-        namespace, about = self._logged.event.namespace, (toolset, kind)
-        entry = DocumentEntry(label, namespace, text, session_id, created_at, about, connection, role)
+        event, about = self._logged.event, (toolset, kind)
+        entry = DocumentEntry(label, event.namespace, text, session_id, created_at, about, connection, role, event.id)
         self._indexed.documents.append(entry)
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from processors.memory.read.earlier import read_ended
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.hits import SearchHit, SearchResult, read_hit
+from storage.search.records.hits import SearchHit, SearchResult
 from storage.search.records.matches import DocumentMatches
 from storage.search.search import search
 from streams.ids import document_label
@@ -31,13 +31,13 @@ def search_live(
     namespace = query.filter.namespace
     stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
     ended = read_ended(cursor, namespace, stated)
-    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
+    left = [_without(cursor, indexes, namespace, hit, ended) for hit in found.hits]
     hits = [hit for hit in left if hit is not None]
     return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
 
 
 def _without(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: SearchHit, ended: Collection[str]
 ) -> SearchHit | None:
     """The hit without the records that have ended; None where nothing is left.
 
@@ -48,7 +48,8 @@ def _without(
         return replace(hit, also=also)
     if not also:
         return None
-    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
+    label = document_label(namespace, also[0][1])
+    other = indexes.records.documents.hits(cursor, namespace, [label]).get(label)
     return other and replace(
         other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
     )

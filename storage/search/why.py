@@ -16,7 +16,7 @@ import numpy as np
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
 from storage.search.records.filter import Filter, TagFilter, predicate
-from storage.search.records.hits import SearchResult, read_names
+from storage.search.records.hits import SearchResult
 from storage.search.search import search
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.vector_codec import read_vector
@@ -68,7 +68,7 @@ def explain(
         reasons = tuple(_filter_reason(cursor, query.filter, name, record_id) for name in failed)
         return Explanation(verdict, filtered_by=failed, cosine=cosine, is_embedded=cosine is not None, reasons=reasons)
     if query.distinct and (stand_in := _stand_in(cursor, indexes, query.filter, label)) is not None:
-        reason = f"It states the same as {stand_in}, which stands for it."
+        reason = f"It states the same as {stand_in}, or a part of it, and counts as that."
         return Explanation("repeated", cosine=cosine, is_embedded=cosine is not None, reasons=(reason,))
     pool = pool_of(limit)
     everything = search(cursor, indexes, replace(query, limit=WIDE_POOL, pool=pool))
@@ -96,8 +96,10 @@ def _stand_in(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, filter: Filt
     with indexes.searching():
         indexes.records.follow_relations(cursor)
         allowed = indexes.records.allowed(cursor, filter)
-        (other,) = indexes.records.clusters.representatives(np.array([label], np.int64), allowed.labels).tolist()
-        names = [] if other == label else read_names(cursor, [other])
+        (other,) = indexes.records.clusters.representatives(
+            np.array([label], np.int64), allowed.labels, excerpts=bool(filter.kinds)
+        ).tolist()
+        names = [] if other == label else indexes.records.documents.names(cursor, [other])
     return names[0][1] if names else None
 
 

@@ -20,6 +20,7 @@ from mcp_ingress.inventory import Inventory, ToolDefect, find_tools
 from mcp_ingress.server import build_server, instructions
 from mcp_ingress.services import Services
 from mcp_ingress.toolset import ErrorStyle, Setup, Toolset
+from mcp_ingress.toolsets.talos.session_names import SessionNames
 from processors.cognitive.config import CognitiveConfig
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.graph.projection import Projections
@@ -181,7 +182,7 @@ async def test_a_tool_is_given_its_toolsets_part_as_the_nodes_settings_make_it(t
     async def count(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"success": True, "trees": call.part(Garden).trees}
 
-    garden = Toolset("garden", part=lambda setup: Garden(setup.settings.trees))
+    garden = Toolset("garden", parts=lambda setup: [Garden(setup.settings.trees)])
     inventory = Inventory.of([tool("count", count, {}, toolset="garden")], [garden])
     async with opened_door(tmp_path, inventory) as door:
         assert (await door.call(Visitor(door.local), Request("count", {}))).body["trees"] == 1, "its default"
@@ -191,13 +192,21 @@ async def test_a_tool_is_given_its_toolsets_part_as_the_nodes_settings_make_it(t
 
 def test_the_parts_of_all_toolsets_are_made_of_settings_and_environment(tmp_path: Path) -> None:
     settings = SimpleNamespace(
-        home=tmp_path, judge1="lexical", judge2="lexical", judge_stages=False, valence_auto_capture=True
+        home=tmp_path,
+        judge1="lexical",
+        judge2="lexical",
+        judge_stages=False,
+        valence_auto_capture=True,
+        persona="Sage",
+        protocol=" ",
+        human="",
     )
     environ = {"SURR_ENABLE_INNER_VOICE": "1", "FIDELITY_THRESHOLD": "0.75"}
     parts: dict[type, Any] = dict(find_tools().parts(Setup(settings, environ, None)))
     assert parts[InnerVoiceConfig].is_enabled and parts[CognitiveConfig].fidelity_threshold == 0.75
     assert [part for part in parts.values() if getattr(part, "auto_capture", False)]
     assert isinstance(parts[Projections], Projections)
+    assert parts[SessionNames] == SessionNames(persona="Sage", protocol="LBRP", human="Robbie")
 
 
 def test_a_toolset_that_says_nothing_of_itself_needs_no_value() -> None:

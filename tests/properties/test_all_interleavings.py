@@ -31,6 +31,7 @@ STORIES: dict[str, tuple[str, ...]] = {
     # a belief is superseded and a tension resolved while others tell what they found between them
     "valence": (
         *("valence.belief.created", "valence.belief.superseded", "valence.tension.resolved"),
+        "valence.belief.retracted",
         *("valence.tension.detected", "valence.tension.closed", "valence.belief.reinforced"),
         *("tool.invoked",),
     ),

@@ -233,12 +233,9 @@ async def _injected(side: Side) -> None:
     request = {"event": "SessionStart", "answer": True, "timeout_s": PATIENCE_S}
     await side.control("hook", **request, input=base64.b64encode(start).decode())
     await settle(side.node)
-    [(record,)] = await side.node.running.store.reader.run(
-        lambda cursor: cursor.execute(
-            "SELECT record_ids[1] FROM injections WHERE namespace = ?", [side.namespace]
-        ).fetchall()
-    )
-    side.know("injected", record)
+    given = "SELECT record_ids[1] FROM injections WHERE namespace = ?"
+    rows = await side.node.running.store.reader.run(lambda cursor: cursor.execute(given, [side.namespace]).fetchall())
+    side.know("injected", rows[0][0])
 
 
 def _today(side: Side) -> str:

@@ -7,7 +7,7 @@ Entities are compared by canonical form only (no model). `is_down`, `is_behind` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -79,6 +79,7 @@ class SmallNode:
         self.reader = FallibleReader(self.store.database, threads=1)
         self.published: list[Event] = []
         self.is_down = self.is_behind = False
+        self.late_stages: Collection[str] = ()
         self.connection = ClientConnection()
         self.spool = Spool(home / "spool")
         self.embedder = embedder
@@ -121,7 +122,8 @@ class SmallNode:
                     self._derive(logged)
                     self._find_changes(logged)
             at, reached = Partition(record.topic, record.partition), record.offset + 1
-            self.applied.advance({at: reached}, {(stage, at): reached for stage in STAGES})
+            stages = [stage for stage in STAGES if stage not in self.late_stages]
+            self.applied.advance({at: reached}, {(stage, at): reached for stage in stages})
 
     def telemetry(self, name: str) -> list[dict[str, Any]]:
         """The attributes of every telemetry event of that name on the log."""

@@ -20,12 +20,15 @@ from thalweg.settings import load
 
 MAX_INPUT = 8 * 1024 * 1024
 TAKEN_S = 10.0
-ANSWER_S = {"SessionStart": 1.0}
-PROMPT_ANSWER_S = 0.4
-"""Seconds in all that a client waits for an answer: longer at a session's start, nobody has typed yet."""
+START, START_S = "SessionStart", 1.0
+"""Seconds that a session's start waits for an answer at least: nobody has typed yet."""
 ANSWER_SHARE = 0.85
 """How much of that the node may use."""
-ENDS = ("SessionEnd", "PreCompact")
+CLAUDE_CODE, CODEX = "claude-code", "codex"
+ENDS = {CLAUDE_CODE: ("SessionEnd", "PreCompact"), CODEX: ("Stop", "PreCompact")}
+"""The events after which a transcript is imported; Codex tells of no session's end, only of a turn's."""
+CODEX_TRANSCRIPT = "rollout-"
+"""How the names of Codex' transcripts begin, by which its hooks are recognised: their inputs are alike."""
 USAGE = "usage: thalweg hook EVENT [--answer] [--home DIR] [--namespace NAME], with the hook's JSON on stdin"
 
 
@@ -40,12 +43,16 @@ def run(arguments: list[str]) -> int:
         body = sys.stdin.buffer.read(MAX_INPUT + 1)
         if len(body) > MAX_INPUT:
             raise ValueError(f"The hook's input is longer than {MAX_INPUT} bytes; it is not recorded.")
-        if event in ENDS:
-            _import(settings.home, body, settings.namespace)
+        transcript = _transcript(body)
+        client = CODEX if transcript is not None and transcript.name.startswith(CODEX_TRANSCRIPT) else CLAUDE_CODE
+        if transcript is not None and event in ENDS[client]:
+            _import(settings.home, client, transcript, settings.namespace)
+        request = {"event": event, "client": client, "namespace": settings.namespace}
         if is_answered:
-            _answer(settings.home, event, body, settings.namespace)
+            wait_s = settings.context_wait_s
+            _answer(settings.home, request, body, max(wait_s, START_S) if event == START else wait_s)
         else:
-            _publish(settings.home, event, body, settings.namespace)
+            _publish(settings.home, request, body)
     except (ValueError, ThalwegError, OSError) as error:
         return _said(error, 0)
     return 0
@@ -73,44 +80,44 @@ def _parse(arguments: list[str]) -> tuple[str, Path | None, str | None, bool]:
     return names[0], place, options["--namespace"] or None, is_answered
 
 
-def _publish(home: Path, event: str, body: bytes, namespace: str) -> None:
+def _publish(home: Path, request: dict[str, Any], body: bytes) -> None:
     """The event on the log, through the node; it is started when none runs."""
     from thalweg.client.node_process import ensure_node  # a hook that is answered starts no node itself
 
     ensure_node(home)
-    _ask(home, event, body, namespace, TAKEN_S)
+    _ask(home, request, body, TAKEN_S)
 
 
-def _answer(home: Path, event: str, body: bytes, namespace: str) -> None:
+def _answer(home: Path, request: dict[str, Any], body: bytes, seconds: float) -> None:
     """Print what the client's model should know, in the client's own form.
 
     Where no node runs, one is started in the background, and takes the event.
     """
-    seconds = ANSWER_S.get(event, PROMPT_ANSWER_S)
+    event = request["event"]
     try:
-        answer = _ask(home, event, body, namespace, seconds, answer=True, timeout_s=seconds * ANSWER_SHARE)
+        answer = _ask(home, {**request, "answer": True, "timeout_s": seconds * ANSWER_SHARE}, body, seconds)
     except (FileNotFoundError, ConnectionRefusedError):
         make_home(home)
-        _start(home, ["hook", event], namespace, body)
+        _start(home, ["hook", event], request["namespace"], body)
         return
     if answer.get("context"):
         output = {"hookEventName": event, "additionalContext": answer["context"]}
         print(json.dumps({"hookSpecificOutput": output}))
 
 
-def _ask(home: Path, event: str, body: bytes, namespace: str, within_s: float, **more: Any) -> dict[str, Any]:
+def _ask(home: Path, request: dict[str, Any], body: bytes, within_s: float) -> dict[str, Any]:
     """The node's answer, in this many seconds at most. Raises ValueError with its sentence, OSError without a node."""
     from base64 import b64encode
 
-    request = {"command": "hook", "event": event, "namespace": namespace, "input": b64encode(body).decode(), **more}
+    line = json.dumps({"command": "hook", **request, "input": b64encode(body).decode()}).encode() + b"\n"
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            line = _exchange(connection, control_path(home), json.dumps(request).encode() + b"\n", within_s)
+            received = _exchange(connection, control_path(home), line, within_s)
         except TimeoutError:
             raise ValueError(f"The node did not answer within {within_s:g} s.") from None
-    if not line:
+    if not received:
         raise ValueError("The node ended before it had taken the event.")
-    answer: dict[str, Any] = json.loads(line)
+    answer: dict[str, Any] = json.loads(received)
     if not answer.get("ok"):
         raise ValueError(str(answer.get("error")))
     return answer
@@ -132,16 +139,21 @@ def _exchange(connection: socket.socket, path: Path, line: bytes, within_s: floa
     return answer
 
 
-def _import(home: Path, body: bytes, namespace: str) -> None:
-    """Leave the import of the session's transcript behind."""
+def _transcript(body: bytes) -> Path | None:
+    """The session's transcript, where the input names one; what is wrong with the input the node says."""
     try:
         given = json.loads(body)
     except ValueError:
-        return  # the node says what is wrong with it
+        return None
     path = given.get("transcript_path") if isinstance(given, dict) else None
-    if isinstance(path, str) and Path(path).expanduser().is_file():
+    return Path(path).expanduser() if isinstance(path, str) and path else None
+
+
+def _import(home: Path, client: str, transcript: Path, namespace: str) -> None:
+    """Leave the import of the session's transcript behind."""
+    if transcript.is_file():
         make_home(home)
-        _start(home, ["import", "claude-code", str(Path(path).expanduser()), "--json"], namespace, b"")
+        _start(home, ["import", client, str(transcript), "--json"], namespace, b"")
 
 
 def _start(home: Path, command: list[str], namespace: str, body: bytes) -> None:

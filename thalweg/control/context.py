@@ -17,7 +17,7 @@ from processors.embedding.query import encoded_query
 from processors.injection.read.brief import read_brief
 from processors.injection.read.facts import HITS, read_facts
 from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
-from processors.telemetry.formats.hooks import SOURCE
+from processors.memory.live_search import search_live
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
@@ -114,4 +114,4 @@ def _injected(hook_event: Event, asked: Asked, context: Context) -> Event:
         "tokens": context.tokens,
     }
     identity = derived_id(CONTEXT_INJECTED, hook_event.id)
-    return Event(identity, SOURCE, CONTEXT_INJECTED, asked.namespace, hook_event.time, data)
+    return Event(identity, hook_event.source, CONTEXT_INJECTED, asked.namespace, hook_event.time, data)

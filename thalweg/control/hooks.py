@@ -7,10 +7,11 @@ import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from processors.telemetry.formats.claude_code import AGENT
 from processors.telemetry.formats.hooks import hook_event
 from processors.telemetry.formats.lines import fingerprint
 from streams.dlq import DeadLetter, bury
-from streams.errors import Refused
+from streams.errors import RecordRefused, Refused
 from streams.ids import uuid7
 from streams.log.base import Record
 from streams.positions import Position
@@ -28,20 +29,31 @@ MAX_BURIED = 64 * 1024
 async def hook_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
     """Put the hook's event on the log: `{"freshness"}`. Asked for an `answer`, also `{"context": text or None}`.
 
-    Raises Refused for an input that cannot be read; its bytes are a dead letter then.
+    Raises Refused for an input that cannot be read, or is larger than a record; its bytes are a dead letter then.
     """
     raw, name, namespace = base64.b64decode(str(request["input"])), str(request["event"]), str(request["namespace"])
     try:
-        event = hook_event(name, raw, namespace=namespace, identity=str(uuid7()), time=running.clock.now())
+        event = hook_event(
+            name,
+            raw,
+            namespace=namespace,
+            identity=str(uuid7()),
+            time=running.clock.now(),
+            agent=str(request.get("client", AGENT)),
+        )
     except Refused as refused:
         await _bury(running, name, namespace, raw, refused.message)
         raise
-    published = running.publish(event, TELEMETRY.name)
-    if not request.get("answer"):
-        return {"freshness": (await published).to_json()}
-    freshness, context = await asyncio.gather(
-        published, context_for(running, event, name, float(request.get("timeout_s", 1.0)))
-    )
+    try:
+        published = running.publish(event, TELEMETRY.name)
+        if not request.get("answer"):
+            return {"freshness": (await published).to_json()}
+        freshness, context = await asyncio.gather(
+            published, context_for(running, event, name, float(request.get("timeout_s", 1.0)))
+        )
+    except RecordRefused as refused:
+        await _bury(running, name, namespace, raw, refused.message)
+        raise
     return {"freshness": freshness.to_json(), "context": context}
 
 

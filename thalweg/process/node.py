@@ -7,9 +7,9 @@ import functools
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mcp_ingress.analysts import SqlEndpoint
+from mcp_ingress.credentials import Credentials
 from mcp_ingress.door import Door
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
@@ -47,7 +47,7 @@ from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
 from thalweg.process.housekeeping import clear, narrow
-from thalweg.process.http_door import HttpToken, describe, http_token
+from thalweg.process.http_door import describe, http_credentials
 from thalweg.process.model import load_model
 from thalweg.process.parts import Parts
 from thalweg.process.running import Running, Store
@@ -103,7 +103,9 @@ class Node(Parts):
         services.backlog, services.requests.inherited = lag.backlog, inherited
         door = self._open_door(services)
         server = build_server(door, __version__)
-        token = http_token(settings, settings.http_address[0]) if settings.http else None
+        credentials = None
+        if settings.http:
+            credentials = http_credentials(settings, settings.http_address[0], door.catalogues.check)
         running = Running(
             settings=settings,
             clock=self.clock,
@@ -116,12 +118,13 @@ class Node(Parts):
             lag=lag,
             services=services,
             door=door,
-            socket=SocketServer(socket_path(settings.home), server, self.clock, door.limits),
-            http=describe(settings, token) if token else None,
+            socket=SocketServer(socket_path(settings.home), server, self.clock, door),
+            http=describe(settings) if credentials else None,
+            credentials=credentials,
         )
         spaces, snapshots = Spaces(running), AnalystSnapshots(running)
-        if token:
-            await self._open_http(running, snapshots, token)
+        if credentials:
+            await self._open_http(running, snapshots, credentials)
         self._control = Control(running, spaces, snapshots, self.ask_to_stop)
         await self._open_sockets(running, self._control)
         self._start_stages(running)  # after the door: a client that started this node waits for its first answer
@@ -297,15 +300,15 @@ class Node(Parts):
         await server.start()
         await running.socket.start()
 
-    async def _open_http(self, running: Running, snapshots: AnalystSnapshots, token: HttpToken) -> None:
+    async def _open_http(self, running: Running, snapshots: AnalystSnapshots, credentials: Credentials) -> None:
         settings, door = self.settings, running.door
         host, port = settings.http_address
         allowed_hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
         http = HttpServer(
             build_server(door, __version__),
-            replace(door.local, name="http"),
-            door.limits,
-            Endpoint(token.value, host, port, token.place, allowed_hosts),
+            door,
+            credentials,
+            Endpoint(host, port, allowed_hosts),
             analysts=SqlEndpoint(snapshots.get, door.limits) if settings.http_sql else None,
         )
         await http.start()

@@ -22,5 +22,5 @@ TOOLSET = Toolset(
         "query": ["SELECT query FROM episode_memory WHERE namespace = $namespace AND 'episode-' || id = $id"],
         "reflection": ["SELECT reflection FROM episode_memory WHERE namespace = $namespace AND 'episode-' || id = $id"],
     },
-    part=lambda setup: configured(setup.settings, setup.embedder, setup.environ),
+    parts=lambda setup: [configured(setup.settings, setup.embedder, setup.environ)],
 )

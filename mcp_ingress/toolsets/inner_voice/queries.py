@@ -20,8 +20,6 @@ from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
 from storage.search.index_set import IndexSet
 from storage.search.ranking.newest import lifted, read_changes
-from storage.search.records.clusters import Clusters
-from storage.search.records.hits import read_names_of
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
@@ -56,7 +54,7 @@ def fetch_candidates(
     found = _read(
         cursor, row_filter.namespace, {label: cosine for some in near.values() for label, cosine in some.items()}
     )
-    found = _with_repeats(cursor, clusters, eligible, found)
+    found = _with_repeats(cursor, indexes.records, eligible, found)
     found = _with_changes(cursor, indexes.records, row_filter.namespace, found)
     return {
         table: Fetched([found[table, label] for label in some if (table, label) in found], len(eligible[table]))
@@ -66,14 +64,17 @@ def fetch_candidates(
 
 def _with_repeats(
     cursor: duckdb.DuckDBPyConnection,
-    clusters: Clusters,
+    records: Records,
     eligible: Mapping[TableName, np.ndarray],
     found: Mapping[tuple[TableName, int], Candidate],
 ) -> dict[tuple[TableName, int], Candidate]:
     """The candidates, with what else may be found that states the same."""
-    stated = {key: clusters.statements(key[1], list(eligible.values()), MAX_OTHERS) for key in found}
-    numbers = dict(zip(found, clusters.find(np.array([label for _, label in found], np.int64)).tolist(), strict=True))
-    names = dict(zip(found, read_names_of(cursor, [each.others for each in stated.values()]), strict=True))
+    clusters = records.clusters
+    labels = [label for _, label in found]
+    stated = dict(zip(found, clusters.statements(labels, list(eligible.values()), MAX_OTHERS), strict=True))
+    numbers = dict(zip(found, clusters.find(np.array(labels, np.int64)).tolist(), strict=True))
+    others = records.documents.names_of(cursor, [each.others for each in stated.values()])
+    names = dict(zip(found, others, strict=True))
     return {
         key: replace(
             candidate,

@@ -1,6 +1,7 @@
 """The Talos tools, one module a tool. `answers`, `queries` and `search_arguments` hold what they share."""
 
 from mcp_ingress.toolset import Sessions, Toolset
+from mcp_ingress.toolsets.talos.session_names import SessionNames
 from mcp_ingress.toolsets.talos.tool_calls import tool_call
 from processors.talos.read.graph_source import read_graph
 from processors.talos.rules.identifiers import is_session_id
@@ -19,6 +20,6 @@ TOOLSET = Toolset(
         "`pattern_check` compares your session with known patterns",
         "`graph_query` asks the graph in Cypher",
     ),
-    part=lambda setup: Projections(setup.settings.home / "graph", read_graph),
+    parts=lambda setup: [Projections(setup.settings.home / "graph", read_graph), SessionNames.of(setup.settings)],
     sessions=Sessions(is_session_id, tool_call),
 )

@@ -42,5 +42,5 @@ TOOLSET = Toolset(
         ],
         "resolution": ["SELECT resolution FROM tension_resolutions WHERE namespace = $namespace AND tension_id = $id"],
     },
-    part=lambda setup: Valence(auto_capture=setup.settings.valence_auto_capture),
+    parts=lambda setup: [Valence(auto_capture=setup.settings.valence_auto_capture)],
 )

@@ -1,4 +1,4 @@
-"""Reads the earlier memories that a new one may change: those near to it, and those that have no vector yet.
+"""Reads the earlier memories that a new one may change: those near to it, and those without a vector.
 
 The stage `changes` and the answers of writes use it, so that both compare the same.
 """
@@ -12,13 +12,16 @@ from typing import NamedTuple
 import duckdb
 import numpy as np
 
-from processors.memory.registry import ENDED, NOT_EMBEDDED
+from processors.memory.registry import ENDED, NOT_EMBEDDED, texts_to_embed
 from processors.memory.rules.change import changes
+from processors.memory.rules.statement import statements_of
 from storage.reader import documents_since
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter, resolve
 from storage.search.records.matches import Matches
+from storage.search.records.passages import is_long
 from storage.search.vectors.space import Space
+from streams.events import Event
 from streams.positions import Partition
 
 LEAST_COSINE = 0.4
@@ -31,7 +34,7 @@ _COLUMNS = "label, record_id, kind, text, created_at"
 
 
 class Memory(NamedTuple):
-    """A memory as it is compared; `created_at` is UTC without a zone, `cosine` None where it has no vector."""
+    """A memory as it is compared. `created_at` is UTC without a zone, `cosine` None where it has no vector."""
 
     label: int
     record_id: str
@@ -41,13 +44,22 @@ class Memory(NamedTuple):
     cosine: float | None = None
 
 
-def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Collection[str]) -> list[Memory]:
-    """Those of these memories which are earlier and of which the text changes what they say, in their order.
+def texts_to_compare(event: Event) -> dict[str, str]:
+    """Record id -> text of an event's memories that say something which can change, each text once."""
+    texts = {text: identity for identity, text in reversed(list(texts_to_embed(event)))}
+    return {identity: text for text, identity in texts.items() if statements_of(text)}
 
-    `moment`: when the text was written, UTC without a zone; `own`: ids of the memories that it makes.
+
+def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Collection[str]) -> list[Memory]:
+    """Those of these memories that are earlier, and of which the text changes what they say, in order.
+
+    `moment`: when the text was written, UTC without a zone; `own`: ids of the memories that it makes. A text of several
+    passages changes nothing and is not changed: of its many sentences some pair looks like a change by chance.
     """
+    if is_long(text):
+        return []
     earlier = (other for other in others if other.created_at < moment and other.record_id not in own)
-    return [other for other in earlier if changes(other.text, text)][:MOST]
+    return [other for other in earlier if not is_long(other.text) and changes(other.text, text)][:MOST]
 
 
 def nearest_memories(

@@ -13,9 +13,8 @@ import duckdb
 import numpy as np
 
 from processors.frame.stage import Stage, StageParts
-from processors.memory.read.earlier import Memory, changed_by, nearest_memories
-from processors.memory.registry import TEXTS, texts_to_embed
-from processors.memory.rules.statement import statements_of
+from processors.memory.read.earlier import Memory, changed_by, nearest_memories, texts_to_compare
+from processors.memory.registry import TEXTS
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.applied import AppliedPositions
 from storage.reader import Reader
@@ -62,7 +61,7 @@ class MemoryChanges(Stage):
         found: list[Sequence[Event]] = []
         for start in range(0, len(events), BATCH_MEMORIES):
             some = events[start : start + BATCH_MEMORIES]
-            texts = [changeable(logged.event) for logged in some]
+            texts = [texts_to_compare(logged.event) for logged in some]
             near = self._near(
                 cursor,
                 {
@@ -98,9 +97,3 @@ class MemoryChanges(Stage):
                 data = {"record_id": identity, "older": older, "model_id": model.model_id if model else None}
                 facts.append(self.fact(logged, CHANGE_FOUND, data, about=(identity,)))
         return facts
-
-
-def changeable(event: Event) -> dict[str, str]:
-    """Record id -> text of an event's memories that say something which can change, each text once."""
-    texts = {text: identity for identity, text in reversed(list(texts_to_embed(event)))}
-    return {identity: text for text, identity in texts.items() if statements_of(text)}

@@ -10,7 +10,6 @@ import numpy as np
 
 from storage.search.ranking.context import Scored
 from storage.search.records.filter import Filter
-from storage.search.records.hits import read_names
 from storage.search.records.records import Records
 
 MAX_CHANGES = 10
@@ -47,8 +46,8 @@ def read_changes(
     for cluster, one in zip(clusters.find(older).tolist(), older.tolist(), strict=True):
         named.setdefault(cluster, stands.get(one, one))
     disputing = list(dict.fromkeys(clusters.representatives(newer, allowed.labels).tolist()))
-    earlier = read_names(cursor, list(named.values())[::-1][:MAX_CHANGES])
-    return earlier, read_names(cursor, disputing[::-1][:MAX_CHANGES])
+    earlier = records.documents.names(cursor, list(named.values())[::-1][:MAX_CHANGES])
+    return earlier, records.documents.names(cursor, disputing[::-1][:MAX_CHANGES])
 
 
 def newest_first(scored: Scored, records: Records) -> Scored:
