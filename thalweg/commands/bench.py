@@ -261,4 +261,22 @@ def inject(as_json: bool, embedder: str, directory: Path) -> None:
     _show(lambda: measure_inject(directory, load_for_recall(embedder), embedder), as_json)
 
 
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--minutes", type=click.FloatRange(0.01), default=30.0, show_default=True, help="How long tools are called."
+)
+@click.option("--size", type=click.IntRange(1), default=6000, show_default=True, help="Memories in the store before.")
+def memory(as_json: bool, embedder: str, minutes: float, size: int) -> None:
+    """Weigh a node while all tools are called, by one caller and by eight in turns.
+
+    \b
+    Example: thalweg bench memory --minutes 30
+    """
+    from thalweg.bench.memory import measure_memory
+
+    _show(lambda: measure_memory(minutes, size, embedder=embedder), as_json)
+
+
 COMMAND = bench

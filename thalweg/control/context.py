@@ -17,7 +17,6 @@ from processors.embedding.query import encoded_query
 from processors.injection.read.brief import read_brief
 from processors.injection.read.facts import HITS, read_facts
 from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
-from processors.memory.live_search import search_live
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
