@@ -322,8 +322,9 @@ class Clusters:
         ]
 
     def beside(self, label: int) -> Sequence[int]:
-        """The records of a record's cluster, itself included."""
-        return self._records.get(self._of(label)) or [label]
+        """The records of a record's cluster, itself included, and the excerpts of these."""
+        cluster = self._of(label)
+        return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
 
     def statements(
         self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False
