@@ -172,7 +172,7 @@ async def node(broker_url: str | None, tmp_path: Path, monkeypatch: pytest.Monke
             embedder="hashing",
             partitions=4,
             rate_limit=1e6,
-            vector_wait_s=10,
+            vector_wait_s=3,
         )
     )
     await node.start()

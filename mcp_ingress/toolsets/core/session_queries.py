@@ -18,22 +18,26 @@ MAX_SUMMARY = 400
 MAX_TOOLS = 12
 _ABOUT = ("id", "source", "project", "agent", "goal", "summary", "parent", "started_at", "ended_at")
 _SESSION = "session_id, source, project, agent, goal, summary, parent_session_id, started_at, ended_at"
-_COUNTS = """
+_SAID = """(
+    SELECT namespace, session_id, role, text, created_at, "offset" AS place FROM turns
+    UNION ALL
+    SELECT namespace, session_id, role, content, created_at, sequence FROM vkb_exchanges)"""
+"""What people and agents said to each other, in captured sessions and in conversations."""
+_COUNTS = f"""
 SELECT i.session_id,
-       (SELECT count(*) FROM exchanges x WHERE x.namespace = $namespace AND x.session_id = i.session_id AND x.content <> ''),
+       (SELECT count(*) FROM {_SAID} x WHERE x.namespace = $namespace AND x.session_id = i.session_id),
        (SELECT count(*) FROM tool_calls t WHERE t.namespace = $namespace AND t.session_id = i.session_id),
        (SELECT count(*) FROM journal j WHERE j.namespace = $namespace AND j.session_id = i.session_id),
        (SELECT sum(coalesce(m.input_tokens, 0) + coalesce(m.output_tokens, 0)) FROM model_calls m
         WHERE m.namespace = $namespace AND m.session_id = i.session_id)
 FROM (SELECT unnest($ids::VARCHAR[]) AS session_id) i"""
 _COUNTED = ("turns", "tool_calls", "entries", "tokens")
-_FIRST_ASKED = """
-SELECT session_id, arg_min(content, sequence) FROM exchanges
-WHERE namespace = $namespace AND role = 'user' AND content <> ''
-  AND session_id IN (SELECT unnest($ids::VARCHAR[])) GROUP BY session_id"""
-_LINES = """
-SELECT created_at, role AS who, content AS text, NULL AS id, sequence FROM exchanges
-WHERE namespace = $namespace AND session_id = $session AND content <> ''
+_FIRST_ASKED = f"""
+SELECT session_id, arg_min(text, (created_at, place)) FROM {_SAID}
+WHERE namespace = $namespace AND role = 'user' AND session_id IN (SELECT unnest($ids::VARCHAR[])) GROUP BY session_id"""
+_LINES = f"""
+SELECT created_at, role AS who, text, NULL AS id, place FROM {_SAID}
+WHERE namespace = $namespace AND session_id = $session
 UNION ALL
 SELECT j.created_at, k.kind, j.content, j.entry_id, NULL FROM journal j
 JOIN plain_kinds k ON k.namespace = j.namespace AND k.record_id = j.entry_id
@@ -77,7 +81,7 @@ def read_lines(cursor: Cursor, namespace: str, session_id: str, limit: int, offs
     """What was asked, answered and written down in a session, in order, a line each; and how many there are."""
     chosen: dict[str, Any] = {"namespace": namespace, "session": session_id}
     rows = cursor.execute(
-        f"SELECT created_at, who, text, id, count(*) OVER () FROM ({_LINES}) ORDER BY created_at, sequence, id "
+        f"SELECT created_at, who, text, id, count(*) OVER () FROM ({_LINES}) ORDER BY created_at, place, id "
         "LIMIT $limit OFFSET $offset",
         {**chosen, "limit": limit, "offset": offset},
     ).fetchall()

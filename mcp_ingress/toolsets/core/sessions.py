@@ -63,7 +63,7 @@ async def _best(call: Call, arguments: Mapping[str, Any], page: Mapping[str, int
         raise writes.invalid("Pass `query` or `project`, not both.", "project", None)
     chosen = Filter(call.namespace, created_from=None if since is None else moment("since", since))
     vector, tokens, space = await encoded_query(call.services.embedder, text)
-    query = Query(text, vector, chosen, page["limit"] + page["offset"], tokens, space)
+    query = Query(text, vector, chosen, page["limit"] + page["offset"], tokens, space, with_turns=True)
 
     def search(cursor: Any) -> tuple[list[dict[str, Any]], int]:
         found = search_sessions(cursor, call.services.indexes, query)
