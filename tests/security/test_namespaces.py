@@ -29,7 +29,6 @@ from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 NOT_FED = {
-    "document_tags": "no reducer gives a record tags of its own",
     "misplaced_records": "only a client with another partitioner fills it",
 }
 """Tables without a row, and why."""
@@ -78,6 +77,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "source_ids": ("number",),
     "query_id": ("query",),
     "external_room_id": ("room",),
+    "id": ("remembered", "belief", "record", "talos_session", "conversation", "run"),
+    "session": ("talos_session", "conversation", "run"),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8
@@ -119,6 +120,11 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
         ("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0)
     )
     yield "inner_voice.retrieve", {"query": WORDS, "include_tags": ["trucks", side.mark], "include_private": True}
+    yield "recall", {"query": WORDS, "max_tokens": 5_000}
+    yield "recall", {"query": WORDS, "detail": "text", "kind": "decision", "about": side.mark}
+    yield "recall", {"query": "The winch of the truck lifts tons", "as_of": side.node.clock.now().isoformat()}
+    yield from (("sessions", about) for about in ({}, {"query": WORDS}, {"id": first["run"]}))
+    yield "sessions", {"id": first["talos_session"]}
     yield "ping", {}
 
 
@@ -160,7 +166,14 @@ async def ask_all(side: Side) -> None:
 async def node(broker_url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setenv("SURR_ENABLE_INNER_VOICE", "1")
     node = EagerNode(
-        Settings(home=tmp_path / "home", broker=broker_url or "", embedder="hashing", partitions=4, rate_limit=1e6)
+        Settings(
+            home=tmp_path / "home",
+            broker=broker_url or "",
+            embedder="hashing",
+            partitions=4,
+            rate_limit=1e6,
+            vector_wait_s=3,
+        )
     )
     await node.start()
     yield node
@@ -362,7 +375,8 @@ def steady(value: Any) -> Any:
 
 def id_arguments(schema: Any) -> Iterator[str]:
     """The arguments that name something which is stored."""
-    yield from (argument for argument in schema.get("properties", {}) if argument.endswith(("_id", "_ids")))
+    named = schema.get("properties", {})
+    yield from (argument for argument in named if argument.endswith(("_id", "_ids")) or argument in ("id", "session"))
 
 
 Ask = Callable[[Any], Awaitable[dict[str, Any]]]

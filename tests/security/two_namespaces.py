@@ -17,6 +17,7 @@ from typing import Any, Self
 from mcp_ingress.door import REQUEST_ID_META
 from mcp_ingress.resource import find_resources
 from processors.frame.stage import Stage, StageParts, stage_types
+from processors.memory.rules.plain_kind import PLAIN_KINDS
 from processors.valence.timers.age_patterns import AGE_PATTERNS
 from streams.clock import SystemClock
 from streams.codec import encode
@@ -144,6 +145,7 @@ async def fill(side: Side, folder: Path) -> None:
     await _conversation(side)
     await _beliefs(side)
     await _cognitive(side)
+    await _core(side)
     await settle(side.node)
     await AGE_PATTERNS.publish_due(side.node.running.store.reader, side.node.log, side.node.clock.now())
     await _again(side)
@@ -425,6 +427,24 @@ async def _cognitive(side: Side) -> None:
     ]
     await side.ok("store_dual_judge_scores", query_id=42, query=side.say(WORDS), docs=documents)
     await side.ok("get_golden_test_results")
+
+
+async def _core(side: Side) -> None:
+    """One of each kind with the few tools, one that contradicts another, one corrected and one taken back."""
+    said = {kind: side.say(f"The {kind} is that the {WORDS}.") for kind in PLAIN_KINDS}
+    ids = {
+        kind: side.know("remembered", (await side.ok("remember", text=text, kind=kind, about=side.mark))["id"])
+        for kind, text in said.items()
+    }
+    await settle(side.node)
+    assert (await side.ok("remember", text=side.say("The winch of the truck lifts 3 tons.")))["id"]
+    await settle(side.node)
+    changed = await side.ok("remember", text=side.say("The winch of the truck lifts 5 tons."))
+    assert changed["contradicts"], changed
+    for kind in ("fact", "goal"):
+        side.know("remembered", (await side.ok("correct", id=ids[kind], text=side.say(f"Another {kind}.")))["id"])
+    for kind in ("preference", "question"):
+        await side.ok("correct", id=ids[kind], retract=True, reason=side.say("It was hearsay"))
 
 
 async def _again(side: Side) -> None:
