@@ -21,8 +21,10 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.tool import Tool
 from storage.sql.run import run_sql
 from streams.event_types.cognitive import WM_ARCHIVED
+from tests.security.json_values import lists, steady
+from tests.security.side import Side
 from tests.security.stored_rows import Stored, read_rows, tokens_of, values
-from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Side, fill, settle
+from tests.security.two_namespaces import ROOM, WORDS, EagerNode, fill, settle
 from thalweg.cli import cli
 from thalweg.control import control
 from thalweg.process.node import Node
@@ -84,8 +86,6 @@ KINDS: dict[str, tuple[str, ...]] = {
 CONNECTIONS, TURNS = 50, 8
 """Connections of one node at once, and how many of them share the questions among them."""
 NOBODYS = "00000000-0000-5000-8000-000000000000"
-VOLATILE = {"freshness", "latency_ms", "execution_time_ms", "timestamp", "created_at", "floor_used", "decided_at"}
-"""Fields that say when, or how long it took."""
 
 
 def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -273,17 +273,6 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
     assert commands == set(COMMANDS) and set(COMMANDS.values()) <= control.COMMANDS | {"import", "door"}
 
 
-def lists(value: Any, path: str = "") -> Iterator[tuple[str, bool]]:
-    """Every list in an answer by its path, and whether something is in it."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from lists(inner, f"{path}.{name}")
-    elif isinstance(value, list):
-        yield path, bool(value)
-        for inner in value:
-            yield from lists(inner, path)
-
-
 def list_contents(side: Side) -> dict[tuple[str, str], bool]:
     """(what was asked, path of a list in its answers) -> whether it ever held something."""
     contents: dict[tuple[str, str], bool] = {}
@@ -364,13 +353,6 @@ async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, no
             text = orjson.dumps(question.answer).decode()
             leaked += [mark for mark, other in marks.items() if other is not side and mark in text]
             assert not leaked, f"{question.name} {question.given} tells {side.namespace} of {leaked[:5]}"
-
-
-def steady(value: Any) -> Any:
-    """An answer without what says when."""
-    if isinstance(value, dict):
-        return {name: steady(inner) for name, inner in value.items() if name not in VOLATILE}
-    return [steady(inner) for inner in value] if isinstance(value, list) else value
 
 
 def id_arguments(schema: Any) -> Iterator[str]:
