@@ -1,11 +1,11 @@
-"""Reads the facts that a prompt is given: what a search for it finds, without what the session has already."""
+"""Reads the facts that a prompt is given: what a search finds and the session lacks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from processors.injection.read.known import read_known, read_private
-from processors.injection.rules.floor import Candidate, facts_above_floor
+from processors.injection.rules.floor import CandidateFact, facts_above_floor
 from processors.memory.live_search import search_live
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
@@ -21,7 +21,7 @@ HITS = 50
 def read_facts(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, session_id: str
 ) -> list[tuple[SearchHit, float]]:
-    """The hits that are worth giving with the prompt that the query is of, each with its confidence; the best first.
+    """The hits that are worth giving with the prompt of the query, with their confidence; the best first.
 
     The query searches everything, with a limit of HITS: what the session said is compared, and never given.
     """
@@ -39,6 +39,6 @@ def read_facts(
     return [(others[fact.record_id], fact.confidence) for fact in facts]
 
 
-def _candidate(hit: SearchHit) -> Candidate:
+def _candidate(hit: SearchHit) -> CandidateFact:
     raw = {side: value for side, (_, value) in hit.sides.items()}
-    return Candidate(hit.record_id, hit.text, raw.get("late"), raw.get("keyword"))
+    return CandidateFact(hit.record_id, hit.text, raw.get("late"), raw.get("keyword"))

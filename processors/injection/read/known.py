@@ -1,4 +1,4 @@
-"""Reads which records a session is not given: what it said, what it was given before, what is private."""
+"""Reads which records a session is not given: what it said or was given, what is private."""
 
 from __future__ import annotations
 

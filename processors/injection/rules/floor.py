@@ -31,7 +31,7 @@ MAX_FACTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateFact:
     """A hit of the search for the prompt. `late` and `bm25` are its raw scores, None where that side has none."""
 
     record_id: str
@@ -49,7 +49,7 @@ class Fact:
 
 
 def facts_above_floor(
-    prompt: str, candidates: Sequence[Candidate], known: Sequence[Candidate], documents: int
+    prompt: str, candidates: Sequence[CandidateFact], known: Sequence[CandidateFact], documents: int
 ) -> list[Fact]:
     """At most MAX_FACTS of the candidates, the best first; of equal ones the one that was found first.
 
@@ -65,7 +65,7 @@ def facts_above_floor(
     return [Fact(one.record_id, min(1.0, found)) for found, one in best[:MAX_FACTS]]
 
 
-def fit(candidate: Candidate, documents: int) -> float:
+def fit(candidate: CandidateFact, documents: int) -> float:
     """How surely a record is about what the prompt is about: 0 and more, seldom above 1."""
     late = UNREAD if candidate.late is None else candidate.late
     return late + RARE_SHARE * (candidate.bm25 or 0.0) / rarity(max(documents, 1), 0)
