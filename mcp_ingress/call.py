@@ -25,6 +25,7 @@ from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
+from storage.search.records.matches import DocumentMatches
 from storage.search.search import prefetch, search
 from streams.clock import Clock
 from streams.codec import check_size, encode
@@ -200,16 +201,28 @@ class Call:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
         return await self.services.reader.run(query)
 
-    async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
-        """Hybrid search; by keywords only, and the result says so, while no embedder answers."""
+    async def search(
+        self, text: str, chosen: Filter, limit: int, about: Callable[[duckdb.DuckDBPyConnection, SearchResult], Result]
+    ) -> tuple[SearchResult, Result]:
+        """Hybrid search, and what `about` reads of the hits on the same thread.
+
+        By keywords only, and the result says so, while no embedder answers.
+        """
         indexes, embedder = self.services.indexes, self.services.embedder
+
+        def found(
+            cursor: duckdb.DuckDBPyConnection, query: Query, prefetched: DocumentMatches | None = None
+        ) -> tuple[SearchResult, Result]:
+            result = search(cursor, indexes, query, prefetched)
+            return result, about(cursor, result)
+
         if embedder is None:
-            return await self.read(lambda cursor: search(cursor, indexes, Query(text, None, chosen, limit)))
+            return await self.read(lambda cursor: found(cursor, Query(text, None, chosen, limit)))
         # on one core, the model on another
         keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
         query = Query(text, vector, chosen, limit, tokens, space)
-        return await self.read(lambda cursor: search(cursor, indexes, query, prefetched))
+        return await self.read(lambda cursor: found(cursor, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from datetime import UTC
 from typing import Any
 
@@ -24,9 +23,10 @@ async def query_journal(call: Call, arguments: dict[str, Any]) -> dict[str, Any]
     limit = checked_limit(arguments.get("limit", 10))
     chosen = search_filter(call.namespace, arguments)
     is_fresh = await call.fresh("extract", vectors=True)
-    found = await call.search(query, chosen, limit)
-    near = functools.partial(find_related, indexes=call.services.indexes, namespace=call.namespace, hits=found.hits)
-    related = await call.read(near)
+    indexes, namespace = call.services.indexes, call.namespace
+    found, related = await call.search(
+        query, chosen, limit, lambda cursor, found: find_related(cursor, indexes, namespace, found.hits)
+    )
     results = [_shown(hit) | {"related": related[hit.record_id]} for hit in found.hits]
     return {"success": True, "results": results, "total_found": found.total, **_notes(is_fresh, found.degraded)}
 
