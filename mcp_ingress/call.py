@@ -22,11 +22,11 @@ from processors.embedding.query import encoded_query
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
+from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult
 from storage.search.records.matches import DocumentMatches
-from storage.search.search import prefetch, search
+from storage.search.search import prefetch
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
@@ -36,6 +36,7 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 
 Result = TypeVar("Result")
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
 SOURCE = "thalweg:mcp"
 MAX_VECTORS = 2000
 """Vectors of other texts that `Call.cosines` keeps in memory."""
@@ -201,28 +202,19 @@ class Call:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
         return await self.services.reader.run(query)
 
-    async def search(
-        self, text: str, chosen: Filter, limit: int, about: Callable[[duckdb.DuckDBPyConnection, SearchResult], Result]
-    ) -> tuple[SearchResult, Result]:
-        """Hybrid search, and what `about` reads of the hits on the same thread.
+    async def search(self, text: str, chosen: Filter, limit: int, run: Search[Result]) -> Result:
+        """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        By keywords only, and the result says so, while no embedder answers.
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended).
         """
         indexes, embedder = self.services.indexes, self.services.embedder
-
-        def found(
-            cursor: duckdb.DuckDBPyConnection, query: Query, prefetched: DocumentMatches | None = None
-        ) -> tuple[SearchResult, Result]:
-            result = search(cursor, indexes, query, prefetched)
-            return result, about(cursor, result)
-
         if embedder is None:
-            return await self.read(lambda cursor: found(cursor, Query(text, None, chosen, limit)))
+            return await self.read(lambda cursor: run(cursor, indexes, Query(text, None, chosen, limit), None))
         # on one core, the model on another
         keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
         query = Query(text, vector, chosen, limit, tokens, space)
-        return await self.read(lambda cursor: found(cursor, query, prefetched))
+        return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied.

@@ -16,6 +16,7 @@ import duckdb
 import orjson
 
 from storage.database import Database
+from storage.search.records.filter import Predicate
 from storage.statements import execute
 from streams.errors import Unavailable
 from streams.positions import Partition, Position
@@ -92,14 +93,20 @@ def find_outcome(cursor: duckdb.DuckDBPyConnection, namespace: str, request_id: 
 
 def count_documents_since(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> int:
     """The number of a namespace's records at or behind these offsets that have documents."""
-    places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since)) or "false"
-    values = [value for at, offset in since.items() for value in (*at, offset)]
+    behind = documents_since(since)
     counts = execute(
         cursor,
-        f'SELECT count(DISTINCT "offset") FROM documents WHERE namespace = ? AND ({places}) GROUP BY topic, partition',
-        [namespace, *values],
+        f'SELECT count(DISTINCT "offset") FROM documents WHERE namespace = ? AND ({behind.sql}) '
+        "GROUP BY topic, partition",
+        [namespace, *behind.parameters],
     ).fetchall()
     return sum(count for (count,) in counts)
+
+
+def documents_since(since: Mapping[Partition, int]) -> Predicate:
+    """The condition that a document's record is at or behind these offsets."""
+    places = " OR ".join(['(topic = ? AND partition = ? AND "offset" >= ?)'] * len(since)) or "false"
+    return Predicate(places, [value for at, offset in since.items() for value in (*at, offset)])
 
 
 def outcome_of(row: Mapping[str, Any]) -> StoredOutcome:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from processors.embedding.model import ModelInfo
+from processors.embedding.model import REMOTE, ModelInfo
 from processors.embedding.providers import ProviderClient
 from streams.errors import EmbedderUnavailable, KeyMissing
 
@@ -55,7 +55,7 @@ class ApiEmbedder:
             dtype="float32",
             max_tokens=8191,
             pooling="provider",
-            provider="openai",
+            provider=REMOTE,
             trained=True,
         )
 

@@ -11,6 +11,8 @@ import numpy as np
 from storage.search.question import matter_of
 from storage.search.vectors.token_vectors import Tokens
 
+REMOTE = "openai"
+"""The provider of models that are asked over the network."""
 MAX_DIM = 8192
 """The longest vector that the log takes."""
 
@@ -34,6 +36,11 @@ class ModelInfo:
     trained: bool
     query_prefix: str = ""
     document_prefix: str = ""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is asked over the network, which takes long and may cost money."""
+        return self.provider == REMOTE
 
 
 class Embedder(Protocol):

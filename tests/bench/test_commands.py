@@ -220,7 +220,7 @@ def test_a_log_that_holds_memories_is_refused_and_stays_as_it_is(tmp_path: Path)
 
 
 async def _memories(url: str, publish: int = 0) -> int:
-    """How many records the memory topic holds, after so many more."""
+    """How many records the memory topic holds, after this many more."""
     log = open_log(url)
     await log.start()
     try:

@@ -200,7 +200,7 @@ async def test_a_letter_that_is_dropped_says_why_and_counts_no_more(thalweg: Pro
     assert letter["dead_letter_id"] in line and letter["error_message"] in line and "1 fit; in all 1 new" in line
     assert thalweg("dlq", "drop", letter["dead_letter_id"]).code == 2  # it has to be said why
     dropped = thalweg("dlq", "drop", letter["dead_letter_id"], "--because", "records of a load test")
-    assert (dropped.code, dropped.out) == (0, "Dropped 1 letters.\n")
+    assert (dropped.code, dropped.out) == (0, "Dropped 1 letter.\n")
     node.settle()
     assert thalweg("dlq", "list", "--state", "new").out == "0 fit; in all 1 dropped\n"
     assert "records of a load test" in thalweg("dlq", "show", letter["dead_letter_id"]).out

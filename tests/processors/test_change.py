@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from processors.memory.rules.change import changes
 from processors.valence.rules.tensions import Claim, judge
 
-PAIRS = tomllib.loads((Path(__file__).parents[1] / "fixtures" / "statements.toml").read_text())
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+PAIRS = tomllib.loads((FIXTURES / "statements.toml").read_text())
+NOTES = tomllib.loads((FIXTURES / "notes.toml").read_text())
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
@@ -32,6 +34,17 @@ def test_four_of_five_changes_are_recognised_and_of_sixty_harmless_differences_a
         print(f"\n{use}: {right} of {changed} changes recognised, {wrong} of {harmless} harmless differences too")
     assert changed >= 30 and harmless >= 30
     assert right >= 0.8 * changed and wrong <= 1
+
+
+def test_of_notes_from_daily_work_half_of_the_changes_are_recognised_outside_english_few(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taken = {kind: [changes(pair["older"], pair["newer"]) for pair in pairs] for kind, pairs in NOTES.items()}
+    counts = {kind: (sum(some), len(some)) for kind, some in taken.items()}
+    with capsys.disabled():
+        print(f"\nnotes, taken for changes: {counts}")
+    assert {kind: total for kind, (_, total) in counts.items()} == dict(change=30, harmless=30, german=10, chinese=10)
+    assert counts["change"][0] >= 16 and counts["harmless"][0] <= 2, "docs/search.md has these figures"
 
 
 def test_a_change_between_beliefs_is_a_tension() -> None:

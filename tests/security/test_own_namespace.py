@@ -16,7 +16,7 @@ import pytest
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights
-from mcp_ingress.toolsets.core.resources.memory import find_text
+from mcp_ingress.toolsets.memory.resources.memory import find_text
 from mcp_ingress.toolsets.talos.queries import read_context, session_exists
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity
 from mcp_ingress.toolsets.valence.kb_queries import (

@@ -7,7 +7,7 @@ Entities are compared by canonical form only (no model). `is_down`, `is_behind` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,7 @@ from mcp_ingress.inventory import find_tools
 from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
-from processors.memory.registry import SOURCES
+from processors.memory.registry import ROLES, SOURCES
 from processors.memory.stages.changes import MemoryChanges
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
@@ -31,6 +31,7 @@ from processors.talos.stages.prune import Prune
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader
+from storage.search.captured import captured_cursor
 from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
@@ -79,13 +80,14 @@ class SmallNode:
         self.reader = FallibleReader(self.store.database, threads=1)
         self.published: list[Event] = []
         self.is_down = self.is_behind = False
+        self.late_stages: Collection[str] = ()
         self.connection = ClientConnection()
         self.spool = Spool(home / "spool")
         self.embedder = embedder
         self.embed = Embed(embedder)
-        self.indexes = IndexSet(
-            home / "indexes", self.store.database.cursor, embedder.info if embedder else None, sources=SOURCES
-        )
+        model, connect = embedder.info if embedder else None, self.store.database.cursor
+        turns = IndexSet(home / "turns", lambda: captured_cursor(connect()), model, roles=ROLES)
+        self.indexes = IndexSet(home / "indexes", connect, model, sources=SOURCES, turns=turns)
         self.indexes.open({})
         self.services = Services(
             cast(Log, self),
@@ -121,7 +123,8 @@ class SmallNode:
                     self._derive(logged)
                     self._find_changes(logged)
             at, reached = Partition(record.topic, record.partition), record.offset + 1
-            self.applied.advance({at: reached}, {(stage, at): reached for stage in STAGES})
+            stages = [stage for stage in STAGES if stage not in self.late_stages]
+            self.applied.advance({at: reached}, {(stage, at): reached for stage in stages})
 
     def telemetry(self, name: str) -> list[dict[str, Any]]:
         """The attributes of every telemetry event of that name on the log."""
@@ -234,6 +237,8 @@ class SmallNode:
     def _apply(self, record: Record) -> None:
         indexed = self.store.apply(record).indexed
         self.indexes.apply(indexed.documents, indexed.vectors)
+        assert self.indexes.turns is not None
+        self.indexes.turns.apply(indexed.turns, indexed.turn_vectors)
 
     def close(self) -> None:
         self.indexes.close(save=False)

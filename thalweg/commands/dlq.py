@@ -131,7 +131,11 @@ def dlq_drop(
     answer = ask(
         settings_of(home=home).home, "dlq_drop", ids=list(letter_ids), because=because, timeout_s=3600.0, **filters
     )
-    print_json(answer) if as_json else click.echo(f"Dropped {answer['dropped']} letters.")
+    if as_json:
+        print_json(answer)
+        return
+    letters = "letter" if answer["dropped"] == 1 else "letters"
+    click.echo(f"Dropped {answer['dropped']} {letters}.")
 
 
 COMMAND = dlq

@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from mcp_ingress.catalogue import Catalogues
 from mcp_ingress.http import LOOPBACK
+from mcp_ingress.inventory import find_tools
+from mcp_ingress.resource import find_resources
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from streams.clock import SystemClock, format_time
 from streams.errors import LogUnavailable, NotRunning, SettingsError
@@ -21,7 +24,7 @@ from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control.requests import ask
 from thalweg.doctor.checks import Check, Unsound, require
 from thalweg.paths import OTHERS, control_path, socket_path
-from thalweg.process.http_door import TOKEN_FILE, http_token
+from thalweg.process.http_door import CREDENTIALS_FILE, TOKEN_FILE, http_credentials, http_token
 from thalweg.settings import Settings
 from thalweg.status.health import misplaced_sentence
 from thalweg.terminal.topics import missing_otlp_topics
@@ -50,13 +53,13 @@ def _directory(home: Path) -> str:
     """Whether files can be made there, or where it will be made; and whether there is room."""
     there = next(place for place in (home, *home.parents) if place.exists())
     require(there.is_dir(), f"{there} is a file.")
+    note = "" if there == home else " (to be made)"
     if there == home:
         status = home.stat()
         require(status.st_uid == os.geteuid(), f"{home} belongs to another user, with the id {status.st_uid}.")
         rights = stat.S_IMODE(status.st_mode)
-        require(
-            not rights & OTHERS, f"{home} is open to other users ({rights:03o}); the next start of a node narrows it."
-        )
+        if rights & OTHERS:
+            note = f" (open to other users: {rights:03o}; the next start of a node narrows it)"
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
@@ -67,7 +70,7 @@ def _directory(home: Path) -> str:
         free >= MIN_FREE_BYTES,
         f"{there} has {free / 1e9:.2f} GB left; {MIN_FREE_BYTES / 1e9:g} GB are needed at least.",
     )
-    return f"{home}{'' if there == home else ' (to be made)'}, writable, {free / 1e9:.0f} GB free"
+    return f"{home}{note}, writable, {free / 1e9:.0f} GB free"
 
 
 def _owner(home: Path) -> str:
@@ -112,9 +115,13 @@ def _http(settings: Settings) -> str:
     if not settings.http:
         return "off"
     host, port = settings.http_address
+    file = settings.home / CREDENTIALS_FILE
+    if file.exists():
+        http_credentials(settings, host, Catalogues(find_tools(), find_resources()).check)
+        return f"port {port} of {host}, bearer tokens: {file}"
     if (settings.home / TOKEN_FILE).exists() or settings.token:
-        file = http_token(settings, host).file
-        return f"port {port} of {host}, bearer token: {file or 'the setting `token`'}"
+        place = http_token(settings, host).file or "the setting `token`"
+        return f"port {port} of {host}, bearer token: {place}"
     require(
         host in LOOPBACK, f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1."
     )

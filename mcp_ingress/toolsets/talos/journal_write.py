@@ -1,11 +1,14 @@
-"""journal_write: keep an entry, and say at once what is found in it."""
+"""journal_write: keep an entry, and say at once what is found in it and what it contradicts."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.contradictions import CONTRADICTED_TEXTS, CONTRADICTS, contradiction_fields, find_contradictions
+from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from processors.talos.rules.extraction import extract
@@ -16,25 +19,30 @@ from streams.event_types.talos import CATEGORIES
 
 
 async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Publish the entry and answer from the same pure extraction that the `extract` stage runs."""
-    session_id = answers.checked_session_id(arguments.get("session_id"))
-    confidence = _checked_confidence(arguments.get("confidence"))
+    """Publish the entry and answer from the same pure extraction that the `extract` stage runs.
+
+    Meanwhile the earlier memories are found of which it changes what they say.
+    """
+    session_id, category = answers.checked_session_id(arguments.get("session_id")), arguments["category"]
     domain = (arguments.get("domain") or "").strip() or None
-    optional = {"session_id": session_id, "domain": domain, "confidence": confidence}
-    content, category = writes.checked_text(arguments, "content"), arguments["category"]
-    entry = {"content": content, "category": category, **optional}
+    given = {"category": category, "session_id": session_id, "domain": domain, "tags": arguments.get("tags")}
+    confidence = _checked_confidence(arguments.get("confidence"))
+    entry = {"content": writes.checked_text(arguments, "content"), **given, "confidence": confidence}
     event = writes.request(call, "talos.journal.written", entry, subject=session_id)
     found = extract(event)
     main = found.entities[0]
     knowledge = {"id": main.id, "category": category, "domain": _domain_term(domain), "confidence": main.confidence}
-    published = await answers.publish_entry(call, event, f"knowledge.{category}", knowledge)
+    published, contradictions = await asyncio.gather(
+        answers.publish_entry(call, event, f"knowledge.{category}", knowledge), find_contradictions(call, event)
+    )
     warnings = await answers.unknown_session_warnings(call, session_id)
     relations = [relation for relation in found.relations if not (warnings and relation.from_id == session_id)]
     fields = {
         "extracted_entities": [{"type": entity.label, "id": entity.id} for entity in found.entities],
         "extracted_relationships": [{"type": r.type, "from": r.from_id, "to": r.to_id} for r in relations],
     }
-    return writes.written(published, {"entry_id": entry_id(event), **fields}, warnings=warnings)
+    answer = {"entry_id": entry_id(event), **fields, **contradiction_fields(contradictions.found)}
+    return writes.written(published, answer, pending=contradictions.is_pending, warnings=warnings)
 
 
 def _domain_term(domain: str | None) -> str | None:
@@ -60,6 +68,7 @@ TOOL = Tool(
     kind="write",
     handler=write_entry,
     memory_operation="create_memory",
+    truncation=Truncation({"contradicts": CONTRADICTED_TEXTS}),
     input_schema={
         "type": "object",
         "properties": {
@@ -75,6 +84,7 @@ TOOL = Tool(
         {
             "entry_id": {"type": "string"},
             "extracted_entities": answers.IDS_SCHEMA,
+            "contradicts": CONTRADICTS,
             "extracted_relationships": {
                 "type": "array",
                 "items": {

@@ -6,6 +6,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.contradictions import CONTRADICTED_TEXTS, CONTRADICTS
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers
@@ -34,7 +35,13 @@ TOOL = Tool(
     kind="write",
     handler=create_belief,
     memory_operation="create_memory",
-    truncation=Truncation({"belief": answers.BELIEF_TEXTS, "tensions_detected": answers.TENSION_TEXTS}),
+    truncation=Truncation(
+        {
+            "belief": answers.BELIEF_TEXTS,
+            "tensions_detected": answers.TENSION_TEXTS,
+            "contradicts": CONTRADICTED_TEXTS,
+        }
+    ),
     input_schema={
         "type": "object",
         "properties": {
@@ -67,6 +74,11 @@ TOOL = Tool(
         "required": ["content"],
     },
     output_schema=writes.output_schema(
-        {"belief": answers.BELIEF_SCHEMA, **answers.CREATION_FIELDS, "tensions_detected": answers.TENSIONS}
+        {
+            "belief": answers.BELIEF_SCHEMA,
+            **answers.CREATION_FIELDS,
+            "tensions_detected": answers.TENSIONS,
+            "contradicts": CONTRADICTS,
+        }
     ),
 )

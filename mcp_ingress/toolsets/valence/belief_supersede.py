@@ -6,11 +6,13 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.contradictions import CONTRADICTED_TEXTS, CONTRADICTS
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
 from mcp_ingress.toolsets.valence.belief_writes import (
     belief_after,
+    contradictions_of,
     earlier_are_embedded,
     find_neighbours,
     read_new_belief,
@@ -37,7 +39,8 @@ async def supersede_belief(call: Call, arguments: dict[str, Any]) -> dict[str, A
     is_compared = await earlier_are_embedded(call, published)
     fields["new_belief"], tensions = await read_new_belief(call, new_id, near)
     fields["old_belief"] = await belief_after(call, old_id)
-    return writes.written(published, fields | {"tensions_detected": tensions}, pending=not is_compared)
+    fields |= {"tensions_detected": tensions, **await contradictions_of(call, request, near, tensions)}
+    return writes.written(published, fields, pending=not is_compared)
 
 
 TOOL = Tool(
@@ -53,6 +56,7 @@ TOOL = Tool(
             "new_belief": answers.BELIEF_TEXTS,
             "old_belief": answers.BELIEF_TEXTS,
             "tensions_detected": answers.TENSION_TEXTS,
+            "contradicts": CONTRADICTED_TEXTS,
         }
     ),
     input_schema={
@@ -72,6 +76,7 @@ TOOL = Tool(
             "reason": {"type": "string"},
             "old_belief": answers.BELIEF_OR_NULL,
             "tensions_detected": answers.TENSIONS,
+            "contradicts": CONTRADICTS,
         }
     ),
 )

@@ -10,6 +10,7 @@ import duckdb
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call, Published
+from mcp_ingress.contradictions import Contradicted, contradiction_fields, find_contradictions
 from mcp_ingress.toolsets.valence.answers import CREATION_FIELDS, submitted
 from mcp_ingress.toolsets.valence.belief_queries import Row, find_belief, find_recorded, without_action
 from processors.embedding.query import encoded_document
@@ -22,6 +23,7 @@ from processors.valence.read.tension_candidates import (
     nearest_active,
     nearest_records,
 )
+from processors.valence.rules.beliefs import KIND as BELIEF
 from processors.valence.rules.beliefs import Draft, belief_id_of
 from processors.valence.rules.tensions import DUPLICATE_COSINE, Finding
 from streams.clock import format_time
@@ -87,7 +89,7 @@ class Creation:
     """What the reducer decided; None while that is not known."""
     problem: Unavailable | None
     fields: Mapping[str, Any]
-    """`belief`, how it was created, and `tensions_detected`."""
+    """`belief`, how it was created, `tensions_detected`, and `contradicts` where other memories are contradicted."""
     is_pending: bool
     """Whether the decision is not known, or what was written before has no vectors yet: tensions may be missing."""
 
@@ -99,13 +101,15 @@ async def create(call: Call, request: Event, draft: Draft) -> Creation:
     belief_id = belief_id_of(request)
     result, problem = await writes.decision(call, published, stated_as=belief_id)
     belief, tensions, is_compared = submitted(request, belief_id, draft), list[Row](), result is not None
+    others: dict[str, Any] = {}
     if result is not None and result["deduplicated"]:
         belief = await belief_after(call, result["belief_id"])
     elif result is not None:
         is_compared = await earlier_are_embedded(call, published)
         belief, tensions = await read_new_belief(call, belief_id, near)
+        others = await contradictions_of(call, request, near, tensions)
     how = {name: None if result is None else result[name] for name in CREATION_FIELDS}
-    fields = {"belief": belief, **how, "tensions_detected": tensions}
+    fields = {"belief": belief, **how, "tensions_detected": tensions, **others}
     return Creation(published, belief_id, result, problem, fields, not is_compared)
 
 
@@ -120,6 +124,21 @@ async def earlier_are_embedded(call: Call, published: Published) -> bool:
     return await call.applied(
         before, timeout_s=writes.time_left(call, call.services.limits.write_wait_s), stages=[VECTOR_STAGE]
     )
+
+
+async def contradictions_of(
+    call: Call, request: Event, near: BeliefNeighbours, tensions: Sequence[Row]
+) -> dict[str, Any]:
+    """The field `contradicts`: the other beliefs of these tensions, then what else the belief changes."""
+    belief_id = belief_id_of(request)
+    sides = [(tension, "b" if tension["belief_a_id"] == belief_id else "a") for tension in tensions]
+    beliefs = [
+        Contradicted(BELIEF, tension[f"belief_{side}_id"], tension[f"belief_{side}_content"], "tension")
+        for tension, side in sides
+    ]
+    known = {belief.id for belief in beliefs}
+    changed = (await find_contradictions(call, request, None if near.place is None else near.place.vector)).found
+    return contradiction_fields([*beliefs, *(each for each in changed if each.id not in known)])
 
 
 def with_similar(request: Event, near: BeliefNeighbours) -> Event:

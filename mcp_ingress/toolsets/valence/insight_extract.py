@@ -7,6 +7,7 @@ from typing import Any
 
 from mcp_ingress import writes
 from mcp_ingress.call import Call
+from mcp_ingress.contradictions import CONTRADICTED_TEXTS, CONTRADICTS
 from mcp_ingress.fitting.truncation import Truncation
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.valence import answers, common
@@ -38,7 +39,13 @@ TOOL = Tool(
     kind="write",
     handler=extract_insight,
     memory_operation="create_memory",
-    truncation=Truncation({"belief": answers.BELIEF_TEXTS, "tensions_detected": answers.TENSION_TEXTS}),
+    truncation=Truncation(
+        {
+            "belief": answers.BELIEF_TEXTS,
+            "tensions_detected": answers.TENSION_TEXTS,
+            "contradicts": CONTRADICTED_TEXTS,
+        }
+    ),
     input_schema={
         "type": "object",
         "properties": {
@@ -66,6 +73,7 @@ TOOL = Tool(
             "belief": answers.BELIEF_SCHEMA,
             **answers.CREATION_FIELDS,
             "tensions_detected": answers.TENSIONS,
+            "contradicts": CONTRADICTS,
         }
     ),
 )

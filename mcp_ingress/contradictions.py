@@ -1,0 +1,137 @@
+"""What a write contradicts, for its answer: earlier memories of which its text changes what they say.
+
+It is advice. The stage `changes` decides what searches say, by the same rule over the same store; on a store that has
+applied everything both find the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Literal, NamedTuple
+
+import duckdb
+import numpy as np
+
+from mcp_ingress import writes
+from mcp_ingress.call import Call
+from mcp_ingress.fitting.truncation import Texts
+from processors.embedding.model import Embedder
+from processors.embedding.query import encoded_document
+from processors.memory.read.earlier import (
+    Memory,
+    changed_by,
+    nearest_memories,
+    read_ended,
+    read_unembedded,
+    texts_to_compare,
+)
+from processors.memory.registry import texts_to_embed
+from processors.memory.rules.statement import MAX_CHARACTERS
+from processors.memory.vector_facts import VECTOR_STAGE
+from storage.search.records.filter import Filter
+from streams.errors import Unavailable
+from streams.events import Event
+from streams.topics import MEMORY
+
+How = Literal["change", "tension"]
+CONTRADICTS: Mapping[str, Any] = {
+    "type": "array",
+    "description": "Earlier memories of which this one changes what they say, or that it is in tension with",
+    "items": {
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string"},
+            "id": {"type": "string"},
+            "text": {"type": "string"},
+            "how": {"type": "string", "enum": ["change", "tension"]},
+        },
+        "required": ["kind", "id", "text", "how"],
+    },
+}
+CONTRADICTED_TEXTS: Texts = {"text": "{id}"}
+
+
+class Contradicted(NamedTuple):
+    """An earlier memory: kind, record id and text, and by which rule it was found."""
+
+    kind: str
+    id: str
+    text: str
+    how: How = "change"
+
+
+@dataclass(frozen=True)
+class Contradictions:
+    """What a write contradicts, the nearest first.
+
+    `is_pending`: its caller's earlier writes were not applied in time, so that one of them may be missing.
+    """
+
+    found: Sequence[Contradicted] = ()
+    is_pending: bool = False
+
+
+def contradiction_fields(found: Iterable[Contradicted]) -> dict[str, Any]:
+    """The field `contradicts` of an answer; nothing where nothing was found."""
+    rows = [each._asdict() for each in found]
+    return {"contradicts": rows} if rows else {}
+
+
+async def find_contradictions(call: Call, event: Event, vector: np.ndarray | None = None) -> Contradictions:
+    """What the memory of this event contradicts, which is being written. `vector`: its text's, where that is known.
+
+    It waits as long as a search waits for vectors, until what the caller wrote before is applied. What is left to the
+    stage: texts longer than what is compared, and those that a model would have to be asked for over the network.
+    """
+    text = next(iter(texts_to_compare(event).values()), "")
+    embedder = call.services.embedder
+    if not 0 < len(text) <= MAX_CHARACTERS or embedder is None or (vector is None and embedder.info.is_remote):
+        return Contradictions()
+    wait_s = writes.time_left(call, call.services.limits.vector_wait_s)
+    try:
+        async with asyncio.timeout(wait_s):
+            earlier = call.applied(writes.on_topic(call.read_token, MEMORY.name), timeout_s=wait_s)
+            is_applied, vector = await asyncio.gather(earlier, _encoded(embedder, text, vector))
+            found = [] if vector is None else await _find(call, event, text, vector)
+    except (TimeoutError, Unavailable):
+        return Contradictions(is_pending=True)
+    return Contradictions(found, not (is_applied and call.services.spool.is_empty))
+
+
+async def _encoded(embedder: Embedder, text: str, vector: np.ndarray | None) -> np.ndarray | None:
+    return (await encoded_document(embedder, text))[0] if vector is None else vector
+
+
+async def _find(call: Call, event: Event, text: str, vector: np.ndarray) -> list[Contradicted]:
+    services, namespace = call.services, call.namespace
+    own = {identity for identity, _ in texts_to_embed(event)}
+    moment = event.time.astimezone(UTC).replace(tzinfo=None)
+    late = services.applied.lagging(VECTOR_STAGE, MEMORY.name)
+
+    def look(cursor: duckdb.DuckDBPyConnection) -> list[Contradicted]:
+        indexes = services.indexes
+        with indexes.searching():
+            space = indexes.space(services.embedder.info.space if services.embedder is not None else None)
+            [near] = nearest_memories(cursor, indexes, space, [(namespace, vector)])
+            others = {memory.label: memory for memory in (*read_unembedded(cursor, namespace, late), *near)}
+            found = changed_by(text, moment, list(others.values()), own)
+            return _live(cursor, call, found) if found else []
+
+    return await call.read(look)
+
+
+def _live(cursor: duckdb.DuckDBPyConnection, call: Call, found: Sequence[Memory]) -> list[Contradicted]:
+    """Those that still hold, one for all that state the same: the record that stands for them in a search."""
+    records, namespace = call.services.indexes.records, call.namespace
+    records.follow_relations(cursor)
+    allowed = records.allowed(cursor, Filter(namespace))
+    ended = read_ended(cursor, namespace, [memory.record_id for memory in found])
+    labels = allowed.of(np.array([memory.label for memory in found if memory.record_id not in ended], np.int64))
+    standing = dict.fromkeys(records.clusters.representatives(labels, allowed.labels).tolist())
+    hits = records.documents.hits(cursor, namespace, list(standing))
+    return [
+        Contradicted(hits[label].kind, hits[label].record_id, hits[label].text) for label in standing if label in hits
+    ]

@@ -1,0 +1,1 @@
+"""Reads of the store that concern memories of every kind."""

@@ -1,0 +1,128 @@
+"""Reads the earlier memories that a new one may change: those near to it, and those without a vector.
+
+The stage `changes` and the answers of writes use it, so that both compare the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+
+from processors.memory.registry import ENDED, NOT_EMBEDDED, texts_to_embed
+from processors.memory.rules.change import changes
+from processors.memory.rules.statement import statements_of
+from storage.reader import documents_since
+from storage.search.index_set import IndexSet
+from storage.search.records.filter import Filter, resolve
+from storage.search.records.matches import Matches
+from storage.search.records.passages import is_long
+from storage.search.vectors.space import Space
+from streams.events import Event
+from streams.positions import Partition
+
+LEAST_COSINE = 0.4
+"""Statements about the same thing that say it in other words are not nearer than this."""
+NEAREST, MOST = 40, 10
+"""Of this many nearest memories of a namespace, whatever their kind, at most MOST earlier ones are named."""
+UNEMBEDDED = 100
+"""Of the memories without a vector this many newest are compared."""
+_COLUMNS = "label, record_id, kind, text, created_at"
+
+
+class Memory(NamedTuple):
+    """A memory as it is compared. `created_at` is UTC without a zone, `cosine` None where it has no vector."""
+
+    label: int
+    record_id: str
+    kind: str
+    text: str
+    created_at: datetime
+    cosine: float | None = None
+
+
+def texts_to_compare(event: Event) -> dict[str, str]:
+    """Record id -> text of an event's memories that say something which can change, each text once."""
+    texts = {text: identity for identity, text in reversed(list(texts_to_embed(event)))}
+    return {identity: text for text, identity in texts.items() if statements_of(text)}
+
+
+def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Collection[str]) -> list[Memory]:
+    """Those of these memories that are earlier, and of which the text changes what they say, in order.
+
+    `moment`: when the text was written, UTC without a zone; `own`: ids of the memories that it makes. A text of several
+    passages changes nothing and is not changed: of its many sentences some pair looks like a change by chance.
+    """
+    if is_long(text):
+        return []
+    earlier = (other for other in others if other.created_at < moment and other.record_id not in own)
+    return [other for other in earlier if not is_long(other.text) and changes(other.text, text)][:MOST]
+
+
+def nearest_memories(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, space: Space, texts: Sequence[tuple[str, np.ndarray]]
+) -> list[list[Memory]]:
+    """For each (namespace, unit vector) the `NEAREST` memories of the namespace, nearest first.
+
+    The index is read once for all; where records of other namespaces, or passages, take the places of a namespace's
+    own, it is read again for this one alone.
+    """
+    if not texts:
+        return []
+    near = space.nearest_to_each(np.stack([vector for _, vector in texts]), NEAREST, LEAST_COSINE)
+    rows = _read(cursor, {label for matches in near for label, _ in matches})
+    labels: dict[str, np.ndarray] = {}
+    found: list[list[Memory]] = []
+    for (namespace, vector), matches in zip(texts, near, strict=True):
+        own = _of(namespace, matches, rows)
+        if len(own) < len(matches) == NEAREST:
+            if namespace not in labels:
+                labels[namespace] = resolve(cursor, Filter(namespace, exclude_merged=False))
+            [matches] = space.nearest_of_each(vector, NEAREST, [labels[namespace]])
+            close = [match for match in matches if match[1] >= LEAST_COSINE]
+            own = _of(namespace, close, _read(cursor, {label for label, _ in close}))
+            indexes.yield_to_callers()
+        found.append(own)
+    return found
+
+
+def read_unembedded(cursor: duckdb.DuckDBPyConnection, namespace: str, since: Mapping[Partition, int]) -> list[Memory]:
+    """The newest memories of a namespace at or behind these offsets, that are to get vectors."""
+    if not since:
+        return []
+    behind = documents_since(since)
+    kinds = ", ".join(["(?, ?)"] * len(NOT_EMBEDDED))
+    rows = cursor.execute(
+        f"SELECT {_COLUMNS} FROM documents WHERE namespace = ? AND ({behind.sql}) AND (toolset, kind) NOT IN ({kinds}) "
+        f"ORDER BY created_at DESC, record_id LIMIT {UNEMBEDDED}",
+        [namespace, *behind.parameters, *(name for pair in NOT_EMBEDDED for name in pair)],
+    ).fetchall()
+    return [Memory(*row) for row in rows]
+
+
+def read_ended(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Sequence[str]) -> set[str]:
+    """Those of these memories that do not hold any more."""
+    rows = cursor.execute(
+        f"SELECT DISTINCT record_id FROM ({ENDED}) WHERE namespace = $namespace "
+        "AND record_id IN (SELECT unnest($record_ids::VARCHAR[]))",
+        {"namespace": namespace, "record_ids": list(record_ids)},
+    ).fetchall()
+    return {record_id for (record_id,) in rows}
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, labels: Collection[int]) -> dict[int, tuple[str, Memory]]:
+    """label -> (namespace, memory)."""
+    if not labels:
+        return {}
+    rows = cursor.execute(
+        f"SELECT namespace, {_COLUMNS} FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [sorted(labels)]
+    ).fetchall()
+    return {row[1]: (row[0], Memory(*row[1:])) for row in rows}
+
+
+def _of(namespace: str, matches: Matches, rows: Mapping[int, tuple[str, Memory]]) -> list[Memory]:
+    own = [(rows[label], cosine) for label, cosine in matches if label in rows]
+    return [memory._replace(cosine=cosine) for (of, memory), cosine in own if of == namespace]
