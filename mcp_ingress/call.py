@@ -25,9 +25,8 @@ from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult
 from storage.search.records.matches import DocumentMatches
-from storage.search.search import prefetch, search
+from storage.search.search import prefetch
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
@@ -37,7 +36,7 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 
 Result = TypeVar("Result")
-Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], SearchResult]
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
 SOURCE = "thalweg:mcp"
 MAX_VECTORS = 2000
 """Vectors of other texts that `Call.cosines` keeps in memory."""
@@ -204,12 +203,12 @@ class Call:
         return await self.services.reader.run(query)
 
     async def search(
-        self, text: str, chosen: Filter, limit: int, run: Search = search, *, with_turns: bool = False
-    ) -> SearchResult:
+        self, text: str, chosen: Filter, limit: int, run: Search[Result], *, with_turns: bool = False
+    ) -> Result:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that leaves out what has ended (`search_live`). `with_turns`: what was said
-        in captured sessions too.
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `with_turns`: what
+        was said in captured sessions too.
         """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
