@@ -8,7 +8,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 
-from storage.search.ranking.context import Scored
+from storage.search.ranking.context import Scored, SearchContext
 from storage.search.records.filter import Filter
 from storage.search.records.hits import read_names
 from storage.search.records.records import Records
@@ -51,11 +51,15 @@ def read_changes(
     return earlier, read_names(cursor, disputing[::-1][:MAX_CHANGES])
 
 
-def newest_first(scored: Scored, records: Records) -> Scored:
+def newest_first(scored: Scored, context: SearchContext) -> Scored:
     """The candidates, where one that changes another has at least the other's score.
 
-    Of equal scores the newer record stands first (`ordered`). What a record gains is its part `change`.
+    Of equal scores the newer record stands first (`ordered`). What a record gains is its part `change`. What changes
+    one of the best is a candidate too, also where nothing of the query is in it: a question that names what held before
+    is answered by what holds now.
     """
+    records = context.records
+    scored = _with_newer(scored, context)
     pairs = records.change_pairs(scored.labels)
     if not pairs:
         return scored
@@ -64,3 +68,24 @@ def newest_first(scored: Scored, records: Records) -> Scored:
     if not gained.any():
         return scored
     return replace(scored, scores=scores, parts={**scored.parts, "change": np.where(gained > 0, gained, np.nan)})
+
+
+def _with_newer(scored: Scored, context: SearchContext) -> Scored:
+    """The candidates, and what changes one of the best and is allowed, with no score of its own."""
+    best = scored.labels[np.argsort(-scored.scores, kind="stable")[: context.query.limit]].tolist()
+    seen = set(scored.labels.tolist())
+    for label in best:  # which grows by what is found
+        newer = context.allowed.of(np.array(context.records.changed(label)[0], np.int64))
+        found = [other for other in context.representatives(newer).tolist() if other not in seen]
+        best += found
+        seen.update(found)
+    if len(seen) == len(scored.labels):
+        return scored
+    labels = np.array(sorted(seen), np.int64)
+    places = np.searchsorted(labels, scored.labels)
+    scores = np.zeros(len(labels))
+    scores[places] = scored.scores
+    parts = {side: np.full(len(labels), np.nan) for side in scored.parts}
+    for side, values in scored.parts.items():
+        parts[side][places] = values
+    return replace(scored, labels=labels, scores=scores, parts=parts)
