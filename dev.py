@@ -38,7 +38,7 @@ USAGE = "usage: python3 dev.py setup | demo | test | coverage | models | lock [-
 
 def main(arguments: list[str]) -> int:
     """Run one command; its exit code."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - whoever runs this may have an older one
+    if sys.version_info < (3, 11):  # noqa: UP036 - the caller may have an older one
         print("thalweg needs Python 3.11 or newer.", file=sys.stderr)
         return 2
     match arguments:

@@ -11,6 +11,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -79,6 +80,17 @@ class ArgumentCheck:
             if isinstance(schema, Mapping) and "x-error-code" in schema:
                 return schema["x-error-code"], dict(schema.get("x-error-extra", {}))
         return None, {}
+
+
+def moment(name: str, text: str) -> datetime:
+    """A date or an ISO-8601 time, UTC unless it says otherwise. Raises Refused."""
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(
+            f"`{name}` is {text!r}; a date YYYY-MM-DD or a time such as 2026-01-05T12:00:00Z is expected."
+        ) from None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def check_texts(value: Any, name: str = "", depth: int = 0) -> None:

@@ -23,9 +23,11 @@ from processors.memory.read.earlier import CHANGES_STAGE
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
+from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchResult
+from storage.search.records.matches import DocumentMatches
 from storage.search.search import prefetch, search
 from streams.clock import Clock
 from streams.codec import check_size, encode
@@ -36,6 +38,7 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 
 Result = TypeVar("Result")
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], SearchResult]
 SOURCE = "thalweg:mcp"
 SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
 """What a search waits a moment for: vectors, and what memories change, so that the newer stands first."""
@@ -203,16 +206,19 @@ class Call:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
         return await self.services.reader.run(query)
 
-    async def search(self, text: str, chosen: Filter, limit: int) -> SearchResult:
-        """Hybrid search; by keywords only, and the result says so, while no embedder answers."""
+    async def search(self, text: str, chosen: Filter, limit: int, run: Search = search) -> SearchResult:
+        """Hybrid search; by keywords only, and the result says so, while no embedder answers.
+
+        `run`: the engine's search, or one that leaves out what has ended (`search_live`).
+        """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
-            return await self.read(lambda cursor: search(cursor, indexes, Query(text, None, chosen, limit)))
+            return await self.read(lambda cursor: run(cursor, indexes, Query(text, None, chosen, limit), None))
         # on one core, the model on another
         keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
         query = Query(text, vector, chosen, limit, tokens, space)
-        return await self.read(lambda cursor: search(cursor, indexes, query, prefetched))
+        return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
         """A graph projection of this namespace that has what the caller asked to see, as far as it is applied.

@@ -32,7 +32,6 @@ from processors.memory.registry import texts_to_embed
 from processors.memory.rules.statement import MAX_CHARACTERS
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.search.records.filter import Filter
-from storage.search.records.hits import read_hits
 from streams.errors import Unavailable
 from streams.events import Event
 from streams.topics import MEMORY
@@ -132,7 +131,7 @@ def _live(cursor: duckdb.DuckDBPyConnection, call: Call, found: Sequence[Memory]
     ended = read_ended(cursor, namespace, [memory.record_id for memory in found])
     labels = allowed.of(np.array([memory.label for memory in found if memory.record_id not in ended], np.int64))
     standing = dict.fromkeys(records.clusters.representatives(labels, allowed.labels).tolist())
-    hits = read_hits(cursor, namespace, list(standing))
+    hits = records.documents.hits(cursor, namespace, list(standing))
     return [
         Contradicted(hits[label].kind, hits[label].record_id, hits[label].text) for label in standing if label in hits
     ]

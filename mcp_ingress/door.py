@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncIterator, Collection, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ import orjson
 from mcp_ingress import spans
 from mcp_ingress.arguments import check_texts
 from mcp_ingress.call import Call, ClientConnection
+from mcp_ingress.catalogue import Catalogue, Catalogues
 from mcp_ingress.fitting.fit import fit
 from mcp_ingress.fitting.nearest import fitted
 from mcp_ingress.fitting.truncation import NOTHING_LONG
@@ -27,6 +28,7 @@ from mcp_ingress.invocations import BackgroundPublisher
 from mcp_ingress.limits import LOCAL, RATE, RateLimits
 from mcp_ingress.records import MAX_NAME, Invocation, session_of
 from mcp_ingress.resource import Resources, arguments_of
+from mcp_ingress.scope import ANY, Grant, Scope
 from mcp_ingress.services import Services
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import Plane
@@ -64,6 +66,8 @@ class Visitor:
 
     principal: Principal
     connection: ClientConnection = field(default_factory=ClientConnection)
+    catalogue: Catalogue | None = None
+    """The tools and resources that it is served; None: all that the door has."""
     peer: Hashable = None
     """Which of the principal's connections it is, for the limits."""
     is_paced: bool = False
@@ -116,11 +120,20 @@ class Door:
         *,
         namespace: str = "default",
         rate_limit: float = RATE,
+        output_schemas: bool = False,
+        structured_clients: Collection[str] = (),
     ) -> None:
+        """`output_schemas`: tools/list shows those of all tools. `structured_clients`: names of clients that give their
+        model the structured content, so that an answer's text need not say it again.
+        """
         self.services = services
         self.inventory = inventory
         self.resources = resources or Resources()
+        self.output_schemas, self.structured_clients = output_schemas, frozenset(structured_clients)
         self.local = Principal(LOCAL, namespace)
+        self.grant = Grant(LOCAL, (namespace, ANY))
+        """What a client of the socket may see."""
+        self.catalogues = Catalogues(inventory, self.resources)
         self.limits = RateLimits(services.clock, rate_limit)
         self.publisher = BackgroundPublisher(services.log)
         services.flush_records = self.publisher.flush
@@ -145,6 +158,15 @@ class Door:
             "records_dropped": self.publisher.dropped,
             "spool_bytes": self.services.spool.size_bytes,
         }
+
+    def visit(self, scope: Scope) -> Visitor:
+        """A client of the socket, which reads no faster than the limits allow. Raises Refused."""
+        principal, catalogue = self.admit(self.grant, scope)
+        return Visitor(principal, catalogue=catalogue, is_paced=True)
+
+    def admit(self, grant: Grant, scope: Scope) -> tuple[Principal, Catalogue]:
+        """Who a client is, and what it is served of what its credential gives. Raises Refused, Forbidden."""
+        return Principal(grant.principal, grant.namespace(scope.namespace)), self.catalogues.of(grant, scope)
 
     async def call(self, visitor: Visitor, request: Request) -> Answer:
         """Answer one call. Raises UnknownTool; every other failure is an answer with `is_error`."""
@@ -193,11 +215,14 @@ class Door:
 
     async def _answer(self, visitor: Visitor, request: Request, tool: Tool | None, record: Invocation) -> Answer:
         call: Call | None = None
+        served = visitor.catalogue
         try:
             if not visitor.is_paced:
                 self.limits.take(visitor.principal.name, visitor.peer)
             if tool is None:
-                raise self.inventory.unknown(request.tool)
+                raise self.inventory.unknown(request.tool, None if served is None else served.tools)
+            if served is not None and tool.name not in served:
+                raise served.refusal(tool)
             call = self._call(visitor, request, tool, record)
             gate = self.inventory.toolset(tool).gate
             if gate is not None:

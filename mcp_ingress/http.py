@@ -1,34 +1,40 @@
 """Streamable HTTP, stateless, in the node's event loop.
 
-Every request names this host, does not come from a foreign page, and carries the token.
+Every request names this host, does not come from a foreign page, and carries a token. Its headers may ask for a
+namespace and tools, of those that the token gives.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
 from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mcp_ingress.analysts import DISABLED, SqlEndpoint
-from mcp_ingress.door import Principal
-from mcp_ingress.limits import PAUSE_S, RateLimits
-from streams.errors import SettingsError
+from mcp_ingress.analysts import DISABLED, SQL_PATH, SqlEndpoint
+from mcp_ingress.credentials import Credentials, GrantedToken
+from mcp_ingress.door import Door, Principal
+from mcp_ingress.limits import PAUSE_S
+from mcp_ingress.scope import Scope as ConnectionScope
+from streams.errors import Forbidden, Refused, SettingsError
 
 PATH = "/mcp"
 HEALTH_PATH = "/healthz"
+METADATA_PATHS = (f"/.well-known/oauth-protected-resource{PATH}", "/.well-known/oauth-protected-resource")
+OPEN_PATHS = (HEALTH_PATH, *METADATA_PATHS)
+"""Paths without a token."""
 MAX_BODY = 4 * 1024 * 1024
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 HTTP_PORT = 80
@@ -41,13 +47,10 @@ LONGEST_WAIT_S = 1.0
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where HTTP is served, and what a request needs."""
+    """Where HTTP is served."""
 
-    token: str = field(repr=False)
     host: str = "127.0.0.1"
     port: int = 0
-    token_place: str = "the node's setting `token`"
-    """Where the token is found, for the refusal of a request without it."""
     allowed_hosts: Sequence[str] = ()
     """Further names (`NAME` or `NAME:PORT`) under which callers may reach this host."""
 
@@ -58,14 +61,14 @@ class HttpServer:
     def __init__(
         self,
         server: Server[Any],
-        principal: Principal,
-        limits: RateLimits,
+        door: Door,
+        credentials: Credentials,
         endpoint: Endpoint,
         *,
         analysts: SqlEndpoint | None = None,
     ) -> None:
         self.port = endpoint.port
-        self._endpoint, self._principal, self._limits = endpoint, principal, limits
+        self._endpoint, self._door, self._credentials = endpoint, door, credentials
         self._app = server.streamable_http_app(
             streamable_http_path=PATH,
             json_response=True,
@@ -73,7 +76,11 @@ class HttpServer:
             max_request_body_size=MAX_BODY,
             # its `:*` is a prefix: see _Guard
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            custom_starlette_routes=[Route(HEALTH_PATH, _healthy), analysts.route() if analysts else DISABLED],
+            custom_starlette_routes=[
+                Route(HEALTH_PATH, _healthy),
+                *(Route(path, _metadata) for path in METADATA_PATHS),
+                analysts.route() if analysts else DISABLED,
+            ],
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -84,7 +91,7 @@ class HttpServer:
         self.port = listener.getsockname()[1]
         hosts = _hosts(endpoint.host, self.port, endpoint.allowed_hosts)
         config = uvicorn.Config(
-            _Guard(self._app, self._principal, endpoint.token, endpoint.token_place, hosts, self._limits),
+            _Guard(self._app, self._door, self._credentials, hosts),
             log_level="warning",
             access_log=False,
             log_config=None,  # what it says goes the way of every log line
@@ -120,39 +127,31 @@ class _Embedded(uvicorn.Server):
 
 
 class _Guard:
-    """Lets a request in that names this host, comes from no foreign page and has the token. Names its principal.
+    """Lets a request in that names this host, comes from no foreign page and has a token.
 
-    Host and Origin are compared whole, so that no page reaches the node by a name of its own (DNS rebinding).
+    It names the principal and what that is served. Host and Origin are compared whole, so that no page reaches the node
+    by a name of its own (DNS rebinding).
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        principal: Principal,
-        token: str,
-        token_place: str,
-        hosts: frozenset[str],
-        limits: RateLimits,
-    ) -> None:
+    def __init__(self, app: ASGIApp, door: Door, credentials: Credentials, hosts: frozenset[str]) -> None:
         self._app = app
-        self._principal = principal
-        self._expected = f"Bearer {token}".encode()
-        self._token_place = token_place
+        self._door = door
+        self._credentials = credentials
+        self._tokens = BearerAuthBackend(credentials)
         self._hosts = hosts
-        self._limits = limits
         self._origins = frozenset(f"{scheme}://{host}" for host in hosts for scheme in ("http", "https"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refusal = self._refusal(Headers(scope=scope), scope["path"])
+            refusal = self._foreign(Headers(scope=scope))
+            if refusal is None and scope["path"] not in OPEN_PATHS:
+                refusal = await self._admit(HTTPConnection(scope))
             if refusal is not None:
                 await refusal(scope, receive, send)
                 return
-            if scope["path"] != HEALTH_PATH:
-                scope.setdefault("state", {}).update(principal=self._principal, is_paced=await self._turn(scope))
         await self._app(scope, receive, send)
 
-    def _refusal(self, headers: Headers, path: str) -> Response | None:
+    def _foreign(self, headers: Headers) -> Response | None:
         if [host.lower() for host in headers.getlist("host")] not in [[host] for host in self._hosts]:
             return _refuse(
                 421,
@@ -165,18 +164,39 @@ class _Guard:
                 "foreign_origin",
                 "The Origin of the request is not this node; the setting `allowed_hosts` adds names.",
             )
-        if path != HEALTH_PATH and not hmac.compare_digest(
-            headers.get("authorization", "").encode("latin-1", "replace"), self._expected
-        ):
-            sentence = f"A bearer token is needed, `Authorization: Bearer <token>`: it is {self._token_place}."
-            return _refuse(401, "unauthorized", sentence, {"www-authenticate": "Bearer"})
         return None
 
-    async def _turn(self, scope: Scope) -> bool:
+    async def _admit(self, request: HTTPConnection) -> Response | None:
+        """Note who asks and what they are served, once it is their turn; or the refusal."""
+        authenticated = await self._tokens.authenticate(request)
+        if authenticated is None:
+            return self._unauthorized(request)
+        token = authenticated[1].access_token
+        assert isinstance(token, GrantedToken)
+        try:
+            if request.url.path == SQL_PATH and not token.grant.sql:
+                raise Forbidden("This credential does not give SQL, which reads every namespace.")
+            principal, catalogue = self._door.admit(token.grant, ConnectionScope.of_headers(request.headers.raw))
+        except Forbidden as refusal:
+            return _refuse(403, refusal.code, refusal.message)
+        except Refused as refusal:
+            return _refuse(400, refusal.error_code, refusal.message)
+        request.state.principal, request.state.catalogue = principal, catalogue
+        request.state.is_paced = await self._turn(principal, tuple(request.client or ()))
+        return None
+
+    def _unauthorized(self, request: HTTPConnection) -> Response:
+        """401 with where a token is found, and where the metadata of RFC 9728 is."""
+        sentence = f"A bearer token is needed, `Authorization: Bearer <token>`: it is {self._credentials.place}."
+        wrong = 'error="invalid_token", ' if request.headers.get("authorization") else ""
+        challenge = f'Bearer {wrong}resource_metadata="{_base(request)}{METADATA_PATHS[0]}"'
+        return _refuse(401, "unauthorized", sentence, {"www-authenticate": challenge})
+
+    async def _turn(self, principal: Principal, peer: Hashable) -> bool:
         """Wait while this client asks for more than the limits allow; whether it had its turn."""
-        peer = tuple(scope.get("client") or ())
         waited_s = 0.0
-        while (wait_s := self._limits.take_or_wait(self._principal.name, peer)) and waited_s < LONGEST_WAIT_S:
+        limits = self._door.limits
+        while (wait_s := limits.take_or_wait(principal.name, peer)) and waited_s < LONGEST_WAIT_S:
             wait_s = max(wait_s, PAUSE_S)
             await asyncio.sleep(wait_s)
             waited_s += wait_s
@@ -189,6 +209,17 @@ def _refuse(status: int, code: str, message: str, headers: Mapping[str, str] | N
 
 async def _healthy(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
+
+
+async def _metadata(request: Request) -> Response:
+    """RFC 9728: what is protected here. There is no authorization server: the operator gives the tokens out."""
+    resource = f"{_base(request)}{PATH}"
+    return JSONResponse({"resource": resource, "resource_name": "thalweg", "bearer_methods_supported": ["header"]})
+
+
+def _base(request: HTTPConnection) -> str:
+    """The URL of this node as the client has named it; the name was checked."""
+    return f"{request.url.scheme}://{request.headers['host']}"
 
 
 def _hosts(host: str, port: int, allowed: Sequence[str]) -> frozenset[str]:

@@ -28,6 +28,8 @@ MAX_NAME = 60
 MAX_DESCRIPTION = 4096
 """Clients cut a description there."""
 _NAME = re.compile(r"[a-z][a-z0-9_.]*")
+CORE = "core"
+"""The toolset whose tools are listed first."""
 UNKNOWN = Toolset("unknown")
 """The toolset of a tool that is not there."""
 
@@ -38,7 +40,7 @@ class ToolDefect(Exception):
 
 @dataclass(frozen=True)
 class Inventory:
-    """Tools by name, in the order of their names, the check of each one's arguments, and toolsets by name.
+    """Tools by name, core's first, then in the order of their names; their checks, and toolsets by name.
 
     The toolsets are all that there are, also those of which no tool is served: they share sessions and retired names.
     """
@@ -53,7 +55,7 @@ class Inventory:
         """An inventory of these tools, each checked. A toolset that is not given has a name only. Raises ToolDefect."""
         exact: dict[str, Tool] = {}
         known = {toolset.name: toolset for toolset in toolsets}
-        for tool in sorted(tools, key=lambda tool: tool.name):
+        for tool in sorted(tools, key=lambda tool: (tool.toolset != CORE, tool.name)):
             if tool.name in exact:
                 raise ToolDefect(f"Two tools are called {tool.name}.")
             exact[tool.name] = validate_tool(tool)
@@ -76,11 +78,11 @@ class Inventory:
 
     @property
     def served(self) -> list[str]:
-        """The names of the toolsets of which a tool is served."""
-        return sorted({tool.toolset for tool in self})
+        """The names of the toolsets of which a tool is served, core first."""
+        return sorted({tool.toolset for tool in self}, key=lambda name: (name != CORE, name))
 
-    def select(self, toolsets: Collection[str] | None = None, *, read_only: bool = False) -> Inventory:
-        """The tools of these toolsets or groups (None: all), only those that read when asked.
+    def choose(self, toolsets: Collection[str] | None = None, *, read_only: bool = False) -> list[Tool]:
+        """The tools of these toolsets or groups (none: all), only those that read when asked.
 
         Raises SettingsError for an unknown one.
         """
@@ -88,13 +90,16 @@ class Inventory:
         for name in toolsets or ():
             if name not in known:
                 raise SettingsError(f"There is no toolset {name!r}; choose from {', '.join(known)}.")
-        chosen = (
+        return [
             tool
             for tool in self
             if (not toolsets or any(self._belongs(tool, name) for name in toolsets))
             and (tool.kind == "read" or not read_only)
-        )
-        return Inventory.of(chosen, self.toolsets.values())
+        ]
+
+    def select(self, toolsets: Collection[str] | None = None, *, read_only: bool = False) -> Inventory:
+        """An inventory of what `choose` gives. Raises SettingsError."""
+        return Inventory.of(self.choose(toolsets, read_only=read_only), self.toolsets.values())
 
     def _belongs(self, tool: Tool, name: str) -> bool:
         nouns = self.toolsets[tool.toolset].groups.get(name, ())
@@ -105,22 +110,27 @@ class Inventory:
         return self.toolsets.get(tool.toolset, UNKNOWN) if tool is not None else UNKNOWN
 
     def parts(self, setup: Setup) -> dict[type, object]:
-        """The part of each toolset that declares one, by its type. Raises SettingsError."""
-        made = [toolset.part(setup) for toolset in self.toolsets.values() if toolset.part is not None]
-        return {type(part): part for part in made}
+        """The parts that the toolsets declare, by their types. Raises SettingsError."""
+        declared = [toolset.parts for toolset in self.toolsets.values() if toolset.parts is not None]
+        return {type(part): part for parts in declared for part in parts(setup)}
 
-    def unknown(self, name: str) -> UnknownTool:
-        """The refusal of a name that no tool has: what replaces it when it is retired, else the nearest one."""
+    def unknown(self, name: str, served: Collection[str] | None = None) -> UnknownTool:
+        """The refusal of a name that no tool has: what replaces it when it is retired, else the nearest one.
+
+        `served`: the tools that the caller has; None: all.
+        """
         for toolset in self.toolsets.values():
             if name in toolset.retired:
                 return UnknownTool(f"The tool {name!r} is retired. {toolset.retired[name]}")
-        near = self.nearest(name)
+        near = self.nearest(name, served)
         hint = f"Did you mean {near!r}?" if near else "tools/list lists the tools."
         return UnknownTool(f"There is no tool {name!r}. {hint}")
 
-    def nearest(self, name: str) -> str | None:
-        """The tool that was probably meant."""
-        return _nearest(name.rsplit("__", 1)[-1].lower().replace("-", "_"), tuple(self.tools))
+    def nearest(self, name: str, served: Collection[str] | None = None) -> str | None:
+        """The tool that was probably meant, among those that are `served`."""
+        return _nearest(
+            name.rsplit("__", 1)[-1].lower().replace("-", "_"), tuple(self.tools if served is None else served)
+        )
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ from streams.errors import Refused
 
 MIME_TYPE = "application/json"
 MAX_URI = 8_192
-CORE = "core"
+SHARED = "memory"
 """The toolset whose resources every server has."""
 Items = tuple[list[dict[str, Any]], bool]
 """What a read gives: the items, and whether they are as fresh as was asked."""
@@ -104,7 +104,7 @@ class Resources:
 
     def select(self, toolsets: Collection[str]) -> Resources:
         """The resources of these toolsets, and those that the answers of all of them name."""
-        chosen = {CORE, *toolsets}
+        chosen = {SHARED, *toolsets}
         return Resources.of([resource for resource in self.resources.values() if resource.toolset in chosen])
 
     def name_of(self, uri: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import re
+from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from mcp import MCPError
 from mcp.server import Server
@@ -29,10 +31,12 @@ from mcp.types import Tool as WireTool
 from pydantic import ValidationError
 
 from mcp_ingress.call import ClientConnection
+from mcp_ingress.catalogue import Catalogue
 from mcp_ingress.door import Answer, Door, Failure, Principal, Request, Visitor
 from mcp_ingress.inventory import hints
 from mcp_ingress.records import MAX_NAME
 from mcp_ingress.resource import MIME_TYPE, Resource, base_of
+from mcp_ingress.scope import Scope
 from mcp_ingress.spans import Spans
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolset import INVALID_PARAMS, Pulse, Toolset
@@ -48,6 +52,9 @@ OLD_NOT_FOUND, LAST_OLD_PROTOCOL = -32002, "2025-11-25"
 CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 LIST_TTL_MS = 300_000
 LISTS = ("tools/list", "resources/list", "resources/templates/list")
+GREETINGS = ("initialize", "server/discover")
+"""Methods whose answers have the instructions."""
+_NAMED = re.compile(r"`([^`]+)`")
 NO_DEFAULTS: Mapping[str, Any] = {}
 DEFAULT_DIM = 384
 """Numbers of a vector of the default model."""
@@ -79,21 +86,37 @@ class Pulses(ServerMiddleware[Any]):
 
 
 class Lists(ServerMiddleware[Any]):
-    """Caches the answers of the lists, which stay the same while a node runs.
+    """Caches the answers of the lists, which stay the same for a catalogue.
 
     The SDK takes 10 ms to make the one of tools/list.
     """
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], HandlerResult] = {}
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._known: WeakKeyDictionary[Catalogue, dict[tuple[str, str], HandlerResult]] = WeakKeyDictionary()
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method not in LISTS or set(ctx.params or {}) - {"_meta"}:
             return await call_next(ctx)
+        known = self._known.setdefault(_catalogue(ctx, self._door), {})
         key = ctx.method, ctx.protocol_version
-        if key not in self._known:
-            self._known[key] = await call_next(ctx)
-        return self._known[key]
+        if key not in known:
+            known[key] = await call_next(ctx)
+        return known[key]
+
+
+class Instructions(ServerMiddleware[Any]):
+    """Tells a client of the toolsets that it is served, where the SDK tells of all."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method in GREETINGS and isinstance(result, dict):
+            served = _catalogue(ctx, self._door)
+            result = {**result, "instructions": instructions(served.toolsets, served.tools)}
+        return result
 
 
 class MalformedParams(ServerMiddleware[Any]):
@@ -120,16 +143,22 @@ class _Handlers:
         embedder = door.services.embedder
         dim = None if embedder is None else embedder.info.dim
         defaults = {tool.name: tool.defaults(door.services) for tool in door.inventory if tool.defaults is not None}
-        self._tools = [wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
+        self._tools = [self._wire_tool(tool, dim, defaults.get(tool.name, NO_DEFAULTS)) for tool in door.inventory]
+
+    def _wire_tool(self, tool: Tool, dim: int | None, defaults: Mapping[str, Any]) -> WireTool:
+        shown = wire_tool(tool, dim, defaults)
+        is_listed = self.door.output_schemas or self.door.inventory.toolset(tool).lists_output_schemas
+        return shown if is_listed else shown.model_copy(update={"output_schema": None})
 
     @asynccontextmanager
     async def visit(self, _: Server[Visitor]) -> AsyncIterator[Visitor]:
-        yield Visitor(self.door.local, is_paced=True)  # the socket reads no faster than the limits allow
+        yield self.door.visit(Scope())
 
     async def list_tools(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        return ListToolsResult(tools=self._tools)
+        served = _catalogue(ctx, self.door)
+        return ListToolsResult(tools=[tool for tool in self._tools if tool.name in served])
 
     async def call_tool(self, ctx: ServerRequestContext[Visitor], params: CallToolRequestParams) -> CallToolResult:
         visitor = _visitor(ctx, self._written)
@@ -144,18 +173,18 @@ class _Handlers:
             message = answer.failure.message
             data = {name: value for name, value in answer.body.items() if value != message}
             raise MCPError(code=answer.failure.rpc_code, message=message, data=data)
-        return wire_answer(answer)
+        return wire_answer(answer, is_brief=_client(ctx) in self.door.structured_clients)
 
     async def list_resources(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        resources = self.door.resources.resources.values()
+        resources = _catalogue(ctx, self.door).resources.values()
         return ListResourcesResult(resources=[wire_resource(each) for each in resources if each.path is None])
 
     async def list_templates(
         self, ctx: ServerRequestContext[Visitor], params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        resources = self.door.resources.resources.values()
+        resources = _catalogue(ctx, self.door).resources.values()
         templates = [wire_template(each) for each in resources if each.template]
         return ListResourceTemplatesResult(resource_templates=templates)
 
@@ -165,7 +194,7 @@ class _Handlers:
         try:
             answer = await self.door.read(_visitor(ctx, self._written), params.uri, dict(ctx.meta or {}))
         except UnknownTool:
-            raise _unknown_resource(ctx, self.door, params.uri) from None
+            raise _unknown_resource(ctx, _catalogue(ctx, self.door), params.uri) from None
         if answer.failure is not None:
             raise _unread(ctx, params.uri, answer.failure, answer.body)
         text = TextResourceContents(uri=redact(params.uri), mime_type=MIME_TYPE, text=answer.text)
@@ -176,7 +205,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
     """The server of the door's tools.
 
     Each stream connection is a visitor of its own. An HTTP request is one too; it waits for what its credential has
-    written over HTTP so far, because it has no connection that would know.
+    written to the namespace over HTTP so far, because it has no connection that would know.
     """
     handlers = _Handlers(door)
     toolsets = [door.inventory.toolsets[name] for name in door.inventory.served]
@@ -192,7 +221,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         NAME,
         version=version,
         title="thalweg",
-        instructions=instructions(toolsets),
+        instructions=instructions(toolsets, door.inventory.tools),
         lifespan=handlers.visit,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -201,7 +230,7 @@ def build_server(door: Door, version: str) -> Server[Visitor]:
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_TTL_MS, scope="private")},
     )
     pulses = [toolset.pulse for toolset in toolsets if toolset.pulse is not None]
-    server.middleware[:] = [Spans(), MalformedParams(), Lists(), Pulses(pulses)]
+    server.middleware[:] = [Spans(), MalformedParams(), Instructions(door), Lists(door), Pulses(pulses)]
     return server
 
 
@@ -243,8 +272,8 @@ def wire_template(resource: Resource) -> ResourceTemplate:
     )
 
 
-def _unknown_resource(ctx: ServerRequestContext[Visitor], door: Door, uri: str) -> MCPError:
-    known = ", ".join(door.resources.resources)
+def _unknown_resource(ctx: ServerRequestContext[Visitor], served: Catalogue, uri: str) -> MCPError:
+    known = ", ".join(served.resources)
     details = f"There is no resource {excerpt(uri)!r}; there are {known}."
     body = {"error": RESOURCE_NOT_FOUND, "details": details, "tool": excerpt(base_of(uri))}
     return _unread(ctx, uri, Failure("resource_not_found", RESOURCE_NOT_FOUND, INVALID_PARAMS, "jsonrpc"), body)
@@ -260,22 +289,39 @@ def _unread(ctx: ServerRequestContext[Visitor], uri: str, failure: Failure, body
     return MCPError(code=code, message=failure.message, data={**body, "resource": excerpt(uri, MAX_NAME)})
 
 
-def instructions(toolsets: Iterable[Toolset]) -> str:
-    """The server's instructions for its clients.
+def instructions(toolsets: Iterable[Toolset], tools: Container[str]) -> str:
+    """The server's instructions for a client that has these toolsets and tools.
 
-    They say what it is, what each toolset does, and what holds for all of them.
+    They say what it is, which tool is for what, and what holds for all. They name no tool that the client lacks.
     """
-    return "\n".join([INTRODUCTION, *(each.instructions for each in toolsets if each.instructions), CONVENTIONS])
+    return "\n".join([INTRODUCTION, *filter(None, (_guide(each, tools) for each in toolsets)), CONVENTIONS])
 
 
-def wire_answer(answer: Answer) -> CallToolResult:
-    """The answer as a tool result: the object, and the same as text for clients that show only text."""
+def _guide(toolset: Toolset, tools: Container[str]) -> str | None:
+    """What the toolset's tools are for, as far as the client has them; None where nothing is to be said."""
+    clauses = [clause for clause in toolset.guide if all(name in tools for name in _NAMED.findall(clause))]
+    said = f": {'; '.join(clauses)}" if clauses else ""
+    return f"{toolset.purpose}{said}." if toolset.purpose and (clauses or not toolset.guide) else None
+
+
+def wire_answer(answer: Answer, *, is_brief: bool = False) -> CallToolResult:
+    """The answer as a tool result: the object, and the same as text for clients that show only text.
+
+    `is_brief`: the text only says where the answer is, because the client shows the object. An error's text is whole.
+    """
+    text = _brief(answer.body) if is_brief and not answer.is_error else answer.text
     return CallToolResult(
-        content=[TextContent(type="text", text=answer.text)],
+        content=[TextContent(type="text", text=text)],
         structured_content=answer.body,
         is_error=answer.is_error,
         _meta=answer.meta,
     )
+
+
+def _brief(body: Mapping[str, Any]) -> str:
+    """Where the answer is, and how many rows each of its lists has."""
+    counts = ", ".join(f"{len(rows)} {name}" for name, rows in body.items() if isinstance(rows, list))
+    return f"The structured content is the answer{f': {counts}' if counts else ''}."
 
 
 def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Freshness]) -> Visitor:
@@ -288,9 +334,17 @@ def _visitor(ctx: ServerRequestContext[Visitor], written: Mapping[Principal, Fre
     principal: Principal = ctx.request.state.principal
     client, peer = _client(ctx), ctx.request.client
     # clients close idle TCP connections within seconds: the credential, the address and the client's name stand for one
-    identity = derived_id("connection", principal.name, peer.host if peer else "", client or "")
+    identity = derived_id("connection", principal.name, principal.namespace, peer.host if peer else "", client or "")
     connection = ClientConnection(identity, client, written.get(principal, Freshness()))
-    return Visitor(principal, connection, peer, is_paced=ctx.request.state.is_paced)
+    state = ctx.request.state
+    return Visitor(principal, connection, state.catalogue, peer, is_paced=state.is_paced)
+
+
+def _catalogue(ctx: ServerRequestContext[Visitor], door: Door) -> Catalogue:
+    """What the client of a request is served."""
+    visitor = ctx.lifespan_context
+    served = visitor.catalogue if ctx.request is None else ctx.request.state.catalogue
+    return served or door.catalogues.of(door.grant, Scope())
 
 
 def _client(ctx: ServerRequestContext[Visitor]) -> str | None:

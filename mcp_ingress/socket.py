@@ -1,4 +1,7 @@
-"""Unix sockets that only their owner may open. On the agents' one each connection is MCP in lines, as over stdio."""
+"""Unix sockets that only their owner may open. On the agents' one each connection is MCP in lines, as over stdio.
+
+The first line of a connection may name its scope, which then holds until its end.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,15 @@ import mcp.types as types
 import orjson
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import Server
+from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import SessionMessage
 
+from mcp_ingress.door import Door, Visitor
 from mcp_ingress.limits import LOCAL, PAUSE_S, RateLimits
+from mcp_ingress.scope import METHOD, Scope
+from mcp_ingress.toolset import INVALID_PARAMS
 from streams.clock import Clock
-from streams.errors import StoreError
+from streams.errors import Refused, StoreError
 
 MAX_LINE = 16 * 1024 * 1024
 LAST_ANSWERS_S = 2.0
@@ -29,6 +36,10 @@ MAX_UNANSWERED = 16
 STOP_S = 1.0
 BACKLOG = 128
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+SCOPED = (
+    "The scope of a connection is named once, in its first line, and holds until its end; "
+    "another namespace or other toolsets need a connection of their own."
+)
 
 logger = logging.getLogger(__name__)
 
@@ -84,13 +95,13 @@ class UnixServer(ABC):
 
 
 class SocketServer(UnixServer):
-    """Serves one MCP server to agents."""
+    """Serves one MCP server to agents, to each in its scope."""
 
-    def __init__(self, path: Path, server: Server[Any], clock: Clock, limits: RateLimits) -> None:
+    def __init__(self, path: Path, server: Server[Visitor], clock: Clock, door: Door) -> None:
         super().__init__(path)
         self._server = server
         self._clock = clock
-        self._limits = limits
+        self._door = door
         self.clients = 0
         self._last_left = clock.monotonic()
 
@@ -103,8 +114,18 @@ class SocketServer(UnixServer):
         self.clients += 1
         try:
             first = await _read_line(reader, writer)
+            scoped = _scope_request(first)
+            try:
+                visitor = self._door.visit(Scope() if scoped is None else Scope.parse(scoped.params))
+            except Refused as refusal:
+                writer.write(_error(None if scoped is None else scoped.id, INVALID_PARAMS, refusal.message))
+                await writer.drain()
+                return
+            if scoped is not None:
+                writer.write(_scoped(scoped.id, visitor))
+                first = await _read_line(reader, writer)
             if first:
-                await _McpLines(reader, writer, self._limits).serve(self._server, first)
+                await _McpLines(reader, writer, self._door.limits).serve(self._server, visitor, first)
         finally:
             self.clients -= 1
             self._last_left = self._clock.monotonic()
@@ -120,14 +141,14 @@ class _McpLines:
         self._unanswered: Counter[types.RequestId] = Counter()
         self._settled = asyncio.Event()
 
-    async def serve(self, server: Server[Any], first: bytes) -> None:
-        """Until the peer is gone and what it asked is answered."""
+    async def serve(self, server: Server[Visitor], visitor: Visitor, first: bytes) -> None:
+        """Serve the visitor until it is gone and what it asked is answered."""
         incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         async with anyio.create_task_group() as group:
             group.start_soon(self._read, first, incoming)
             group.start_soon(self._write, outgoing)
-            await server.run(read_stream, write_stream, server.create_initialization_options())
+            await serve_dual_era_loop(server, read_stream, write_stream, lifespan_state=visitor)
             group.cancel_scope.cancel()
 
     async def _read(self, line: bytes, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
@@ -135,7 +156,9 @@ class _McpLines:
             while line:
                 await self._turn(line)
                 message = self._parse(line)
-                if message is not None:
+                if _is_scope(message):
+                    self._writer.write(_error(getattr(message, "id", None), INVALID_REQUEST, SCOPED))
+                elif message is not None:
                     self._note(message)
                     await incoming.send(SessionMessage(message))
                 line = await _read_line(self._reader, self._writer)
@@ -211,6 +234,28 @@ def _rejection(line: bytes) -> bytes:
     request_id = body.get("id") if isinstance(body, dict) else None
     known = request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
     return _error(known, INVALID_REQUEST, "Invalid request: a line is one JSON-RPC 2.0 message.")
+
+
+def _is_scope(message: types.JSONRPCMessage | None) -> bool:
+    return isinstance(message, types.JSONRPCRequest | types.JSONRPCNotification) and message.method == METHOD
+
+
+def _scope_request(line: bytes) -> types.JSONRPCRequest | None:
+    """The request by which a client names its scope; None when the line is anything else."""
+    if METHOD.encode() not in line:
+        return None
+    try:
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return None
+    return message if isinstance(message, types.JSONRPCRequest) and message.method == METHOD else None
+
+
+def _scoped(request_id: str | int, visitor: Visitor) -> bytes:
+    """The answer to a scope: what the connection sees now."""
+    toolsets = [] if visitor.catalogue is None else [toolset.name for toolset in visitor.catalogue.toolsets]
+    result = {"namespace": visitor.principal.namespace, "toolsets": toolsets}
+    return orjson.dumps({"jsonrpc": "2.0", "id": request_id, "result": result}) + b"\n"
 
 
 def _error(request_id: str | int | None, code: int, message: str) -> bytes:

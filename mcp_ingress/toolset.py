@@ -5,7 +5,7 @@ The door asks this value and never a toolset by name: how an error is answered, 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -105,19 +105,23 @@ class Toolset:
     """The name of a toolset and what its tools share; only the name is needed."""
 
     name: str
-    instructions: str = ""
-    """What the server tells its clients of the toolset, a line or more."""
+    purpose: str = ""
+    """What the toolset is for, in a few words, as the server tells its clients; empty: they are told nothing of it."""
+    guide: Sequence[str] = ()
+    """What each tool is for, in clauses that name tools in backticks; clients are told those whose tools they have."""
     errors: ErrorStyle = field(default_factory=ErrorStyle)
     groups: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Parts that can be chosen alone: name -> the nouns with which the names of their tools begin."""
     retired: Mapping[str, str] = field(default_factory=dict)
     """Names of tools that are gone -> a sentence that says what to call in their place."""
-    part: Callable[[Setup], object] | None = None
-    """Makes the toolset's own part of the node; tools get it by its type (`Services.part`). Raises SettingsError."""
+    parts: Callable[[Setup], Sequence[object]] | None = None
+    """Makes the toolset's own parts of the node; tools get each by its type (`Services.part`). Raises SettingsError."""
     gate: Callable[[Call], None] | None = None
     """Called before the arguments are looked at; raises Refused while the toolset is off."""
     pulse: Pulse | None = None
     sessions: Sessions | None = None
+    lists_output_schemas: bool = False
+    """Whether tools/list shows its tools' output schemas also where the node's settings do not ask for all."""
     texts: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Texts of its records that are not their document's own, as `thalweg://memory/{id}?field=…` reads them.
 

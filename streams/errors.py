@@ -4,6 +4,7 @@
     ├── Refused              the caller can correct it: answered with a sentence, never retried
     │   ├── SettingsError    a setting, path, port or flag is wrong
     │   ├── UnknownTool      no tool of that name is served: a JSON-RPC error
+    │   ├── Forbidden        the credential does not give what was asked for
     │   ├── RateLimited      too many calls: answered with `retry_after_ms`
     │   ├── RecordRefused    the log takes no record like this one: too large, or invalid to the broker
     │   └── StoreError       the data directory cannot be used as it is (locked, newer schema)
@@ -64,6 +65,13 @@ class UnknownTool(Refused):
 
     code = "unknown_tool"
     remedy = "Call the tool that the message names, or ask tools/list for those there are."
+
+
+class Forbidden(Refused):
+    """A credential does not give the namespace, toolset or right to write that its bearer asked for."""
+
+    code = "forbidden"
+    remedy = "Ask for what the message names, or let the node's operator widen the credential."
 
 
 class RateLimited(Refused):

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from streams.errors import SettingsError
+from streams.errors import Refused, SettingsError
+from streams.namespaces import ACCEPTED, check_namespace
+from thalweg.client.project import AUTO, namespace_of
 from thalweg.environment import default_home, process_environment
 from thalweg.status import last_node
 
@@ -39,7 +41,13 @@ class Settings:
             "worker: extract and embed only, no store and no door"
         },
     )
-    namespace: str = field(default="default", metadata={"help": "the namespace of this node's callers"})
+    namespace: str = field(
+        default="default",
+        metadata={
+            "help": "the namespace of clients that name none; in a client's environment its own, "
+            "`auto`: that of the project it runs in"
+        },
+    )
     partitions: int = field(default=12, metadata={"help": "partitions of each topic, chosen once"})
     embedder: str = field(
         default="minilm",
@@ -78,8 +86,23 @@ class Settings:
         default=False,
         metadata={"help": "also answer analysts' SQL at POST /sql: every client of it sees every namespace"},
     )
-    toolsets: str = field(default="", metadata={"help": "comma-separated toolsets to serve; empty: all"})
-    read_only: bool = field(default=False, metadata={"help": "serve only tools that read"})
+    toolsets: str = field(
+        default="",
+        metadata={"help": "comma-separated toolsets to serve; empty: all; in a client's environment what it is served"},
+    )
+    output_schemas: bool = field(
+        default=False, metadata={"help": "list the output schemas of all tools, not of core's alone"}
+    )
+    structured_clients: str = field(
+        default="claude-code,codex-mcp-client",
+        metadata={
+            "help": "comma-separated names of MCP clients that show their model an answer's structured content: "
+            "its text says only where it is; every other client gets the whole answer as text too"
+        },
+    )
+    read_only: bool = field(
+        default=False, metadata={"help": "serve only tools that read; in a client's environment to it alone"}
+    )
     write_wait_s: float = field(
         default=2.0, metadata={"help": "seconds a write waits for its outcome before it answers `pending`"}
     )
@@ -88,6 +111,13 @@ class Settings:
         metadata={
             "help": "seconds a search waits for vectors of its caller's writes, once it finds their words; "
             "then `embedding_behind` says how many it lacks"
+        },
+    )
+    context_wait_s: float = field(
+        default=0.4,
+        metadata={
+            "help": "seconds a prompt waits in `thalweg hook --answer` for what bears on it, a session's start "
+            "at least 1; then it goes on without"
         },
     )
     rate_limit: float = field(
@@ -110,6 +140,13 @@ class Settings:
             "before `thalweg status` is red"
         },
     )
+    unsearched_sessions: str = field(
+        default="",
+        metadata={
+            "help": "comma-separated namespaces whose captured sessions no search finds and no model embeds; "
+            "their telemetry lands all the same"
+        },
+    )
     otlp_topics: bool = field(
         default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"}
     )
@@ -120,6 +157,11 @@ class Settings:
             "at most 10 a session"
         },
     )
+    persona: str = field(
+        default="", metadata={"help": "persona of a session for which `session_open` names none; empty: Talos"}
+    )
+    protocol: str = field(default="", metadata={"help": "the same for its protocol; empty: LBRP"})
+    human: str = field(default="", metadata={"help": "the same for the human that it works with; empty: Robbie"})
     judge1: str = field(
         default="lexical",
         metadata={"help": "first judge of relevance: lexical, semantic, openai:MODEL or anthropic:MODEL"},
@@ -161,6 +203,8 @@ def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> 
         if variable in environ:
             values[spec.name] = environ[variable]
     values.update(given)
+    if "namespace" in values:
+        values["namespace"] = namespace_of(str(values["namespace"]))
     if "broker" not in values:
         values["broker"] = last_node.read(place).get("broker", "")
     if any(environ.get(name) for name in ("SURR_EMBED_MODEL", "SURR_EMBED_PROVIDER")):
@@ -180,6 +224,11 @@ def _from_file(home: Path) -> dict[str, Any]:
         return {}
     except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"thalweg.toml cannot be read: {error}") from None
+    if values.get("namespace") == AUTO:
+        raise SettingsError(
+            "thalweg.toml: the namespace `auto` is a client's, by the project it runs in: say `--namespace auto` or "
+            "THALWEG_NAMESPACE=auto there, and give the node a name."
+        )
     known = {spec.name for spec in fields(Settings)}
     for name in values:
         if name not in known:
@@ -229,9 +278,19 @@ def _check(settings: Settings) -> None:
         refuse("embed_threads", "1 to 64")
     if settings.log_level not in ("debug", "info", "warning", "error"):
         refuse("log_level", "debug, info, warning, error")
-    if not settings.namespace or len(settings.namespace) > 128 or not settings.namespace.isprintable():
-        refuse("namespace", "1 to 128 printable characters")
-    for name in ("rate_limit", "behind_s", "write_wait_s", "vector_wait_s", "idle_exit_s", "index_save_s"):
+    try:
+        check_namespace(settings.namespace)
+    except Refused:
+        refuse("namespace", ACCEPTED)
+    for name in (
+        "rate_limit",
+        "behind_s",
+        "write_wait_s",
+        "vector_wait_s",
+        "context_wait_s",
+        "idle_exit_s",
+        "index_save_s",
+    ):
         value, is_above_0 = getattr(settings, name), name in ("rate_limit", "behind_s")
         if not math.isfinite(value) or value < 0 or (is_above_0 and not value):
             refuse(name, "a number above 0" if is_above_0 else "a number of seconds, 0 or above")

@@ -40,7 +40,12 @@ KINDS = (
         (JOURNAL_ENTRY,),
         LOGGED_THOUGHT,
         Texts({JOURNAL_WRITTEN: texts_to_embed, JOURNAL_CORRECTED: _corrected}),
-        TagSource("SELECT namespace, entry_id AS record_id, category AS tag FROM journal", is_category=True),
+        TagSource(
+            "SELECT namespace, entry_id AS record_id, category AS tag FROM journal UNION ALL "
+            "SELECT v.namespace, v.entry_id, t.tag FROM journal_versions v "
+            "JOIN document_tags t ON t.namespace = v.namespace AND t.record_id = v.root_id",
+            is_category=True,
+        ),
         ended="SELECT namespace, record_id FROM corrections",
         is_source=True,
     ),

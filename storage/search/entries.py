@@ -12,7 +12,7 @@ class DocumentEntry(NamedTuple):
     """A text that can be searched, and its place in time.
 
     That is in its session, or without one on its connection. Where both or the time are None it stands alone.
-    `kind`: its toolset and its kind. `role`: of the speaker that said it.
+    `kind`: its toolset and its kind. `role`: of the speaker that said it. `event_id`: of the event that brought it.
     """
 
     label: int
@@ -23,6 +23,7 @@ class DocumentEntry(NamedTuple):
     kind: tuple[str, str] | None = None
     connection: str | None = None
     role: str | None = None
+    event_id: str | None = None
 
 
 class PassageOf(NamedTuple):

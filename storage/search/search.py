@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.search.captured import CAPTURED, joined, reading, turns_asked
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query
 from storage.search.question import matter_of
@@ -22,7 +23,7 @@ from storage.search.ranking.fusion import WEIGHTS, ordered
 from storage.search.ranking.newest import newest_first, read_changes
 from storage.search.ranking.rank import fuse_ranks, rank
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult, read_best, read_names_of
+from storage.search.records.hits import SearchResult
 from storage.search.records.label_map import places_in
 from storage.search.records.matches import DocumentMatches
 
@@ -46,6 +47,20 @@ def search(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
 ) -> SearchResult:
     """Hybrid search. `prefetched`: what `prefetch` gave for this text and filter.
+
+    Turns of captured sessions are searched by themselves and come between the others by their scores.
+    """
+    found = _search(cursor, indexes, query, prefetched)
+    if (turns := turns_asked(indexes, query)) is None:
+        return found
+    with reading(cursor, CAPTURED):
+        return joined(found, _search(cursor, turns, query, None), query)
+
+
+def _search(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
+) -> SearchResult:
+    """The best of memories, or of turns.
 
     With tokens, or where nothing is embedded, the candidates are ranked by evidence (`ranking/weights`); else, or with
     weights, by reciprocal-rank fusion. What is not embedded yet stands among what is where its words put it.
@@ -78,8 +93,8 @@ def search(
 
 def _result(context: SearchContext, scored: Scored, fits: Mapping[int, int], degraded: str | None) -> SearchResult:
     """The best of the candidates, read from the table."""
-    query, passages = context.query, context.records.passages
-    hits_by_label = read_best(context.cursor, query.filter.namespace, scored.labels, scored.scores, query.limit)
+    query, passages, documents = context.query, context.records.passages, context.records.documents
+    hits_by_label = documents.best(context.cursor, query.filter.namespace, scored.labels, scored.scores, query.limit)
     places = places_in(scored.labels, np.fromiter(hits_by_label, np.int64, len(hits_by_label)))
     scores = dict(zip(hits_by_label, scored.scores[places].tolist(), strict=True))
     parts = {
@@ -112,8 +127,8 @@ def _others(context: SearchContext, labels: Sequence[int]) -> dict[int, dict[str
     if not context.query.distinct:
         return {label: {} for label in labels}
     clusters, allowed = context.records.clusters, [context.allowed.labels]
-    stated = [clusters.statements(label, allowed, MAX_OTHERS) for label in labels]
-    names = read_names_of(context.cursor, [each.others for each in stated])
+    stated = clusters.statements(labels, allowed, MAX_OTHERS, excerpts=context.with_excerpts)
+    names = context.records.documents.names_of(context.cursor, [each.others for each in stated])
     return {label: {"also": also, "times": each.times} for label, also, each in zip(labels, names, stated, strict=True)}
 
 

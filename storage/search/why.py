@@ -13,10 +13,11 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
+from storage.search.captured import CAPTURED, MEMORIES, is_turn, reading
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
 from storage.search.records.filter import Filter, TagFilter, predicate
-from storage.search.records.hits import SearchResult, read_names
+from storage.search.records.hits import SearchResult
 from storage.search.search import search
 from storage.search.words.analyzer import document_terms, query_terms
 from storage.vector_codec import read_vector
@@ -53,7 +54,21 @@ def explain(
     record_id: str,
     search: Search = search,
 ) -> Explanation:
-    """Why the search returns the record for this query, or does not."""
+    """Why the search returns the record for this query, or does not. `search` gets memories' indexes and cursor."""
+    if indexes.turns is not None and is_turn(cursor, query.filter.namespace, record_id):
+
+        def search_all(cursor: duckdb.DuckDBPyConnection, _: IndexSet, query: Query) -> SearchResult:
+            with reading(cursor, MEMORIES):
+                return search(cursor, indexes, query)
+
+        with reading(cursor, CAPTURED):
+            return _explain(cursor, indexes.turns, query, record_id, search_all)
+    return _explain(cursor, indexes, query, record_id, search)
+
+
+def _explain(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, record_id: str, search: Search
+) -> Explanation:
     namespace, limit = query.filter.namespace, query.limit
     known = cursor.execute(
         "SELECT label, text FROM documents WHERE namespace = ? AND record_id = ?", [namespace, record_id]
@@ -68,7 +83,7 @@ def explain(
         reasons = tuple(_filter_reason(cursor, query.filter, name, record_id) for name in failed)
         return Explanation(verdict, filtered_by=failed, cosine=cosine, is_embedded=cosine is not None, reasons=reasons)
     if query.distinct and (stand_in := _stand_in(cursor, indexes, query.filter, label)) is not None:
-        reason = f"It states the same as {stand_in}, which stands for it."
+        reason = f"It states the same as {stand_in}, or a part of it, and counts as that."
         return Explanation("repeated", cosine=cosine, is_embedded=cosine is not None, reasons=(reason,))
     pool = pool_of(limit)
     everything = search(cursor, indexes, replace(query, limit=WIDE_POOL, pool=pool))
@@ -96,8 +111,10 @@ def _stand_in(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, filter: Filt
     with indexes.searching():
         indexes.records.follow_relations(cursor)
         allowed = indexes.records.allowed(cursor, filter)
-        (other,) = indexes.records.clusters.representatives(np.array([label], np.int64), allowed.labels).tolist()
-        names = [] if other == label else read_names(cursor, [other])
+        (other,) = indexes.records.clusters.representatives(
+            np.array([label], np.int64), allowed.labels, excerpts=bool(filter.kinds)
+        ).tolist()
+        names = [] if other == label else indexes.records.documents.names(cursor, [other])
     return names[0][1] if names else None
 
 

@@ -14,6 +14,7 @@ COUNT: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0}
 OPTIONAL: dict[str, Any] = {"type": ["string", "null"]}
 FLAG: dict[str, Any] = {"type": ["boolean", "null"]}
 UNIT: dict[str, Any] = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": TEXT}
 TIME: dict[str, Any] = {"type": ["string", "null"], "maxLength": 64}
 
 

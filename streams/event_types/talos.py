@@ -4,7 +4,7 @@ Requests are on the memory topic, facts on the derived one. Text travels here, n
 id is a pure function of its input's id.
 """
 
-from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, UNIT, array, obj
+from streams.event_types import FILLED, FLAG, NUMBER, OPTIONAL, TEXTS, UNIT, array, obj
 from streams.events import EventType, wire_type
 from streams.topics import DERIVED, MEMORY
 
@@ -28,7 +28,7 @@ EVENT_TYPES = (
         "A telemetry session was opened.",
         obj(
             {"session_id": FILLED, "goal": FILLED},
-            {"persona": OPTIONAL, "protocol": OPTIONAL, "human": OPTIONAL, **_REQUEST},
+            {"persona": OPTIONAL, "protocol": OPTIONAL, "human": OPTIONAL, "defaulted": TEXTS, **_REQUEST},
         ),
     ),
     EventType(
@@ -43,7 +43,7 @@ EVENT_TYPES = (
         "A journal entry was written.",
         obj(
             {"content": FILLED, "category": {"enum": CATEGORIES}},
-            {"session_id": OPTIONAL, "domain": OPTIONAL, "confidence": UNIT, **_REQUEST},
+            {"session_id": OPTIONAL, "domain": OPTIONAL, "confidence": UNIT, "tags": TEXTS, **_REQUEST},
         ),
     ),
     EventType(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from streams.event_types import COUNT, FILLED, FLAG, NUMBER, OPTIONAL, TEXT, TIME, UNIT, obj
+from streams.event_types import COUNT, FILLED, FLAG, NUMBER, OPTIONAL, TEXTS, TIME, UNIT, obj
 from streams.events import EventType, wire_type
 from streams.topics import DERIVED, MEMORY
 
@@ -10,6 +10,7 @@ SOURCE_TYPES = ["document", "conversation", "inference", "observation", "api", "
 ACTIONS = ["supersede_a", "supersede_b", "keep_both", "archive_both"]
 BELIEF_CREATED = wire_type("valence.belief.created")
 BELIEF_SUPERSEDED = wire_type("valence.belief.superseded")
+BELIEF_RETRACTED = wire_type("valence.belief.retracted")
 TENSION_RESOLVED = wire_type("valence.tension.resolved")
 TENSION_INVESTIGATED = wire_type("valence.tension.investigated")
 ENTITY_RESOLVED = wire_type("valence.entity.resolved")
@@ -18,7 +19,6 @@ TENSION_CLOSED = wire_type("valence.tension.closed")
 BELIEF_REINFORCED = wire_type("valence.belief.reinforced")
 
 _REQUEST = {"request_id": OPTIONAL}
-_TEXTS: dict[str, Any] = {"type": ["array", "null"], "items": TEXT}
 CONFIDENCE: dict[str, Any] = {"type": ["number", "object", "null"]}
 ENTITIES: dict[str, Any] = {"type": ["array", "null"]}
 SIMILAR: dict[str, Any] = {"type": ["array", "null"], "items": obj({"belief_id": FILLED, "cosine": NUMBER})}
@@ -34,7 +34,7 @@ EVENT_TYPES = (
             {"content": FILLED},
             {
                 "confidence": CONFIDENCE,
-                "domain_path": _TEXTS,
+                "domain_path": TEXTS,
                 "source_type": {"enum": [*SOURCE_TYPES, None]},
                 "source_ref": OPTIONAL,
                 "entities": ENTITIES,
@@ -49,6 +49,12 @@ EVENT_TYPES = (
         MEMORY.name,
         "A belief was replaced by another text; the old one stays in its history.",
         obj({"old_belief_id": FILLED, "new_content": FILLED, "reason": FILLED}, {"confidence": CONFIDENCE, **_REQUEST}),
+    ),
+    EventType(
+        BELIEF_RETRACTED,
+        MEMORY.name,
+        "A belief was taken back: it is archived, and no search finds it any more.",
+        obj({"belief_id": FILLED}, {"reason": OPTIONAL, **_REQUEST}),
     ),
     EventType(
         TENSION_RESOLVED,

@@ -127,7 +127,7 @@ def test_a_judge_is_asked_again_with_growing_waits_and_its_tokens_are_priced(
     def wait(seconds: float) -> None:
         waits.append(seconds)
         until = time.monotonic() + SOON_S
-        while len(server.asked) < len(waits):  # whoever was not answered in time was heard, too
+        while len(server.asked) < len(waits):  # a request that was not answered in time was received, too
             assert time.monotonic() < until
             time.sleep(0.001)
         monkeypatch.setattr(providers, "TIMEOUT_S", MOMENT_S if server.replies[0][0] == LATE else SOON_S)

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from tests.conformance.claude_code import RUN_S, claude_program, environment
 from tests.conformance.messages_api import Block, MessagesApi, Step, scripted, tool_use
-from tests.conformance.npm import installed
 from tests.e2e.program import Program
 from tests.kafka.rig.broker import free_port
 from tests.node_process import NodeProcess
@@ -27,10 +27,6 @@ from thalweg.paths import socket_path
 
 pytestmark = [pytest.mark.conformance, pytest.mark.timeout(1500)]
 
-PACKAGE = "@anthropic-ai/claude-code@2.1.329"
-RUN_S = 300
-PATIENCE_MS = "120000"
-"""How long Claude Code may wait for a server that starts slowly, and for a call."""
 WAITING = {"THALWEG_WRITE_WAIT_S": "30"}
 """A write answers what became of it, not that it is pending, as long as its time allows."""
 NOTED: Block = {"type": "text", "text": "Noted."}
@@ -74,9 +70,7 @@ def _load(number: int, *tools: str) -> Block:
 
 @pytest.fixture(scope="module")
 def claude() -> Path:
-    """The native program that the package brings for this machine."""
-    [program] = (installed(PACKAGE) / "@anthropic-ai").glob("claude-code-*/claude")
-    return program
+    return claude_program()
 
 
 @pytest.fixture
@@ -126,7 +120,7 @@ def run(claude: Path, tmp_path: Path) -> Run:
         place.mkdir(exist_ok=True)
         with scripted(*script) as api:
             command = [str(claude), "-p", "Write down what you have learned.", *options]
-            env = _environment(api, tmp_path)
+            env = environment(api, tmp_path)
             done = subprocess.run(
                 command, env=env, cwd=place, capture_output=True, timeout=RUN_S, stdin=subprocess.DEVNULL
             )
@@ -135,30 +129,6 @@ def run(claude: Path, tmp_path: Path) -> Run:
             return Session(json.loads(done.stdout), api)
 
     return run
-
-
-def _environment(api: MessagesApi, home: Path) -> dict[str, str]:
-    """Nothing of this user's own.
-
-    Telemetry, updates and error reports off; every other machine behind the API, which refuses.
-    """
-    off = (
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-        "DISABLE_AUTOUPDATER",
-        "DISABLE_TELEMETRY",
-        "DISABLE_ERROR_REPORTING",
-    )
-    proxy = {"HTTPS_PROXY": api.url, "HTTP_PROXY": api.url, "NO_PROXY": "127.0.0.1"}
-    waits = ("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MCP_CONNECT_TIMEOUT_MS", "CLAUDE_CODE_MCP_STARTUP_WAIT_MS")
-    account = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "scripted"}
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        **dict.fromkeys(off, "1"),
-        **dict.fromkeys(waits, PATIENCE_MS),
-        **proxy,
-        **account,
-    }
 
 
 @pytest.mark.parametrize("way", ["over_stdio", "over_http"])

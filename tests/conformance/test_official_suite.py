@@ -48,7 +48,9 @@ def suite() -> list[str]:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    node = NodeProcess(tmp_path_factory.mktemp("conformance") / "home", THALWEG_HTTP=str(free_port())).start()
+    node = NodeProcess(
+        tmp_path_factory.mktemp("conformance") / "home", THALWEG_HTTP=str(free_port()), THALWEG_OUTPUT_SCHEMAS="1"
+    ).start()
     yield node
     node.stop()
 

@@ -28,7 +28,7 @@ NAMESPACE = "default"
 LONGEST = 60_000
 """Characters of a text: enough of them for SQLite to check its write-ahead log in, more than once."""
 ROUND, AWAY, BACK, DRAINED = 20, 8, 15, 18
-"""Of so many writes, from which on the log is away, back, and the spool emptied."""
+"""Of this many writes, from which on the log is away, back, and the spool emptied."""
 LIFE = 67
 """Writes after which everything is closed and opened again."""
 

@@ -98,7 +98,7 @@ def write(client: Client, ledger: Ledger, number: int) -> dict[str, object]:
 
 
 def write_until_refused(node: NodeProcess, ledger: Ledger) -> list[dict[str, object]]:
-    """Until so many writes were refused, or the node has ended; their answers."""
+    """Until this many writes were refused, or the node has ended; their answers."""
     refusals: list[dict[str, object]] = []
     try:
         client = Client(node.home)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from processors.memory.rules.statement import word_set
 from tests.e2e.program import Program
 from tests.e2e.test_agent import call, over_stdio
 
 pytestmark = pytest.mark.timeout(300)
-SERVICES = (
+SERVICES = word_set(
     "harbour lexer billing search mail queue export login audit report "
     "cache worker proxy index store ledger planner router mixer camera"
-).split()
+)
 
 
 async def test_a_question_right_after_two_writes_is_answered_by_the_newer_first(thalweg: Program) -> None:
     wrong, untold = [], []
     async with over_stdio(thalweg) as client:
-        for number, service in enumerate(SERVICES):
+        for number, service in enumerate(sorted(SERVICES)):
             texts = [f"The {service} service listens on port {port}." for port in (8000 + number, 9000 + number)]
             for text in texts:
                 written = await call(client, "journal_write", content=text, category="observation")

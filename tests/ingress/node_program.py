@@ -28,7 +28,7 @@ async def serve(home: Path) -> None:
     with (home / "started").open("a") as started:
         started.write(f"{os.getpid()}\n")
     async with opened_door(home) as door:
-        server = SocketServer(socket_path(home), build_server(door, "0"), SystemClock(), door.limits)
+        server = SocketServer(socket_path(home), build_server(door, "0"), SystemClock(), door)
         await server.start()
         await stopping.wait()
         await server.stop()

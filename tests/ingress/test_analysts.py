@@ -1,4 +1,4 @@
-"""Analysts' SQL over HTTP: what `thalweg sql` answers, for whoever has the token, within the same limits."""
+"""Analysts' SQL over HTTP: what `thalweg sql` answers, for every bearer of the token, within the same limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from mcp_ingress.analysts import AT_ONCE, MAX_BODY, SqlEndpoint
-from mcp_ingress.door import Principal
+from mcp_ingress.credentials import Credentials
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.limits import RateLimits
 from mcp_ingress.server import build_server
@@ -42,7 +42,7 @@ def endpoint(tmp_path: Path) -> Iterator[SqlEndpoint]:
 async def client(tmp_path: Path, endpoint: SqlEndpoint) -> AsyncIterator[httpx.AsyncClient]:
     async with opened_door(tmp_path / "door") as door:
         server = HttpServer(
-            build_server(door, "0"), Principal("http", "default"), door.limits, Endpoint(TOKEN), analysts=endpoint
+            build_server(door, "0"), door, Credentials.of_one(TOKEN, "default"), Endpoint(), analysts=endpoint
         )
         await server.start()
         headers = {"authorization": f"Bearer {TOKEN}"}
@@ -63,7 +63,7 @@ async def test_a_question_is_answered_with_columns_rows_and_the_age_of_the_snaps
 
 async def test_a_node_that_does_not_answer_sql_names_the_setting(tmp_path: Path) -> None:
     async with opened_door(tmp_path / "door") as door:
-        server = HttpServer(build_server(door, "0"), Principal("http", "default"), door.limits, Endpoint(TOKEN))
+        server = HttpServer(build_server(door, "0"), door, Credentials.of_one(TOKEN, "default"), Endpoint())
         await server.start()
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", timeout=WAIT_S) as client:
             assert (await client.post("/sql", json={"sql": "FROM sessions"})).status_code == 401

@@ -16,7 +16,7 @@ from mcp_ingress.fitting.fit import MAX_CHARACTERS, MAX_TEXT
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.resource import find_resources
 from mcp_ingress.server import wire_answer
-from mcp_ingress.toolsets.core.resources.memory import FIELDS
+from mcp_ingress.toolsets.memory.resources.memory import FIELDS
 from processors.inner_voice.config import InnerVoiceConfig
 from processors.memory.stages.embed import Embed
 from streams.codec import decode, encode

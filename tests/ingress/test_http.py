@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
-from mcp_ingress.door import Principal
+from mcp_ingress.credentials import Credentials
 from mcp_ingress.http import MAX_BODY, Endpoint, HttpServer, _hosts
 from mcp_ingress.server import CLIENT_INFO_META, build_server
 from streams.errors import SettingsError
@@ -33,7 +33,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 async def serving(home: Path, **settings: Any) -> AsyncIterator[HttpServer]:
     async with opened_door(home) as door:
         server = HttpServer(
-            build_server(door, "0"), Principal("http", "remote"), door.limits, Endpoint(TOKEN, **settings)
+            build_server(door, "0"), door, Credentials.of_one(TOKEN, "remote", "in a drawer"), Endpoint(**settings)
         )
         await server.start()
         try:
@@ -75,7 +75,7 @@ async def test_requests_have_no_connection_and_see_what_their_credential_wrote(t
 async def test_requests_of_one_client_are_one_connection_for_what_is_remembered(tmp_path: Path) -> None:
     async with opened_door(tmp_path) as door:
         for name in ("right", "other", "right"):  # a node of its own each time, as after a restart
-            server = HttpServer(build_server(door, "0"), Principal(name, "remote"), door.limits, Endpoint(TOKEN))
+            server = HttpServer(build_server(door, "0"), door, Credentials.of_one(TOKEN, name), Endpoint())
             await server.start()
             for said in ("cursor", "claude"):
                 async with httpx.AsyncClient(headers=HEADERS | BEARER, timeout=WAIT_S) as client:
@@ -92,11 +92,13 @@ async def test_requests_of_one_client_are_one_connection_for_what_is_remembered(
 
 
 async def test_health_needs_no_token_and_everything_else_does_and_says_where_it_is(tmp_path: Path) -> None:
-    async with requests(tmp_path, token_place="in a drawer") as client:
+    async with requests(tmp_path) as client:
         assert (await client.get("/healthz", headers={"authorization": ""})).json() == {"status": "ok"}
         for wrong in ("", "Bearer wrong", TOKEN, "Bearer right2", "Bearer righ", "Bearer", "bearer \xe9"):
             refused = await client.post("/mcp", json=INITIALIZE, headers={"authorization": wrong.encode("latin-1")})
-            assert refused.status_code == 401 and refused.headers["www-authenticate"] == "Bearer"
+            challenge = refused.headers["www-authenticate"]
+            assert refused.status_code == 401 and challenge.startswith("Bearer ")
+            assert ('error="invalid_token"' in challenge) is bool(wrong)
             assert (
                 refused.json()["message"]
                 == "A bearer token is needed, `Authorization: Bearer <token>`: it is in a drawer."

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from mcp_ingress.door import Principal
+from mcp_ingress.credentials import Credentials
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.limits import BURST_S, BYTES_A_CALL, CREDENTIAL, NODE, RateLimits
 from mcp_ingress.server import build_server
@@ -38,7 +38,7 @@ def limits(clock: SetClock) -> RateLimits:
 
 
 def taken(limits: RateLimits, credential: str, connection: str, tries: int) -> int:
-    """How many of so many calls at once are accepted."""
+    """How many of this many calls at once are accepted."""
     return sum(not limits.take_or_wait(credential, connection) for _ in range(tries))
 
 
@@ -138,8 +138,8 @@ def test_connections_that_are_silent_are_forgotten(limits: RateLimits, clock: Se
 async def listening(home: Path, rate: float) -> AsyncIterator[tuple[SocketServer, HttpServer]]:
     async with opened_door(home, rate_limit=rate) as door:
         server = build_server(door, "0")
-        lines = SocketServer(home / "node.sock", server, SystemClock(), door.limits)
-        http = HttpServer(build_server(door, "0"), Principal("http", "remote"), door.limits, Endpoint(TOKEN))
+        lines = SocketServer(home / "node.sock", server, SystemClock(), door)
+        http = HttpServer(build_server(door, "0"), door, Credentials.of_one(TOKEN, "remote"), Endpoint())
         await lines.start()
         await http.start()
         try:

@@ -30,8 +30,8 @@ from thalweg.paths import socket_path
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PUMP = (
-    "import sys, pathlib; from thalweg.client import pump; pump.LAST_ANSWERS_S = float(sys.argv[2]); "
-    "sys.exit(pump.run(pathlib.Path(sys.argv[1]), sys.argv[3:]))"
+    "import json, sys, pathlib; from thalweg.client import pump; pump.LAST_ANSWERS_S = float(sys.argv[2]); "
+    "sys.exit(pump.run(pathlib.Path(sys.argv[1]), sys.argv[4:], json.loads(sys.argv[3])))"
 )
 
 
@@ -39,9 +39,10 @@ def node_command(home: Path) -> list[str]:
     return [sys.executable, "-m", "tests.ingress.node_program", str(home)]
 
 
-def pump_command(home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S) -> list[str]:
+def pump_command(home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S, **scope: Any) -> list[str]:
     """A pump that waits this long for the last answers: as long as the tests, unless one is about its own patience."""
-    return [sys.executable, "-c", PUMP, str(home), str(last_answers_s), *(node or node_command(home))]
+    arguments = [str(home), str(last_answers_s), json.dumps(scope), *(node or node_command(home))]
+    return [sys.executable, "-c", PUMP, *arguments]
 
 
 def started(home: Path) -> list[int]:
@@ -76,10 +77,10 @@ class PumpProcess(Lines):
 
 @asynccontextmanager
 async def pumping(
-    home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S
+    home: Path, node: list[str] | None = None, last_answers_s: float = WAIT_S, **scope: Any
 ) -> AsyncIterator[PumpProcess]:
     process = await asyncio.create_subprocess_exec(
-        *pump_command(home, node, last_answers_s),
+        *pump_command(home, node, last_answers_s, **scope),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -134,6 +135,29 @@ async def test_when_the_node_is_killed_between_calls_the_next_call_is_answered(t
             assert again["pid"] != first["pid"]
             first = again
         assert len(started(tmp_path)) == 3
+
+
+async def test_a_client_keeps_its_scope_when_the_node_is_killed(tmp_path: Path) -> None:
+    async with (
+        pumping(tmp_path, namespace="south", toolsets="demo", read_only="true") as south,
+        pumping(tmp_path, namespace="north") as north,
+    ):
+        for peer in (south, north):
+            await peer.greet()
+        for number in (1, 2):
+            said = [(await peer.result(calling(number, "echo")))["namespace"] for peer in (south, north)]
+            assert said == ["south", "north"]
+            error = (await south.ask(calling(number + 10, "write_note", content="a")))["error"]
+            assert error["message"] == "The tool 'write_note' writes, and this connection only reads."
+            await kill_node(tmp_path)
+
+
+async def test_a_scope_that_the_node_cannot_give_is_the_error_of_initialize_and_a_sentence(tmp_path: Path) -> None:
+    async with pumping(tmp_path, namespace="a/b") as peer:
+        error = (await peer.ask(INITIALIZE))["error"]
+        assert error["message"].startswith("The namespace is 'a/b'; accepted: ")
+        assert await peer.exit_code() == 1
+        assert error["message"] in await peer.complaint()
 
 
 async def test_a_node_that_is_not_needed_is_not_started_again(tmp_path: Path) -> None:
@@ -329,11 +353,43 @@ class TwoNodes:
         return ""
 
 
+class OldNode:
+    """A launcher of a node that knows no scopes."""
+
+    def connect(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        threading.Thread(target=self._serve, args=(theirs,), daemon=True).start()
+        return ours
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as lines:
+            request = json.loads(lines.readline())
+            error = {"code": -32601, "message": "Method not found"}
+            connection.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode() + b"\n")
+            lines.readline()
+
+    def log_tail(self) -> str:
+        return ""
+
+
+def test_a_node_of_a_version_without_scopes_is_never_taken_for_one_that_keeps_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (stdin, client), (answers, stdout) = os.pipe(), os.pipe()
+    os.write(client, json.dumps(INITIALIZE).encode() + b"\n")
+    os.close(client)
+    assert Pump(OldNode(), {"namespace": "south"}, stdin, stdout).run() == 1  # type: ignore[arg-type]
+    os.close(stdout)
+    with os.fdopen(answers, "rb") as lines:
+        [answer] = [json.loads(line) for line in lines]
+    assert "`thalweg stop`" in answer["error"]["message"] and "older version" in capsys.readouterr().err
+
+
 def test_a_call_that_a_stopping_node_gives_up_goes_to_the_next_node_under_one_request_id() -> None:
     nodes, (stdin, client), (answers, stdout) = TwoNodes(), os.pipe(), os.pipe()
     os.write(client, b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"note","arguments":{}}}\n')
     os.close(client)
-    assert Pump(nodes, stdin, stdout).run() == 0  # type: ignore[arg-type]
+    assert Pump(nodes, stdin=stdin, stdout=stdout).run() == 0  # type: ignore[arg-type]
     os.close(stdout)
     with os.fdopen(answers, "rb") as lines:
         assert [json.loads(line) for line in lines] == [{"jsonrpc": "2.0", "id": 7, "result": {"content": []}}]

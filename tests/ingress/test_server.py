@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 from mcp import Client, MCPError
+from mcp.types import Implementation
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -45,7 +46,33 @@ async def test_the_tools_are_listed_in_one_order_with_all_hints_and_schemas(tmp_
             assert tool.annotations is not None
             given = tool.annotations.model_dump(exclude={"title"})
             assert all(isinstance(hint, bool) for hint in given.values()), given
-            assert tool.input_schema["additionalProperties"] is False and tool.output_schema is not None
+            assert tool.input_schema["additionalProperties"] is False and tool.output_schema is None
+
+
+@in_both_eras
+@pytest.mark.parametrize("asked", ["by the node", "by the toolset"])
+async def test_output_schemas_are_listed_where_the_node_or_the_toolset_asks(
+    tmp_path: Path, era: Era, asked: str
+) -> None:
+    toolset = replace(DEMO, lists_output_schemas=asked == "by the toolset")
+    async with opened_door(tmp_path, Inventory.of(ALL, [toolset]), output_schemas=asked == "by the node") as door:
+        async with Client(build_server(door, "1.2.3"), mode=era) as client:
+            assert all(tool.output_schema for tool in (await client.list_tools()).tools)
+
+
+@in_both_eras
+async def test_a_client_that_shows_structured_content_gets_no_second_copy_as_text(tmp_path: Path, era: Era) -> None:
+    async with opened_door(tmp_path, structured_clients=["claude-code"]) as door:
+        server = build_server(door, "1.2.3")
+        for name, is_brief in (("claude-code", True), ("claude-ai", False)):
+            async with Client(server, mode=era, client_info=Implementation(name=name, version="1")) as client:
+                result = await client.call_tool("echo", {"text": "a long answer"})
+                assert result.structured_content is not None and len(result.content) == 1
+                text = result.content[0].text  # type: ignore[union-attr]
+                assert ("a long answer" not in text) == is_brief
+                assert (text == "The structured content is the answer.") == is_brief
+                refusal = await client.call_tool("echo", {"txet": "hi"})
+                assert "Did you mean `text`" in refusal.content[0].text  # type: ignore[union-attr]
 
 
 @in_both_eras

@@ -24,7 +24,7 @@ from thalweg.control.server import ControlServer
 @asynccontextmanager
 async def listening(home: Path) -> AsyncIterator[SocketServer]:
     async with opened_door(home) as door:
-        server = SocketServer(home / "node.sock", build_server(door, "0"), SystemClock(), door.limits)
+        server = SocketServer(home / "node.sock", build_server(door, "0"), SystemClock(), door)
         await server.start()
         try:
             yield server

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +17,10 @@ from mcp import Client, MCPError
 from mcp_ingress.call import Call
 from mcp_ingress.door import Request, Visitor
 from mcp_ingress.inventory import Inventory, ToolDefect, find_tools
-from mcp_ingress.server import build_server
+from mcp_ingress.server import build_server, instructions
 from mcp_ingress.services import Services
 from mcp_ingress.toolset import ErrorStyle, Setup, Toolset
+from mcp_ingress.toolsets.talos.session_names import SessionNames
 from processors.cognitive.config import CognitiveConfig
 from processors.inner_voice.config import InnerVoiceConfig
 from storage.graph.projection import Projections
@@ -118,6 +121,34 @@ async def test_the_server_says_of_each_toolset_that_it_serves_what_the_toolset_s
     assert one and "Strict" not in one and set(one.splitlines()) < set(both.splitlines())
 
 
+MOST_CHARACTERS = 120 * 4
+"""Of what is said of a toolset: 120 tokens."""
+INVENTORY = find_tools()
+CHOICES = [
+    (chosen, read_only)
+    for count in range(1, len(INVENTORY.served) + 1)
+    for chosen in combinations([*INVENTORY.served], count)
+    for read_only in (False, True)
+]
+
+
+def test_instructions_name_the_tools_that_are_served_and_no_other_whatever_is_chosen() -> None:
+    groups = [((group,), False) for toolset in INVENTORY.toolsets.values() for group in toolset.groups]
+    for chosen, read_only in [*CHOICES, *groups]:
+        served = INVENTORY.select(chosen, read_only=read_only)
+        said = instructions([INVENTORY.toolsets[name] for name in served.served], served.tools)
+        named = {name for name in INVENTORY.tools if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.]*\w)", said)}
+        assert named and named <= served.tools.keys(), (chosen, read_only, named - served.tools.keys())
+        assert {served.tools[name].toolset for name in named} == set(served.served), (chosen, read_only)
+
+
+def test_every_toolset_is_explained_in_under_120_tokens() -> None:
+    nothing = len(instructions([], ()))
+    for name in INVENTORY.served:
+        said = len(instructions([INVENTORY.toolsets[name]], INVENTORY.tools)) - nothing
+        assert 40 < said < MOST_CHARACTERS, (name, said)
+
+
 async def test_a_toolset_that_is_off_refuses_before_it_looks_at_the_arguments(tmp_path: Path) -> None:
     def refuse(call: Call) -> None:
         raise Refused("It is off.", code="feature_disabled")
@@ -151,7 +182,7 @@ async def test_a_tool_is_given_its_toolsets_part_as_the_nodes_settings_make_it(t
     async def count(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"success": True, "trees": call.part(Garden).trees}
 
-    garden = Toolset("garden", part=lambda setup: Garden(setup.settings.trees))
+    garden = Toolset("garden", parts=lambda setup: [Garden(setup.settings.trees)])
     inventory = Inventory.of([tool("count", count, {}, toolset="garden")], [garden])
     async with opened_door(tmp_path, inventory) as door:
         assert (await door.call(Visitor(door.local), Request("count", {}))).body["trees"] == 1, "its default"
@@ -161,13 +192,21 @@ async def test_a_tool_is_given_its_toolsets_part_as_the_nodes_settings_make_it(t
 
 def test_the_parts_of_all_toolsets_are_made_of_settings_and_environment(tmp_path: Path) -> None:
     settings = SimpleNamespace(
-        home=tmp_path, judge1="lexical", judge2="lexical", judge_stages=False, valence_auto_capture=True
+        home=tmp_path,
+        judge1="lexical",
+        judge2="lexical",
+        judge_stages=False,
+        valence_auto_capture=True,
+        persona="Sage",
+        protocol=" ",
+        human="",
     )
     environ = {"SURR_ENABLE_INNER_VOICE": "1", "FIDELITY_THRESHOLD": "0.75"}
     parts: dict[type, Any] = dict(find_tools().parts(Setup(settings, environ, None)))
     assert parts[InnerVoiceConfig].is_enabled and parts[CognitiveConfig].fidelity_threshold == 0.75
     assert [part for part in parts.values() if getattr(part, "auto_capture", False)]
     assert isinstance(parts[Projections], Projections)
+    assert parts[SessionNames] == SessionNames(persona="Sage", protocol="LBRP", human="Robbie")
 
 
 def test_a_toolset_that_says_nothing_of_itself_needs_no_value() -> None:

@@ -94,7 +94,7 @@ async def strict_pulse(call: Call) -> dict[str, Any]:
 
 STRICT = Toolset(
     "strict",
-    instructions="Strict tools fail as requests do.",
+    purpose="Strict tools fail as requests do",
     errors=ErrorStyle(
         codes={"unavailable": "star_storage"},
         plane="jsonrpc",

@@ -42,7 +42,7 @@ class ListLog:
 
 
 class Fragile(Stage):
-    """Fails on the texts that it is told to, so many times."""
+    """Fails on the texts that it is told to, this many times."""
 
     name = "fragile"
     source = MEMORY

@@ -61,6 +61,7 @@ class Store:
         domain: str | None = None,
         created_at: datetime | None = None,
         connection: str | None = None,
+        event_id: str | None = None,
         vector: np.ndarray | None = None,
         model_id: str = MODEL.model_id,
         to: IndexSet | None = None,
@@ -83,7 +84,7 @@ class Store:
                 namespace,
                 MEMORY,
                 offset,
-                f"e{offset}",
+                event_id or f"e{offset}",
                 connection,
             ],
         )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from storage.search.entries import DocumentEntry, VectorEntry
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
-from storage.search.records.clusters import Clusters, canonical, cluster_of
+from storage.search.records.clusters import MAX_COMPARED, Clusters, canonical, cluster_of, excerpts_of
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
 from storage.search.records.label_map import ABSENT
@@ -46,6 +46,18 @@ def write(store: Store, indexes: IndexSet, record_id: str, text: str, kind: str 
     entry = DocumentEntry(label, "a", text, None, moment, ("talos", kind))
     indexes.apply([entry], [VectorEntry(label, EMBEDDER.encode([text])[0], MODEL.space, MODEL.model_id)])
     return label
+
+
+def extract(store: Store, indexes: IndexSet, name: str, *texts: tuple[str, str], at: int = 0) -> None:
+    """Records of one event, (kind, text) each, as they are found in one entry; their ids are the name and a number."""
+    moment = START + timedelta(minutes=at)
+    entries = []
+    for number, (kind, text) in enumerate(texts):
+        label = store.write(f"{name}{number}", text, kind=kind, created_at=moment, event_id=name)
+        entries.append(DocumentEntry(label, "a", text, None, moment, ("talos", kind), event_id=name))
+    vectors = EMBEDDER.encode([text for _, text in texts])
+    rows = [VectorEntry(e.label, row, MODEL.space, MODEL.model_id) for e, row in zip(entries, vectors, strict=True)]
+    indexes.apply(entries, rows)
 
 
 def find(store: Store, indexes: IndexSet, text: str, *, limit: int = 10, **options: object) -> list[SearchHit]:
@@ -149,6 +161,76 @@ def test_an_order_of_coming_makes_no_other_answer(store: Store, indexes: IndexSe
     rebuilt.close()
 
 
+ENTRY = "The river bends in the north. Where does it rise? I believe the river is old."
+PARTS = (("Observation", ENTRY), ("Question", "Where does it rise?"), ("Belief", "I believe the river is old"))
+
+
+def test_a_sentence_that_was_extracted_from_an_entry_counts_as_the_entry(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "entry", ENTRY, "JournalEntry")
+    extract(store, indexes, "e", *PARTS)
+    extract(store, indexes, "f", ("Observation", "Another river is older. Where does that one rise?"))
+    first, second = find(store, indexes, "where does the old river rise")
+    assert {first.record_id, second.record_id} == {"e0", "f0"}
+    whole = next(hit for hit in (first, second) if hit.record_id == "e0")
+    assert sorted(whole.also) == [("Belief", "e2"), ("JournalEntry", "entry"), ("Question", "e1")]
+    assert whole.times == 1  # what was said once, in whatever parts it was read
+
+
+def test_a_sentence_is_a_row_of_its_own_where_its_kind_is_named(store: Store, indexes: IndexSet) -> None:
+    extract(store, indexes, "e", *PARTS)
+    extract(store, indexes, "f", ("Insight", "The delta is wide. Where does it rise?"), PARTS[1], at=1)
+    asked = find(store, indexes, "where does it rise", kinds=("Question",))
+    assert [(hit.record_id, hit.also, hit.times) for hit in asked] == [("f1", [("Question", "e1")], 2)]
+    both = find(store, indexes, "i believe the river is old", kinds=("Belief", "Observation"))
+    assert {(hit.record_id, tuple(hit.also)) for hit in both} == {("e0", ()), ("e2", ())}
+
+
+def test_a_sentence_counts_as_the_entry_where_what_was_made_of_it_was_merged(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "entry", ENTRY, "JournalEntry")
+    extract(store, indexes, "e", *PARTS)
+    write(store, indexes, "head", "All rivers bend.", "Observation")
+    store.merge("e0", "head")
+    indexes.apply([], [])
+    assert {hit.record_id for hit in find(store, indexes, "where does the old river rise")} == {"entry", "head"}
+
+
+def test_a_word_of_a_longer_text_or_of_another_event_is_no_excerpt() -> None:
+    said = [DocumentEntry(number, "a", text, event_id="e") for number, text in enumerate([ENTRY, "river", ENTRY + "."])]
+    assert excerpts_of(said)[1] == []
+    alone = [DocumentEntry(number, "a", text) for number, text in enumerate([ENTRY, PARTS[1][1]])]
+    assert excerpts_of(alone)[1] == []
+
+
+def test_excerpts_are_the_same_after_a_rebuild_and_gone_with_their_entry(
+    store: Store, indexes: IndexSet, tmp_path: Path
+) -> None:
+    extract(store, indexes, "e", *PARTS)
+    rebuilt = IndexSet(tmp_path / "rebuilt", store.connection.cursor, MODEL, sources=[JOURNAL])
+    rebuilt.open(store.positions)
+    shown = [
+        [(hit.record_id, hit.also, hit.times) for hit in find(store, some, "where does the old river rise")]
+        for some in (indexes, rebuilt)
+    ]
+    assert shown[0] == shown[1] and len(shown[0]) == 1
+    rebuilt.close()
+    store.connection.execute("DELETE FROM documents WHERE record_id = 'e0'")
+    indexes.remove([label_of("e0")])
+    assert {hit.record_id for hit in find(store, indexes, "where does the old river rise")} == {"e1", "e2"}
+
+
+def test_what_an_excerpt_changes_is_changed_by_its_entry(store: Store, indexes: IndexSet) -> None:
+    write(store, indexes, "old", "I believe the river is young.", "Belief", at=-9)
+    extract(store, indexes, "e", *PARTS)
+    store.connection.execute(
+        "INSERT INTO memory_changes VALUES ('e2', 'old', .9, 'm', ?, 'a', 'thalweg.derived.v1', 0, 0, '')", [START]
+    )
+    indexes.apply([], [])
+    hits = {hit.record_id: hit for hit in find(store, indexes, "I believe the river is young")}
+    assert list(hits["e0"].earlier) == [("Belief", "old")]
+    assert hits["e0"].score >= hits["old"].score
+    assert list(hits["old"].disputed_by) == [("Observation", "e0")]
+
+
 def test_a_record_that_is_gone_stands_for_nothing(store: Store, indexes: IndexSet) -> None:
     write(store, indexes, "old", "river")
     write(store, indexes, "new", "river", at=1)
@@ -191,3 +273,43 @@ def test_every_record_of_a_fact_has_the_same_representative(data: st.DataObject)
     assert {len(set(standing[found == cluster].tolist())) for cluster in set(found.tolist())} == {1}
     assert set(standing.tolist()) <= set(allowed.tolist())
     assert clusters.find(standing).tolist() == found.tolist()
+
+
+@given(st.data())
+def test_what_stands_for_a_fact_does_not_depend_on_what_was_asked_before(data: st.DataObject) -> None:
+    texts = data.draw(st.lists(st.sampled_from("abc"), min_size=2, max_size=12))
+    entries = [
+        DocumentEntry(label, "a", text, None, START + timedelta(minutes=label), ("talos", "Insight"))
+        for label, text in enumerate(texts)
+    ]
+    clusters, allowed = Clusters([JOURNAL]), np.arange(len(texts))
+    steps = data.draw(st.lists(st.sampled_from(["add", "merge", "remove"]), max_size=8))
+    done: list[tuple[str, list[int]]] = []
+    for step in ["add", *steps]:
+        labels = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=2, max_size=2, unique=True))
+        done.append((step, labels))
+        change(clusters, step, labels, entries)
+        fresh = Clusters([JOURNAL])
+        for earlier in done:
+            change(fresh, *earlier, entries)
+        assert clusters.representatives(allowed, allowed).tolist() == fresh.representatives(allowed, allowed).tolist()
+
+
+def change(clusters: Clusters, step: str, labels: list[int], entries: list[DocumentEntry]) -> None:
+    if step == "add":
+        clusters.add([entries[label] for label in labels])
+    elif step == "merge":
+        clusters.merge([(labels[0], labels[1])])
+    else:
+        clusters.remove(labels)
+
+
+def test_of_a_fact_with_very_many_records_a_found_one_may_stand_for_it_whatever_was_asked_before() -> None:
+    clusters = Clusters([JOURNAL])
+    for label in range(MAX_COMPARED + 20):  # the first are the newest, and not among the last that came
+        moment = START - timedelta(minutes=label)
+        clusters.add([DocumentEntry(label, "a", "the same", None, moment, ("talos", "Insight"))])
+    allowed = np.arange(MAX_COMPARED + 20)
+    assert clusters.representatives(np.array([10]), allowed).tolist() == [10]
+    assert clusters.representatives(np.array([5, 10]), allowed).tolist() == [5, 5]
+    assert clusters.representatives(np.array([10]), allowed).tolist() == [10]

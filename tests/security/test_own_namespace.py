@@ -16,7 +16,7 @@ import pytest
 from mcp_ingress.inventory import find_tools
 from mcp_ingress.toolsets.cognitive_memory.queries import Conditions, select
 from mcp_ingress.toolsets.cognitive_memory.retrieval import insights
-from mcp_ingress.toolsets.core.resources.memory import find_text
+from mcp_ingress.toolsets.memory.resources.memory import find_text
 from mcp_ingress.toolsets.talos.queries import read_context, session_exists
 from mcp_ingress.toolsets.valence.belief_queries import find_canonical, find_entity
 from mcp_ingress.toolsets.valence.kb_queries import (
@@ -28,7 +28,7 @@ from mcp_ingress.toolsets.valence.kb_queries import (
 )
 from processors.talos.read.graph_source import read_graph
 from storage.reader import find_outcome
-from storage.search.records.hits import read_best
+from storage.search.records.hits import DocumentRows
 from storage.valence.belief_follower import BeliefFollower
 from streams.ids import document_label
 from tests.processors.harness import Store
@@ -169,7 +169,7 @@ def test_the_edges_of_a_graph_are_those_of_its_namespace_where_both_have_the_end
 def test_a_label_of_another_namespace_is_no_hit(cursor: duckdb.DuckDBPyConnection) -> None:
     """An index that gives it, or a filter that restricts nothing, cannot bring it into an answer."""
     labels = np.array([document_label(OTHER, "same"), document_label(OWN, "same")])
-    assert [hit.text for hit in read_best(cursor, OWN, labels, np.array([2.0, 1.0]), 5).values()] == [OWN]
+    assert [hit.text for hit in DocumentRows().best(cursor, OWN, labels, np.array([2.0, 1.0]), 5).values()] == [OWN]
 
 
 def state(cursor: duckdb.DuckDBPyConnection, namespace: str, name: str, **changes: Any) -> None:

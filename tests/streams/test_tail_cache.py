@@ -1,4 +1,4 @@
-"""The newest records in memory: the same ones as in the file, whoever appended in between, and no more than a bound."""
+"""The newest records in memory: those of the file, also when another process appended, and never more than a bound."""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from processors.memory.read.earlier import Memory, changed_by
 from tests.talos.embedding_node import EmbeddingNode as Node
 from tests.talos.making import NOON, make_event
 from tests.valence.conftest import Believer
@@ -92,6 +93,15 @@ async def test_what_is_added_disputes_nothing(node: Node) -> None:
     await node.call("journal_write", content="The gateway of the harbour has two cores.", category="insight")
     assert not any({"earlier", "disputed_by"} & row.keys() for row in await rows(node))
     assert node.store.sql("FROM memory_changes") == []
+
+
+@pytest.mark.parametrize("long", [{"older"}, {"newer"}, {"older", "newer"}])
+def test_a_text_of_several_passages_changes_nothing_and_is_not_changed(long: set[str]) -> None:
+    advice = " Keep each paragraph to one thought, and let a friend read it aloud before the evening ends." * 14
+    older, newer = (said + advice * (name in long) for said, name in ((OLD, "older"), (NEW, "newer")))
+    earlier = Memory(1, "earlier", "Insight", older, datetime(2026, 1, 1))
+    assert changed_by(newer, datetime(2026, 1, 2), [earlier], ()) == []
+    assert changed_by(NEW, datetime(2026, 1, 2), [earlier._replace(text=OLD)], ()) != []
 
 
 async def test_a_chain_of_changes_is_listed_newest_first(node: Node) -> None:

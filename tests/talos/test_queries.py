@@ -49,6 +49,15 @@ async def test_a_session_that_was_never_opened_is_no_neighbour(node: SmallNode) 
     assert related(node, ids(answer, "Insight")[0]) == []
 
 
+async def test_a_session_is_a_neighbour_as_soon_as_it_was_opened(node: SmallNode) -> None:
+    answer = await node.call("journal_write", content="Caches lie.", category="insight", session_id=SESSION)
+    assert "Session" not in dict(related(node, answer["entry_id"]))
+    await node.call("journal_write", content="Queues grow.", category="insight")
+    assert "Session" not in dict(related(node, answer["entry_id"]))
+    await node.call("session_open", session_id=SESSION, goal="Learn")
+    assert [related(node, answer["entry_id"])[0] for _ in range(2)] == [("Session", SESSION)] * 2
+
+
 async def test_a_merged_record_stands_for_its_cluster(node: SmallNode) -> None:
     await node.call("session_open", session_id=SESSION, goal="Learn")
     first = await node.call("journal_write", content="Caches lie.", category="insight")

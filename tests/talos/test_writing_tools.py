@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_ingress.toolsets.talos.session_close import REFLECTION_PROMPT
+from mcp_ingress.toolsets.talos.session_names import SessionNames
 from processors.talos.rules.identifiers import goal_id, named_id, wordless_id
 from streams.errors import Refused
 from tests.talos.making import SEED_ENTRY
@@ -88,6 +89,20 @@ async def test_the_start_says_goal_persona_protocol_and_human(node: SmallNode) -
     [goal] = node.telemetry("goal.created")
     assert goal["talos.goal.id"] == ids["talos.goal.id"]
     assert (goal["talos.goal.scope"], goal["talos.session.id"]) == ("session", SESSION)
+
+
+async def test_names_that_the_caller_leaves_out_are_the_nodes_and_are_recorded_as_defaulted(node: SmallNode) -> None:
+    node.services.parts[SessionNames] = SessionNames(human="Ada")
+    await node.call("session_open", session_id=SESSION, goal=GOAL, persona="Sage", protocol="")
+    await node.call("session_open", session_id=f"{SESSION}-2", goal=GOAL, persona="a", protocol="b", human="c")
+    rows = node.store.sql("SELECT persona, protocol, human, defaulted FROM talos_sessions ORDER BY session_id")
+    assert rows == [("Sage", "", "Ada", ["human"]), ("a", "b", "c", None)]
+
+
+async def test_an_event_of_before_there_were_defaults_gives_what_it_gave(node: SmallNode) -> None:
+    node.request("talos.session.opened", session_id=SESSION, goal=GOAL, persona="Talos", human="Robbie")
+    rows = node.store.sql("SELECT persona, protocol, human, defaulted FROM talos_sessions")
+    assert rows == [("Talos", None, "Robbie", None)]
 
 
 @pytest.mark.parametrize("tool", ["session_open", "session_close", "journal_write", "friction_log"])

@@ -56,6 +56,13 @@ def test_a_tools_hook_told_twice_is_one_event_and_others_are_as_many_as_they_are
     assert told("Stop", identity="a").id != told("Stop", identity="b").id
 
 
+def test_a_hook_of_codex_is_of_codex() -> None:
+    raw = json.dumps({**BASE, "hook_event_name": "Stop"}).encode()
+    event = hook_event("Stop", raw, namespace="default", identity="x", time=NOW, agent="codex")
+    assert event.source == "thalweg:hook/codex" and event.data["session"]["agent"] == "codex"
+    assert told("Stop").source == "thalweg:hook/claude-code"
+
+
 def test_a_prompt_is_in_the_payload_without_its_secrets_and_is_no_second_text() -> None:
     event = told("UserPromptSubmit", prompt="use AKIAIOSFODNN7EXAMPLE")
     assert "text" not in event.data and "AKIAIOSFODNN7EXAMPLE" not in json.dumps(event.data["payload"])

@@ -51,10 +51,10 @@ def test_a_file_that_holds_no_token_is_refused_with_what_to_do(settings: Setting
 
 
 def test_status_names_the_address_and_the_file_and_never_the_token(settings: Settings) -> None:
-    made = http_token(settings, "127.0.0.1")
-    assert describe(settings, made) == {
+    http_token(settings, "127.0.0.1")
+    assert describe(settings) == {
         "url": "http://127.0.0.1:7733/mcp",
         "token_file": str(settings.home / TOKEN_FILE),
     }
     v6 = replace(settings, http="[::1]:80", token="chosen-by-somebody")
-    assert describe(v6, http_token(v6, "::1")) == {"url": "http://[::1]:80/mcp", "token_file": None}
+    assert describe(v6) == {"url": "http://[::1]:80/mcp", "token_file": None}

@@ -22,7 +22,7 @@ def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=[tension_candidates.MANY_LINKS, 5], ids=["few", "many"])
 def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if an entity had few links, or so many that not all are read."""
+    """As if an entity had few links, or too many to read them all."""
     monkeypatch.setattr(tension_candidates, "MANY_LINKS", request.param)
 
 

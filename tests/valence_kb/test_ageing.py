@@ -1,5 +1,4 @@
-"""The stream timer: each step of a pattern's ageing is on the log once, and says the same whoever noticed it and
-when."""
+"""The stream timer: each step of a pattern's ageing is on the log once, and says the same from every node."""
 
 from __future__ import annotations
 

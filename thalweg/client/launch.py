@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from streams.errors import SettingsError
+from thalweg.environment import process_environment
 from thalweg.paths import make_home, socket_path
 
 START_S = 60.0
@@ -22,6 +23,9 @@ LOG_TAIL = 2000
 MAX_LOG = 5 * 1024 * 1024
 USAGE_ERROR = 2
 """Exit code of a node that will not start however often it is tried."""
+
+
+OF_A_CONNECTION = ("THALWEG_NAMESPACE", "THALWEG_TOOLSETS", "THALWEG_READ_ONLY")
 
 
 class NodeError(Exception):
@@ -83,7 +87,12 @@ class Launcher:
             if log.tell() > MAX_LOG:
                 log.truncate(0)
             self._child = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=_node_environment(),
             )
         while time.monotonic() < deadline:
             connection = _try(path)
@@ -109,6 +118,11 @@ class Launcher:
                         ) from None
                     time.sleep(POLL_S)
             yield
+
+
+def _node_environment() -> dict[str, str]:
+    """The environment without what says what this client is to see: the node serves others too."""
+    return {name: value for name, value in process_environment().items() if name not in OF_A_CONNECTION}
 
 
 def _try(path: Path) -> socket.socket | None:

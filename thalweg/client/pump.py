@@ -1,7 +1,7 @@
 """`thalweg mcp`: a byte pump between stdio and the node's socket that outlives the node.
 
 Nothing heavy is imported: it must answer in the time that a client waits for a program to start. Lines pass
-unchanged; the pump keeps only what it needs when the node dies: the handshake, and the requests without an answer.
+unchanged; the pump keeps only what it needs when the node dies: scope, handshake, and the requests without an answer.
 Those are sent again to the next node, under the same request id, so that each has one effect.
 """
 
@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,11 @@ LAST_ANSWERS_S = 2.0
 GREETING_S = 10.0
 MAX_SENDS = 3
 """A request that was sent this often is what kills the node."""
-INVALID_REQUEST, INTERNAL_ERROR = -32600, -32603
+INVALID_REQUEST, METHOD_NOT_FOUND, INTERNAL_ERROR = -32600, -32601, -32603
+OLD_NODE = (
+    "The node that runs is of an older version, which has one namespace for all clients: end it with `thalweg stop`, "
+    "and the next client starts a new one."
+)
 REQUEST_ID_META = "thalweg/request_id"
 TOOL_USE_META = "claudecode/toolUseId"
 _ANSWER_ID = re.compile(rb'\{"jsonrpc":"2\.0","id":(-?\d+|"[^"\\]*"),"(?:result|error)":')
@@ -70,8 +75,11 @@ class _Lines:
 class Pump:
     """Two threads: one reads stdin and sends; the caller's reads the socket, writes stdout and reconnects."""
 
-    def __init__(self, launcher: Launcher, stdin: int = 0, stdout: int = 1) -> None:
+    def __init__(
+        self, launcher: Launcher, scope: Mapping[str, Any] | None = None, stdin: int = 0, stdout: int = 1
+    ) -> None:
         self._launcher = launcher
+        self._scope = _scope_line(scope)
         self._stdin, self._stdout = stdin, stdout
         self._lock = threading.Lock()  # held while sending, and while the connection is replaced
         self._output = threading.Lock()
@@ -237,20 +245,18 @@ class Pump:
         return None
 
     def _greet(self, connection: socket.socket) -> bool:
-        """Repeat the client's handshake on a new connection; its answer is dropped. False when the node died."""
-        if self._initialize is None or not self._answered_initialize:
-            return True
+        """Name the scope, and repeat the client's handshake on a later connection; False when the node died.
+
+        Raises NodeError with the node's sentence when it cannot give what the scope asks for.
+        """
         try:
             connection.settimeout(GREETING_S)
-            connection.sendall(self._initialize[1])
-            answer = b""
-            while not answer.endswith(b"\n"):
-                chunk = connection.recv(CHUNK)
-                if not chunk:
-                    return False
-                answer += chunk
-            if self._initialized is not None:
-                connection.sendall(self._initialized)
+            if self._scope:
+                _check_scope(_ask(connection, self._scope))
+            if self._initialize is not None and self._answered_initialize:
+                _ask(connection, self._initialize[1])
+                if self._initialized is not None:
+                    connection.sendall(self._initialized)
             connection.settimeout(None)
         except OSError:
             return False
@@ -284,16 +290,47 @@ class Pump:
                 view = view[os.write(self._stdout, view) :]
 
 
-def run(home: Path, command: list[str]) -> int:
-    """Pump until stdin ends; `command` starts a node. The exit code: 0, or 1 when there is no node to be had."""
+def run(home: Path, command: list[str], scope: Mapping[str, Any]) -> int:
+    """Pump until stdin ends; `command` starts a node, `scope` is asked of it.
+
+    The exit code: 0, or 1 when there is no node to be had or it does not give the scope.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        code = Pump(Launcher(home, command)).run()
+        code = Pump(Launcher(home, command), scope).run()
     except BrokenPipeError:
         code = 0  # the client is gone
     sys.stderr.flush()
     os._exit(code)  # the thread on stdin may be in a read that never ends
+
+
+def _scope_line(scope: Mapping[str, Any] | None) -> bytes:
+    """The request that names the scope; empty for none."""
+    if not scope:
+        return b""
+    return json.dumps({"jsonrpc": "2.0", "id": "scope", "method": "thalweg/scope", "params": scope}).encode() + b"\n"
+
+
+def _ask(connection: socket.socket, line: bytes) -> bytes:
+    """The node's answer to the line. Raises ConnectionError when it ends first."""
+    connection.sendall(line)
+    answer = b""
+    while not answer.endswith(b"\n"):
+        chunk = connection.recv(CHUNK)
+        if not chunk:
+            raise ConnectionError("The node ended during the handshake.")
+        answer += chunk
+    return answer
+
+
+def _check_scope(answer: bytes) -> None:
+    error = _parse(answer).get("error")
+    if not isinstance(error, dict):
+        return
+    if error.get("code") == METHOD_NOT_FOUND or not error.get("message"):
+        raise NodeError(OLD_NODE)
+    raise NodeError(str(error["message"]))
 
 
 def _parse(line: bytes) -> dict[str, Any]:

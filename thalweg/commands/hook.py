@@ -12,21 +12,26 @@ from thalweg.commands.options import HOME
 
 @click.command()
 @click.argument("event")
+@click.option(
+    "--answer", is_flag=True, help="Print what the model should know, as the hook's JSON; wait a moment only."
+)
 @HOME
 @click.option("--namespace", help="The namespace of the session.")
-def hook(event: str, home: Path | None, namespace: str | None) -> None:
+def hook(event: str, answer: bool, home: Path | None, namespace: str | None) -> None:
     """Publish a client's hook event, read from stdin as JSON.
 
-    At a session's end its transcript is imported too. Exit code 0, or 1 with a sentence; never 2, by which a hook
-    forbids what its client is about to do.
+    At a session's end its transcript is imported too. With --answer, SessionStart prints a brief of what is known, and
+    UserPromptSubmit at most five facts that bear on the prompt. Exit code 0, also where the event could not be
+    recorded, which a sentence says; never 2, by which a hook forbids what its client is about to do.
 
     \b
     Example: echo '{"session_id": "s1", "hook_event_name": "Stop"}' | thalweg hook Stop
     """
     from thalweg.client.hook import run
 
-    options = [("--home", home), ("--namespace", namespace)]
-    sys.exit(run([event, *(f"{name}={value}" for name, value in options if value is not None)]))
+    options = {"--home": home, "--namespace": namespace}
+    flags = [f"{name}={value}" for name, value in options.items() if value is not None]
+    sys.exit(run([event, *flags, *(["--answer"] if answer else [])]))
 
 
 COMMAND = hook

@@ -7,11 +7,23 @@ from typing import Any
 
 import click
 
+from thalweg.client.project import namespace_of
 from thalweg.commands.options import FRESHNESS
+from thalweg.environment import process_environment
+
+
+def _namespace(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    name = value or process_environment().get("THALWEG_NAMESPACE")
+    return namespace_of(name) if name else None
+
 
 OPTIONS = (
     click.option("--limit", type=click.IntRange(1, 1000), default=10, show_default=True, help="Most hits to return."),
-    click.option("--namespace", help="Namespace to look in; default: the node's."),
+    click.option(
+        "--namespace",
+        callback=_namespace,
+        help="Namespace to look in, `auto` for this project's; default: THALWEG_NAMESPACE, else the node's.",
+    ),
     click.option("--kind", "kinds", multiple=True, help="Only this kind (Insight, JournalEntry …); may be repeated."),
     click.option("--toolset", "toolsets", multiple=True, help="Only what this toolset remembers; may be repeated."),
     click.option("--session", "session_ids", multiple=True, help="Only this session; may be repeated."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,14 @@ from typing import Any
 import duckdb
 
 from processors.frame.domains import modules_of
-from processors.telemetry.formats.hooks import hook_event
 from storage.reader import find_outcome
 from storage.sql.export import export_parquet
 from streams.errors import Refused, ThalwegError, Unavailable
 from streams.events import Event
 from streams.ids import uuid7
-from streams.topics import MEMORY, TELEMETRY
+from streams.topics import MEMORY
 from thalweg.control import dead_letters
+from thalweg.control.hooks import hook_node
 from thalweg.control.search import search_node, why_node
 from thalweg.importing.stored import find_stored
 from thalweg.process.analyst_snapshots import AnalystSnapshots
@@ -119,14 +118,6 @@ async def _request(running: Running, request: Request) -> Answer:
     return {"status": outcome.status, "code": outcome.code, "message": outcome.message, "result": outcome.result}
 
 
-async def _hook(running: Running, request: Request) -> Answer:
-    """Put on the log what a client gave its hook."""
-    raw = base64.b64decode(str(request["input"]))
-    identity, namespace, now = str(uuid7()), str(request["namespace"]), running.clock.now()
-    event = hook_event(str(request["event"]), raw, namespace=namespace, identity=identity, time=now)
-    return {"freshness": (await running.publish(event, TELEMETRY.name)).to_json()}
-
-
 def _reports() -> Iterator[tuple[str, Callable[[Running, Request], Awaitable[Answer]]]]:
     """A command for each report that a domain declares in its `reports.py`."""
 
@@ -150,7 +141,7 @@ _OF_NODE: dict[str, Callable[[Control, Request], Awaitable[Answer]]] = {
 }
 _OF_PARTS: dict[str, Callable[[Running, Request], Awaitable[Answer]]] = {
     "request": _request,
-    "hook": _hook,
+    "hook": hook_node,
     "wait": _wait,
     "export": _export,
     "search": search_node,

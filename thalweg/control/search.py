@@ -1,32 +1,32 @@
 """Searches from the command line: the tools' engine, and everything it knows about each hit.
 
-What is no longer valid (superseded, merged, archived, deprecated) is left out, unless a moment is named at which it
-was.
+What is no longer valid is left out (`processors/memory/live_search.py`), unless a moment is named at which it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from mcp_ingress.arguments import moment
 from mcp_ingress.call import SEARCH_STAGES
 from mcp_ingress.other_records import changed, repeated
 from processors.embedding.query import encoded_query
-from processors.memory.read.earlier import read_ended
+from processors.injection.read.injections import read_injections
+from processors.memory.live_search import search_live
 from processors.memory.registry import CATEGORIES
+from storage.search.captured import read_turns, turns_among
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
-from storage.search.records.hits import SearchHit, SearchResult, read_hit
-from storage.search.search import search
+from storage.search.records.hits import SearchHit
 from storage.search.sessions import SessionHit, search_sessions
 from storage.search.why import Explanation, explain
 from storage.search.why_session import explain_session, is_session
 from streams.clock import format_time
 from streams.errors import Refused
-from streams.ids import document_label
 
 if TYPE_CHECKING:
     import duckdb
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 LISTS = ("kinds", "toolsets", "session_ids", "domains", "entities")
 MOMENTS = ("created_from", "created_before", "valid_at", "known_at")
 MAX_LIMIT = 1000
-EVERY_HIT = 10_000
-"""More than the pools of all sides hold for what is asked here."""
 ABOUT_SESSION = ("source", "project", "agent", "goal", "summary", "started_at", "ended_at")
 HITS_OF_SESSION = 3
 """How many of a session's best records are shown; `records` says how many were considered."""
@@ -52,11 +50,17 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
     text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
-    query, store = Query(text, vector, filter, limit, tokens, space), running.store
+    query, store = Query(text, vector, filter, limit, tokens, space, with_turns=True), running.store
     if request.get("sessions"):
         return await store.reader.run(lambda cursor: _sessions(cursor, store.indexes, query)) | lacks
-    found = await store.reader.run(lambda cursor: search_live(cursor, store.indexes, query))
-    return {"hits": [_hit_json(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
+    return await store.reader.run(lambda cursor: _hits(cursor, store.indexes, query)) | lacks
+
+
+def _hits(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
+    found = search_live(cursor, indexes, query)
+    said = read_turns(cursor, turns_among(found.hits))
+    hits = [_hit_json(hit, said) for hit in found.hits]
+    return {"hits": hits, "total": found.total, "degraded": found.degraded}
 
 
 async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
@@ -73,37 +77,6 @@ async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -
     return stale | ({"embedding_behind": unembedded} if unembedded else {}) | running.lag.backlog().flag()
 
 
-def search_live(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SearchResult:
-    """A search without what is no longer valid. A filter with a moment says itself what was valid then."""
-    if query.filter.valid_at is not None:
-        return search(cursor, indexes, query)
-    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size))
-    namespace = query.filter.namespace
-    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
-    ended = read_ended(cursor, namespace, stated)
-    left = [_without(cursor, namespace, hit, ended) for hit in found.hits]
-    hits = [hit for hit in left if hit is not None]
-    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
-
-
-def _without(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, hit: SearchHit, ended: Collection[str]
-) -> SearchHit | None:
-    """The hit without the records that have ended; None where nothing is left.
-
-    Another record that states the same takes the place of one that has ended.
-    """
-    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
-    if hit.record_id not in ended:
-        return replace(hit, also=also)
-    if not also:
-        return None
-    other = read_hit(cursor, namespace, document_label(namespace, also[0][1]))
-    return other and replace(
-        other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
-    )
-
-
 def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
     found = search_sessions(cursor, indexes, query)
     names = [hit.session_id for hit in found.sessions]
@@ -113,14 +86,16 @@ def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query
         [query.filter.namespace, names],
     ).fetchall()
     rows_by_id = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
+    best = [hit for session in found.sessions for hit in session.hits[:HITS_OF_SESSION]]
+    said = read_turns(cursor, turns_among(best))
     return {
-        "sessions": [_session_json(hit, rows_by_id.get(hit.session_id, {})) for hit in found.sessions],
+        "sessions": [_session_json(hit, rows_by_id.get(hit.session_id, {}), said) for hit in found.sessions],
         "total": found.total,
         "degraded": found.degraded,
     }
 
 
-def _session_json(hit: SessionHit, row: Mapping[str, Any]) -> dict[str, Any]:
+def _session_json(hit: SessionHit, row: Mapping[str, Any], said: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     times = {name: row.get(name) for name in ("started_at", "ended_at")}
     return {
         "session_id": hit.session_id,
@@ -129,25 +104,30 @@ def _session_json(hit: SessionHit, row: Mapping[str, Any]) -> dict[str, Any]:
         "score": round(hit.score, 6),
         "parts": _parts(hit.parts),
         "records": len(hit.hits),
-        "hits": [_hit_json(one) for one in hit.hits[:HITS_OF_SESSION]],
+        "hits": [_hit_json(one, said) for one in hit.hits[:HITS_OF_SESSION]],
     }
 
 
 async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Why one record is, or is not, among the hits; of a session, why it is or is not among the sessions."""
+    """Why one record, or session, is or is not among the hits.
+
+    `injected`: the newest sessions that were given it without asking, `{session_id, hook, injected_at, score}`.
+    """
     text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
-    query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
+    query, indexes = Query(text, vector, filter, limit, tokens, space, with_turns=True), running.store.indexes
     identity = str(request["record_id"])
 
-    def explanation(cursor: duckdb.DuckDBPyConnection) -> Explanation:
+    def explanation(cursor: duckdb.DuckDBPyConnection) -> tuple[Explanation, list[dict[str, Any]]]:
+        injected = read_injections(cursor, filter.namespace, identity)
         if is_session(cursor, filter.namespace, identity):
-            return explain_session(cursor, indexes, query, identity)
-        return explain(cursor, indexes, query, identity, search_live)
+            return explain_session(cursor, indexes, query, identity), injected
+        return explain(cursor, indexes, query, identity, search_live), injected
 
-    found = await running.store.reader.run(explanation)
-    return {**asdict(found), "record_id": identity, "sides": _sides(found.sides), "parts": _parts(found.parts)} | lacks
+    found, injected = await running.store.reader.run(explanation)
+    shown = {"sides": _sides(found.sides), "parts": _parts(found.parts), "injected": injected}
+    return {**asdict(found), "record_id": identity, **shown} | lacks
 
 
 def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, int]:
@@ -167,23 +147,14 @@ def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
     return text, filter, limit
 
 
-def moment(name: str, text: str) -> datetime:
-    """A date or an ISO-8601 time, UTC unless it says otherwise. Raises Refused."""
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        raise Refused(
-            f"`{name}` is {text!r}; a date YYYY-MM-DD or a time such as 2026-01-05T12:00:00Z is expected."
-        ) from None
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-
-
-def _hit_json(hit: SearchHit) -> dict[str, Any]:
+def _hit_json(hit: SearchHit, said: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """`said`: by label who said a turn and where."""
     names = ("record_id", "kind", "toolset", "session_id", "domain", "text")
     return {
         **{name: getattr(hit, name) for name in names},
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
+        **said.get(hit.label, {}),
         **repeated(hit.also, hit.times),
         **changed(hit.earlier, hit.disputed_by),
         "score": round(hit.score, 6),

@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from mcp_ingress.catalogue import Catalogues
 from mcp_ingress.http import LOOPBACK
+from mcp_ingress.inventory import find_tools
+from mcp_ingress.resource import find_resources
 from storage.database import FILE_NAME, LOCK_NAME, lock_holder
 from streams.clock import SystemClock, format_time
 from streams.errors import LogUnavailable, NotRunning, SettingsError
@@ -21,7 +24,7 @@ from streams.topics import OTLP_TOPICS, TOPICS
 from thalweg.control.requests import ask
 from thalweg.doctor.checks import Check, Unsound, require
 from thalweg.paths import OTHERS, control_path, socket_path
-from thalweg.process.http_door import TOKEN_FILE, http_token
+from thalweg.process.http_door import CREDENTIALS_FILE, TOKEN_FILE, http_credentials, http_token
 from thalweg.settings import Settings
 from thalweg.status.health import misplaced_sentence
 from thalweg.terminal.topics import missing_otlp_topics
@@ -112,9 +115,13 @@ def _http(settings: Settings) -> str:
     if not settings.http:
         return "off"
     host, port = settings.http_address
+    file = settings.home / CREDENTIALS_FILE
+    if file.exists():
+        http_credentials(settings, host, Catalogues(find_tools(), find_resources()).check)
+        return f"port {port} of {host}, bearer tokens: {file}"
     if (settings.home / TOKEN_FILE).exists() or settings.token:
-        file = http_token(settings, host).file
-        return f"port {port} of {host}, bearer token: {file or 'the setting `token`'}"
+        place = http_token(settings, host).file or "the setting `token`"
+        return f"port {port} of {host}, bearer token: {place}"
     require(
         host in LOOPBACK, f"HTTP on {host} needs a bearer token: set `token` (THALWEG_TOKEN), or bind to 127.0.0.1."
     )

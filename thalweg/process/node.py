@@ -7,9 +7,9 @@ import functools
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from mcp_ingress.analysts import SqlEndpoint
+from mcp_ingress.credentials import Credentials
 from mcp_ingress.door import Door
 from mcp_ingress.http import Endpoint, HttpServer
 from mcp_ingress.inventory import find_tools
@@ -32,6 +32,7 @@ from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
 from storage.reader import Reader
+from storage.search.captured import captured_cursor
 from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
@@ -47,7 +48,7 @@ from thalweg.paths import control_path, make_home, socket_path
 from thalweg.process.analyst_snapshots import AnalystSnapshots
 from thalweg.process.embedder_names import check_dimension
 from thalweg.process.housekeeping import clear, narrow
-from thalweg.process.http_door import HttpToken, describe, http_token
+from thalweg.process.http_door import describe, http_credentials
 from thalweg.process.model import load_model
 from thalweg.process.parts import Parts
 from thalweg.process.running import Running, Store
@@ -103,7 +104,9 @@ class Node(Parts):
         services.backlog, services.requests.inherited = lag.backlog, inherited
         door = self._open_door(services)
         server = build_server(door, __version__)
-        token = http_token(settings, settings.http_address[0]) if settings.http else None
+        credentials = None
+        if settings.http:
+            credentials = http_credentials(settings, settings.http_address[0], door.catalogues.check)
         running = Running(
             settings=settings,
             clock=self.clock,
@@ -116,12 +119,13 @@ class Node(Parts):
             lag=lag,
             services=services,
             door=door,
-            socket=SocketServer(socket_path(settings.home), server, self.clock, door.limits),
-            http=describe(settings, token) if token else None,
+            socket=SocketServer(socket_path(settings.home), server, self.clock, door),
+            http=describe(settings) if credentials else None,
+            credentials=credentials,
         )
         spaces, snapshots = Spaces(running), AnalystSnapshots(running)
-        if token:
-            await self._open_http(running, snapshots, token)
+        if credentials:
+            await self._open_http(running, snapshots, credentials)
         self._control = Control(running, spaces, snapshots, self.ask_to_stop)
         await self._open_sockets(running, self._control)
         self._start_stages(running)  # after the door: a client that started this node waits for its first answer
@@ -187,7 +191,10 @@ class Node(Parts):
 
     async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
         model = embedder.info if embedder else None
-        indexes = IndexSet(self.settings.home / "indexes", database.cursor, model, COUNTED, SOURCES, ROLES)
+        home = self.settings.home / "indexes"
+        turns = IndexSet(home / "turns", lambda: captured_cursor(database.cursor()), model, roles=ROLES)
+        indexes = IndexSet(home, database.cursor, model, COUNTED, SOURCES, ROLES, turns)
+        indexes.unsearched = frozenset(_names(self.settings.unsearched_sessions))
         indexes.save_s = self.settings.index_save_s
         self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}
@@ -272,10 +279,18 @@ class Node(Parts):
 
     def _open_door(self, services: Services) -> Door:
         settings = self.settings
-        chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
+        chosen = _names(settings.toolsets)
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.served)
-        door = Door(services, inventory, resources, namespace=settings.namespace, rate_limit=settings.rate_limit)
+        door = Door(
+            services,
+            inventory,
+            resources,
+            namespace=settings.namespace,
+            rate_limit=settings.rate_limit,
+            output_schemas=settings.output_schemas,
+            structured_clients=[name.strip() for name in settings.structured_clients.split(",") if name.strip()],
+        )
         door.start()
         self._closers.append(door.stop)
         return door
@@ -289,15 +304,15 @@ class Node(Parts):
         await server.start()
         await running.socket.start()
 
-    async def _open_http(self, running: Running, snapshots: AnalystSnapshots, token: HttpToken) -> None:
+    async def _open_http(self, running: Running, snapshots: AnalystSnapshots, credentials: Credentials) -> None:
         settings, door = self.settings, running.door
         host, port = settings.http_address
-        allowed_hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
+        allowed_hosts = _names(settings.allowed_hosts)
         http = HttpServer(
             build_server(door, __version__),
-            replace(door.local, name="http"),
-            door.limits,
-            Endpoint(token.value, host, port, token.place, allowed_hosts),
+            door,
+            credentials,
+            Endpoint(host, port, allowed_hosts),
             analysts=SqlEndpoint(snapshots.get, door.limits) if settings.http_sql else None,
         )
         await http.start()
@@ -333,3 +348,8 @@ async def _close_store(reader: Reader, writer: Writer) -> None:
 
 async def _close_database(database: Database) -> None:
     database.close()
+
+
+def _names(listed: str) -> list[str]:
+    """The names of a setting that lists some with commas between them."""
+    return [name.strip() for name in listed.split(",") if name.strip()]

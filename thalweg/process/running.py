@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from mcp_ingress.credentials import Credentials
 from mcp_ingress.door import Door
 from mcp_ingress.services import Services
 from mcp_ingress.socket import SocketServer
@@ -75,7 +76,9 @@ class Running:
     door: Door
     socket: SocketServer
     http: dict[str, str | None] | None
-    """Where the HTTP door listens and where its token is; None without that door."""
+    """Where the HTTP door listens and where its tokens are; None without that door."""
+    credentials: Credentials | None
+    """What these tokens give."""
 
     @property
     def embedder(self) -> Embedder | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mcp_ingress.credentials import CredentialFile
 from storage.disk import low_sentence
 from streams.errors import Unavailable
 from streams.topics import MEMORY
@@ -72,6 +73,9 @@ async def _surroundings(running: Running) -> list[str]:
         problems.append(absent)
     if (full := low_sentence(running.settings.home)) is not None:
         problems.append(full)
+    if isinstance(running.credentials, CredentialFile):
+        running.credentials.refresh()
+        problems += [running.credentials.problem] if running.credentials.problem else []
     if not running.services.spool.is_empty:
         problems.append("writes are spooled: the log did not take them")
     return problems

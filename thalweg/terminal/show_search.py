@@ -85,7 +85,9 @@ def show_sessions(query: str, answer: dict[str, Any]) -> None:
 
 def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent: str) -> None:
     where = " · ".join(
-        str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name]
+        str(hit[name])
+        for name in ("kind", "toolset", "role", "source", "session_id", "domain", "created_at")
+        if hit.get(name)
     )
     out.print(f"{before}{hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
     passage = hit["passage"]
@@ -131,3 +133,7 @@ def show_why(answer: dict[str, Any]) -> None:
         out.print(f"  [dim]{plain(ranks_of(answer['sides']))}[/dim]", soft_wrap=True)
     if answer["parts"]:
         out.print(f"  [dim]{plain(sum_of(answer['parts']))}[/dim]", soft_wrap=True)
+    for given in answer["injected"]:
+        score = "" if given["score"] is None else f", confidence {given['score']:.2f}"
+        where = f"given to {given['session_id']} at {given['hook']}, {given['injected_at']}{score}"
+        out.print(f"  [dim]{plain(where)}[/dim]", soft_wrap=True)

@@ -24,7 +24,6 @@ from storage.search.ranking.distinct import WIDER, nearest_clusters
 from storage.search.ranking.fusion import imputed_order
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.filter import Filter, predicate
-from storage.search.records.hits import read_names_of
 from storage.search.search import MAX_OTHERS
 from storage.search.words.tantivy_schema import WORDS
 from storage.statements import dicts
@@ -122,8 +121,8 @@ def _others(cursor: duckdb.DuckDBPyConnection, call: Call, chosen: Filter, label
     """By label what other memories have to do with an insight."""
     records = call.services.indexes.records
     allowed = records.allowed(cursor, chosen).labels
-    stated = [records.clusters.statements(label, [allowed], MAX_OTHERS) for label in labels]
-    names = read_names_of(cursor, [each.others for each in stated])
+    stated = records.clusters.statements(labels, [allowed], MAX_OTHERS)
+    names = records.documents.names_of(cursor, [each.others for each in stated])
     return {
         label: (also, each.times, *read_changes(cursor, records, chosen.namespace, label))
         for label, also, each in zip(labels, names, stated, strict=True)

@@ -1,18 +1,18 @@
-"""What every server has, whichever toolsets it serves: in `resources` the memories that answers name."""
+"""The few tools that suffice, one module a tool. `records` and `sessions_read` are what they ask of the store.
 
-from __future__ import annotations
+They keep nothing of their own: what they write is the other toolsets', and what they find too.
+"""
 
-from collections.abc import Mapping
-from typing import Any
+from mcp_ingress.toolset import Toolset
 
-from mcp_ingress.resource import CORE
-from mcp_ingress.toolset import ErrorStyle, Toolset
-
-
-def _described(tool: str, code: str, message: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of an error of a resource: its category, what is wrong, and which resource it is."""
-    category = "Resource not found" if code == "resource_not_found" else "Parameter validation failed"
-    return {**extra, "error": category, "details": message, "tool": tool}
-
-
-TOOLSET = Toolset(name=CORE, errors=ErrorStyle(shape=_described))
+TOOLSET = Toolset(
+    name="core",
+    purpose="What to use first",
+    guide=(
+        "`recall` searches all that is known, whatever it came from",
+        "`remember` keeps one fact, decision, preference, goal, lesson or question",
+        "`correct` replaces or takes back what is wrong",
+        "`sessions` shows what was worked on before",
+    ),
+    lists_output_schemas=True,
+)

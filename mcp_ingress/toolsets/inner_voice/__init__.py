@@ -12,8 +12,8 @@ from streams.errors import Refused
 logger = logging.getLogger(__name__)
 
 
-def _configured(setup: Setup) -> InnerVoiceConfig:
-    return read_config(setup.environ, logger.warning)
+def _configured(setup: Setup) -> list[object]:
+    return [read_config(setup.environ, logger.warning)]
 
 
 def _refuse_disabled(call: Call) -> None:
@@ -24,8 +24,10 @@ def _refuse_disabled(call: Call) -> None:
 
 TOOLSET = Toolset(
     name="inner_voice",
+    purpose="Material for synthesis",
+    guide=("`inner_voice.retrieve` gives snippets with provenance, of all that is known",),
     errors=ErrorStyle(codes={"invalid_argument": "invalid_params"}, code_field="code"),
-    part=_configured,
+    parts=_configured,
     gate=_refuse_disabled,
     leaves_no_details=lambda services: services.part(InnerVoiceConfig).is_quiet,
 )

@@ -25,7 +25,7 @@ async def write_entry(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """
     session_id, category = answers.checked_session_id(arguments.get("session_id")), arguments["category"]
     domain = (arguments.get("domain") or "").strip() or None
-    given = {"category": category, "session_id": session_id, "domain": domain}
+    given = {"category": category, "session_id": session_id, "domain": domain, "tags": arguments.get("tags")}
     confidence = _checked_confidence(arguments.get("confidence"))
     entry = {"content": writes.checked_text(arguments, "content"), **given, "confidence": confidence}
     event = writes.request(call, "talos.journal.written", entry, subject=session_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +21,7 @@ from storage.search.records.hits import SearchHit
 MAX_RELATED = 10
 MAX_SIMILAR = 5
 MAX_SIGNALS = 50
+MAX_KNOWN_SESSIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def find_related(
             for record_id, session_id in cursor.execute(source, [namespace, ids]).fetchall():
                 ends[record_id].setdefault(session_id)
     unknown = {end for some in ends.values() for end, label in some.items() if label is None}
-    sessions = _sessions(cursor, namespace, sorted(unknown))
+    sessions = _sessions(cursor, indexes, namespace, sorted(unknown))
     related: dict[str, list[dict[str, str]]] = {}
     for record_id, some in ends.items():
         labels = {end: "Session" if end in sessions else label for end, label in some.items()}
@@ -204,12 +205,21 @@ def _ends(
     return {end: label or PRELOADED.get(end, (None, ""))[0] for end, label in ends.items()}
 
 
-def _sessions(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Sequence[str]) -> set[str]:
+def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, ids: Sequence[str]) -> set[str]:
     """Those of the ids that are sessions which were opened."""
-    if not ids:
-        return set()
-    rows = cursor.execute(
-        "SELECT session_id FROM talos_sessions WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
-        [namespace, ids],
-    ).fetchall()
-    return {session_id for (session_id,) in rows}
+    known: dict[str, bool] = indexes.records.cached(cursor, ("sessions", namespace), _opened)
+    if unknown := [identity for identity in ids if identity not in known]:
+        rows = cursor.execute(
+            "SELECT session_id FROM talos_sessions WHERE namespace = ? AND session_id IN (SELECT unnest(?::VARCHAR[]))",
+            [namespace, unknown],
+        ).fetchall()
+        opened = {session_id for (session_id,) in rows}
+        known.update({identity: identity in opened for identity in unknown})
+        return {identity for identity in ids if identity in opened or known.get(identity)}
+    return {identity for identity in ids if known[identity]}
+
+
+def _opened(known: dict[str, bool] | None, rows: Mapping[str, int]) -> dict[str, bool]:
+    """The ids that are known to be sessions: what was none may be one after the next commit."""
+    opened = [identity for identity, is_opened in list((known or {}).items()) if is_opened]
+    return dict.fromkeys(opened[-MAX_KNOWN_SESSIONS:], True)

@@ -10,18 +10,18 @@ from mcp_ingress.call import Call
 from mcp_ingress.tool import Tool
 from mcp_ingress.toolsets.talos import answers
 from mcp_ingress.toolsets.talos.queries import count_inherited
+from mcp_ingress.toolsets.talos.session_names import NAMES, UNCONFIGURED, default_names
 from processors.talos.rules.identifiers import goal_id, named_id, wordless_id
 from processors.talos.rules.ontology import INHERITED_LABELS
-
-_NAMES = ("persona", "protocol", "human")
-_FIELDS = ("session_id", "goal", *_NAMES)
 
 
 async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
     """Publish, await the decision, count what the session inherits. Of two opens with one id the log's first wins."""
     session_id = str(answers.checked_session_id(arguments["session_id"]))
     goal = writes.checked_text(arguments, "goal").strip()
-    opening = {name: arguments.get(name) for name in _FIELDS} | {"goal": goal}
+    defaults = {name: value for name, value in default_names(call.services).items() if name not in arguments}
+    names = {name: {**arguments, **defaults}[name] for name in NAMES}
+    opening = {"session_id": session_id, "goal": goal, **names, "defaulted": list(defaults) or None}
     request = writes.request(call, "talos.session.opened", opening, subject=session_id)
     published = await writes.publish(call, request)
     query = functools.partial(count_inherited, namespace=call.namespace, session_id=session_id)
@@ -38,13 +38,19 @@ async def open_session(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _telemetry(call: Call, fields: dict[str, Any], inherited_count: int | None) -> list[Any]:
     session_id, goal = fields["session_id"], wordless_id(goal_id(fields["goal"]))
-    names = {f"{kind}.id": wordless_id(named_id(kind, fields[kind])) for kind in _NAMES if (fields[kind] or "").strip()}
+    names = {f"{kind}.id": wordless_id(named_id(kind, fields[kind])) for kind in NAMES if (fields[kind] or "").strip()}
     started = {"goal.id": goal, **names, "inherited_count": inherited_count}
     created = {"goal.id": goal, "goal.scope": "session", "goal.to": "active"}
     return [
         answers.telemetry(call, "session.start", session_id, started),
         answers.telemetry(call, "goal.created", session_id, created),
     ]
+
+
+def _name(name: str, description: str) -> dict[str, Any]:
+    """A name that the node's settings have where the caller does not say it."""
+    default = getattr(UNCONFIGURED, name)
+    return {"type": "string", "description": description, "default": default, "x-default-from-state": True}
 
 
 TOOL = Tool(
@@ -55,14 +61,15 @@ TOOL = Tool(
     "Call after LBRP completion.",
     kind="write",
     handler=open_session,
+    defaults=default_names,
     input_schema={
         "type": "object",
         "properties": {
             "session_id": {"type": "string", "description": "Unique session identifier (format: YYYY-MM-DD-slug)"},
             "goal": {"type": "string", "description": "Declared session goal from LBRP"},
-            "persona": {"type": "string", "description": "Active persona (Talos, Sage, etc.)", "default": "Talos"},
-            "protocol": {"type": "string", "description": "Opening protocol used", "default": "LBRP"},
-            "human": {"type": "string", "description": "Human collaborator", "default": "Robbie"},
+            "persona": _name("persona", "Active persona (Talos, Sage, etc.)"),
+            "protocol": _name("protocol", "Opening protocol used"),
+            "human": _name("human", "Human collaborator"),
         },
         "required": ["session_id", "goal"],
     },

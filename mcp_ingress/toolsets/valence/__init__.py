@@ -5,6 +5,19 @@ from mcp_ingress.toolsets.valence.part import Valence
 
 TOOLSET = Toolset(
     name="valence",
+    purpose="Beliefs with confidence, and conversations",
+    guide=(
+        "`belief_create` states a belief",
+        "`belief_supersede` replaces one",
+        "`belief_query` searches beliefs",
+        "`entity_search` finds what they are about",
+        "`tension_list` shows contradictions",
+        "`tension_resolve` settles one",
+        "`session_start` and `exchange_add` record a conversation",
+        "`session_list` finds one",
+        "`exchange_list` reads one",
+        "`pattern_record` keeps a habit",
+    ),
     errors=ErrorStyle(
         codes={
             "invalid_argument": "INVALID_PARAMS",
@@ -29,5 +42,5 @@ TOOLSET = Toolset(
         ],
         "resolution": ["SELECT resolution FROM tension_resolutions WHERE namespace = $namespace AND tension_id = $id"],
     },
-    part=lambda setup: Valence(auto_capture=setup.settings.valence_auto_capture),
+    parts=lambda setup: [Valence(auto_capture=setup.settings.valence_auto_capture)],
 )

@@ -19,6 +19,7 @@ from storage.reader import documents_since
 from storage.search.index_set import IndexSet
 from storage.search.records.filter import Filter, resolve
 from storage.search.records.matches import Matches
+from storage.search.records.passages import is_long
 from storage.search.vectors.space import Space
 from streams.events import Event
 from streams.positions import Partition
@@ -54,10 +55,13 @@ def texts_to_compare(event: Event) -> dict[str, str]:
 def changed_by(text: str, moment: datetime, others: Sequence[Memory], own: Collection[str]) -> list[Memory]:
     """Those of these memories that are earlier, and of which the text changes what they say, in order.
 
-    `moment`: when the text was written, UTC without a zone; `own`: ids of the memories that it makes.
+    `moment`: when the text was written, UTC without a zone; `own`: ids of the memories that it makes. A text of several
+    passages changes nothing and is not changed: of its many sentences some pair looks like a change by chance.
     """
+    if is_long(text):
+        return []
     earlier = (other for other in others if other.created_at < moment and other.record_id not in own)
-    return [other for other in earlier if changes(other.text, text)][:MOST]
+    return [other for other in earlier if not is_long(other.text) and changes(other.text, text)][:MOST]
 
 
 def nearest_memories(

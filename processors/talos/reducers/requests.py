@@ -64,6 +64,7 @@ def _opened(logged: LoggedEvent, rows: Rows) -> Outcome:
             "goal": goal,
             "goal_id": identity,
             **stated,
+            "defaulted": data.get("defaulted"),
             "status": "open",
             "started_at": moment,
             "ended_at": None,
@@ -125,7 +126,8 @@ def _written(logged: LoggedEvent, rows: Rows) -> Outcome:
             "created_at": moment,
         },
     )
-    rows.document(identity, "talos", JOURNAL_ENTRY, data["content"], created_at=moment, **optional)
+    tags = data.get("tags")
+    rows.document(identity, "talos", JOURNAL_ENTRY, data["content"], created_at=moment, tags=tags, **optional)
     return Outcome(result={"entry_id": identity})
 
 

@@ -1,4 +1,4 @@
-"""Reads what Claude Code gives its hooks, one JSON object an event.
+"""Reads what Claude Code or Codex gives its hooks, one JSON object an event: the two are alike.
 
 The session's transcript is imported later. A hook's event says that and when something happened, with its payload;
 texts and usage come from the transcript, so that nothing counts twice. A tool call is named by its tool-use id in both,
@@ -19,11 +19,12 @@ from streams.errors import Refused
 from streams.events import Event
 from streams.ids import derived_id
 
-SOURCE = f"thalweg:hook/{AGENT}"
+SOURCES = "thalweg:hook/"
+"""Before the agent's name: the source of the events of its hooks."""
 PREFIX = "hook."
 
 
-def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: datetime) -> Event:
+def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: datetime, agent: str = AGENT) -> Event:
     """The event of what a hook was given on stdin; `identity` names it unless a tool-use id does. Raises Refused."""
     entry = read_object(1, raw)
     if isinstance(entry, Unreadable):
@@ -36,19 +37,19 @@ def hook_event(name: str, raw: bytes, *, namespace: str, identity: str, time: da
             f"The hook's input is of the event {entry['hook_event_name']!r} and not of {name!r}; "
             "the command of a hook names its own event."
         )
-    call = identifier(entry.get("tool_use_id"))
+    source, call = SOURCES + agent, identifier(entry.get("tool_use_id"))
     if call is not None:
-        identity = derived_id(SOURCE, session_id, name, call)
+        identity = derived_id(source, session_id, name, call)
     begun, ended = _tool(name, entry, call, time)
     return session_event(
-        SOURCE,
+        source,
         namespace,
         identity,
         time,
         session_id,
         PREFIX + name,
         payload=entry,
-        session=session_fields(AGENT, project=entry.get("cwd"), model=entry.get("model")),
+        session=session_fields(agent, project=entry.get("cwd"), model=entry.get("model")),
         tool_calls=[begun] if begun else [],
         tool_results=[ended] if ended else [],
     )

@@ -25,11 +25,18 @@ from processors.valence.rules.identifiers import as_uuid
 from processors.valence.rules.sources import read_source
 from processors.valence.rules.tensions import tension_id
 from streams.clock import format_time
-from streams.event_types.valence import BELIEF_CREATED, BELIEF_SUPERSEDED, TENSION_INVESTIGATED, TENSION_RESOLVED
+from streams.event_types.valence import (
+    BELIEF_CREATED,
+    BELIEF_RETRACTED,
+    BELIEF_SUPERSEDED,
+    TENSION_INVESTIGATED,
+    TENSION_RESOLVED,
+)
 from streams.events import Event, LoggedEvent
 
 RESOLUTIONS = "tension_resolutions"
 SESSIONS = "vkb_sessions"
+CORRECTIONS = "corrections"
 
 
 def refused(code: str, message: str, **details: Any) -> Outcome:
@@ -161,6 +168,27 @@ def _time(moment: Any) -> str | None:
     return None if moment is None else format_time(moment)
 
 
+def _retracted_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
+    yield BELIEFS, (logged.event.data["belief_id"],)
+
+
+def _retracted(logged: LoggedEvent, rows: Rows) -> Outcome:
+    event, data = logged.event, logged.event.data
+    belief = rows.get(BELIEFS, data["belief_id"])
+    if belief is None:
+        return _no_belief(data["belief_id"])
+    if belief["superseded_by_id"] is not None:
+        return already_superseded(rows, belief)
+    if belief["closed_at"] is not None:
+        message = f"The belief {belief['belief_id']} was taken back already."
+        return refused("ALREADY_ARCHIVED", message, belief_id=belief["belief_id"])
+    close(rows, belief, "archived", event)
+    reason = (data.get("reason") or "").strip() or None
+    ended = {"record_id": belief["belief_id"], "change": "retracted", "successor_id": None, "reason": reason}
+    rows.put(CORRECTIONS, ended | {"changed_at": at(event.time)})
+    return Outcome(result={"belief_id": belief["belief_id"]})
+
+
 def _resolved_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     data = logged.event.data
     yield RESOLUTIONS, (data["tension_id"],)
@@ -253,6 +281,7 @@ def _investigated(logged: LoggedEvent, rows: Rows) -> Outcome:
 REDUCERS = {
     BELIEF_CREATED: Reducer(_created, _created_reads),
     BELIEF_SUPERSEDED: Reducer(_superseded, _superseded_reads),
+    BELIEF_RETRACTED: Reducer(_retracted, _retracted_reads),
     TENSION_RESOLVED: Reducer(_resolved, _resolved_reads),
     TENSION_INVESTIGATED: Reducer(_investigated, _resolved_reads),
 }

@@ -35,6 +35,7 @@ from storage.search.vectors.space import Space
 from streams.event_types.valence import (
     BELIEF_CREATED,
     BELIEF_REINFORCED,
+    BELIEF_RETRACTED,
     BELIEF_SUPERSEDED,
     ENTITY_RESOLVED,
     TENSION_CLOSED,
@@ -66,7 +67,11 @@ WHERE namespace = $1
   AND status IN ('resolved', 'accepted') AND resolved_at >= $3
 ORDER BY tension_id"""
 _CLOSED_FIELDS = ("tension_id", "belief_a_id", "belief_b_id", "status", "resolution", "action")
-_CLOSING = frozenset({BELIEF_SUPERSEDED, TENSION_RESOLVED})
+_BELIEFS = ("old_belief_id", "belief_id", "belief_a_id", "belief_b_id")
+"""Fields of these events that name a belief which may have ended."""
+_ENDING = frozenset({BELIEF_RETRACTED, TENSION_RESOLVED})
+"""Events that state nothing."""
+_CLOSING = _ENDING | {BELIEF_SUPERSEDED}
 
 
 class Tensions(Stage):
@@ -76,7 +81,7 @@ class Tensions(Stage):
     source = MEMORY
     waits_for = frozenset({"embed"})
     needs_store = True
-    accepts = frozenset({BELIEF_CREATED, BELIEF_SUPERSEDED, INSIGHT_EXTRACTED, TENSION_RESOLVED})
+    accepts = frozenset({BELIEF_CREATED, INSIGHT_EXTRACTED}) | _CLOSING
     batch_size = 64
     linger_s = 1.0
 
@@ -100,7 +105,7 @@ class Tensions(Stage):
 
     def find(self, cursor: duckdb.DuckDBPyConnection, events: Sequence[LoggedEvent]) -> list[Sequence[Event]]:
         """The facts about each event, from what the store holds now."""
-        stated = self._stated(cursor, [logged for logged in events if logged.event.type != TENSION_RESOLVED])
+        stated = self._stated(cursor, [logged for logged in events if logged.event.type not in _ENDING])
         closed = [self._closed(cursor, logged) if logged.event.type in _CLOSING else [] for logged in events]
         return [[*stated.get(logged.key, ()), *facts] for logged, facts in zip(events, closed, strict=True)]
 
@@ -187,7 +192,7 @@ class Tensions(Stage):
     def _closed(self, cursor: duckdb.DuckDBPyConnection, logged: LoggedEvent) -> list[Event]:
         """The tensions that this event has closed. Whichever event of several is first, the fact is the same."""
         event = logged.event
-        ids = [event.data[name] for name in ("old_belief_id", "belief_a_id", "belief_b_id") if name in event.data]
+        ids = [event.data[name] for name in _BELIEFS if name in event.data]
         rows = cursor.execute(_CLOSED, [event.namespace, ids, event.time.replace(tzinfo=None)]).fetchall()
         closed = [(*row[:-1], row[-1].replace(tzinfo=UTC)) for row in rows]
         if event.type == BELIEF_SUPERSEDED and self._has_superseded(cursor, logged):

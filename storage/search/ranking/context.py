@@ -32,19 +32,29 @@ class SearchContext:
     space: Space
     records: Records
 
+    @property
+    def with_excerpts(self) -> bool:
+        """Whether an excerpt is a record like others: the query asks for kinds by name."""
+        return bool(self.query.filter.kinds)
+
     def distinct(self, matches: Matches) -> Matches:
         """One match for each cluster, where clusters are asked for."""
-        return self.records.clusters.distinct(matches, self.allowed.labels) if self.query.distinct else matches
+        if not self.query.distinct:
+            return matches
+        return self.records.clusters.distinct(matches, self.allowed.labels, excerpts=self.with_excerpts)
 
     def representatives(self, labels: np.ndarray) -> np.ndarray:
         """(n,) allowed labels -> (n,) the records that stand for their clusters, where these are asked for."""
-        return self.records.clusters.representatives(labels, self.allowed.labels) if self.query.distinct else labels
+        if not self.query.distinct:
+            return labels
+        return self.records.clusters.representatives(labels, self.allowed.labels, excerpts=self.with_excerpts)
 
     def nearest(self, vector: np.ndarray, k: int, allowed: AllowList | None = None) -> DocumentMatches:
         """The k clusters, or records, that are nearest to the vector."""
         if not self.query.distinct:
             return self.space.nearest(vector, k, allowed or self.allowed)
-        return nearest_clusters(self.space, self.records.clusters, vector, k, allowed or self.allowed)
+        may = allowed or self.allowed
+        return nearest_clusters(self.space, self.records.clusters, vector, k, may, excerpts=self.with_excerpts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,16 @@ WIDER = 4
 
 
 def nearest_clusters(
-    space: Space, clusters: Clusters, vector: np.ndarray, k: int, allowed: AllowList
+    space: Space, clusters: Clusters, vector: np.ndarray, k: int, allowed: AllowList, *, excerpts: bool = False
 ) -> DocumentMatches:
-    """The k clusters that are nearest to the (dim,) unit vector, of the records that are allowed."""
+    """The k clusters that are nearest to the (dim,) unit vector, of the records that are allowed.
+
+    `excerpts`: they are records like others (`Clusters.representatives`).
+    """
     size = math.ceil(k * clusters.copies)
     while True:
         near = space.nearest(vector, size, allowed)
-        matches = clusters.distinct(near.matches, allowed.labels)[:k]
+        matches = clusters.distinct(near.matches, allowed.labels, excerpts=excerpts)[:k]
         if len(matches) == k or len(near.matches) < size:
             return DocumentMatches(matches, near.fits)
         size *= WIDER

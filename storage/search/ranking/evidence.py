@@ -10,7 +10,6 @@ from storage.search.ranking.candidates import Candidates
 from storage.search.ranking.context import SearchContext
 from storage.search.ranking.dates import nearness
 from storage.search.ranking.weights import Evidence
-from storage.search.records.hits import read_dates
 from storage.search.records.matches import Matches, scores_of
 
 
@@ -40,7 +39,7 @@ def collect_evidence(context: SearchContext, candidates: Candidates, keywords: M
         fits = zip(labels[tokens.is_read].tolist(), tokens.fits[tokens.is_read].tolist(), strict=True)
         evidence.fits = dict(fits)
     if candidates.dates:
-        written = read_dates(context.cursor, labels.tolist())
+        written = context.records.documents.dates(context.cursor, labels.tolist())
         days = [written[label][0].date() if label in written else None for label in labels.tolist()]
         evidence.dates = np.array([0.0 if day is None else nearness(candidates.dates, day) for day in days])
     return evidence

@@ -10,9 +10,10 @@ import numpy as np
 
 from storage.search.ranking.context import Scored, SearchContext
 from storage.search.records.filter import Filter
-from storage.search.records.hits import read_names
 from storage.search.records.records import Records
 
+MAX_FOLLOWED = 50
+"""What changes one of this many best rows is found with them."""
 MAX_CHANGES = 10
 """This many records that a record changes, or that change it, are named."""
 
@@ -47,8 +48,8 @@ def read_changes(
     for cluster, one in zip(clusters.find(older).tolist(), older.tolist(), strict=True):
         named.setdefault(cluster, stands.get(one, one))
     disputing = list(dict.fromkeys(clusters.representatives(newer, allowed.labels).tolist()))
-    earlier = read_names(cursor, list(named.values())[::-1][:MAX_CHANGES])
-    return earlier, read_names(cursor, disputing[::-1][:MAX_CHANGES])
+    earlier = records.documents.names(cursor, list(named.values())[::-1][:MAX_CHANGES])
+    return earlier, records.documents.names(cursor, disputing[::-1][:MAX_CHANGES])
 
 
 def newest_first(scored: Scored, context: SearchContext) -> Scored:
@@ -72,13 +73,13 @@ def newest_first(scored: Scored, context: SearchContext) -> Scored:
 
 def _with_newer(scored: Scored, context: SearchContext) -> Scored:
     """The candidates, and what changes one of the best and is allowed, with no score of its own."""
-    best = scored.labels[np.argsort(-scored.scores, kind="stable")[: context.query.limit]].tolist()
+    most = min(context.query.limit, MAX_FOLLOWED)
+    best = scored.labels[np.argsort(-scored.scores, kind="stable")[:most]]
     seen = set(scored.labels.tolist())
-    for label in best:  # which grows by what is found
-        newer = context.allowed.of(np.array(context.records.changed(label)[0], np.int64))
-        found = [other for other in context.representatives(newer).tolist() if other not in seen]
-        best += found
-        seen.update(found)
+    while newer := context.records.newer_than(best):  # a chain of changes is followed to its end
+        allowed = context.representatives(context.allowed.of(np.array(newer, np.int64))).tolist()
+        best = np.array([label for label in dict.fromkeys(allowed) if label not in seen], np.int64)
+        seen.update(best.tolist())
     if len(seen) == len(scored.labels):
         return scored
     labels = np.array(sorted(seen), np.int64)

@@ -17,7 +17,6 @@ from storage.search.ranking.context import Scored, SearchContext, Sides
 from storage.search.ranking.evidence import collect_evidence
 from storage.search.ranking.fusion import K, fuse, imputed_order, ordered
 from storage.search.ranking.weights import Evidence, late_scores, score_parts, totals
-from storage.search.records.hits import read_dates
 from storage.search.records.label_map import places_in
 from storage.search.records.matches import Matches, best_first
 
@@ -64,6 +63,6 @@ def fuse_ranks(context: SearchContext, nearest: Matches, keywords: Matches, weig
 
 def _newest_first(context: SearchContext, related: Matches) -> Matches:
     """Of the same parent the newest records first: where ranks count, so does their order."""
-    dates = read_dates(context.cursor, [label for label, _ in related])
+    dates = context.records.documents.dates(context.cursor, [label for label, _ in related])
     places = {label: place for label, place in related if label in dates}
     return [(label, places[label]) for label in ordered({label: -place for label, place in places.items()}, dates)]

@@ -28,11 +28,11 @@ def read_timelines(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]
 
 
 def read_texts(cursor: duckdb.DuckDBPyConnection) -> Iterator[DocumentEntry]:
-    """Every document with its text, its time and its kind, but not its session."""
-    cursor.execute("SELECT label, namespace, text, created_at, toolset, kind FROM documents")
+    """Every document with its text, time, kind and event, but not its session; those of an event together."""
+    cursor.execute("SELECT label, namespace, text, created_at, toolset, kind, event_id FROM documents")
     while rows := cursor.fetchmany(FETCH_ROWS):
-        for label, namespace, text, created_at, *kind in rows:
-            yield DocumentEntry(label, namespace, text, None, created_at, (kind[0], kind[1]))
+        for label, namespace, text, created_at, *kind, event_id in rows:
+            yield DocumentEntry(label, namespace, text, None, created_at, (kind[0], kind[1]), event_id=event_id)
 
 
 def read_questions(cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,8 @@
-"""Clusters of records that state the same: by one canonical text, or because they were merged."""
+"""Clusters of records that state the same: by one canonical text, or because they were merged.
+
+An excerpt is a record whose text stands in a longer record of the same event, as a sentence that was extracted from an
+entry stands in it: it counts as that record where the record may be found too, and no kind of record is named.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import hashlib
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +20,11 @@ from storage.search.records.label_map import ABSENT, LabelMap, places_in
 
 MAX_COMPARED = 64
 """Of a larger cluster only this many newest records may stand for it, besides those that a search found."""
-_SOURCE = 1 << 61
-"""Added to the age of what others are made of, so that it stands behind all of these."""
+CACHED_LISTS = 8
+"""Lists of allowed labels of which it is known which record stands for which."""
+MAX_STANDING = 20_000
+_SOURCE, _EXCERPT = 1 << 61, 1 << 62
+"""Added to the age of what others are made of, so that it stands behind all of these, and of an excerpt behind both."""
 
 
 class Statements(NamedTuple):
@@ -32,6 +40,19 @@ class Statements(NamedTuple):
 ALONE = Statements([], 1)
 
 
+class _Standing(NamedTuple):
+    """Which record stands for each, of those that are allowed, as of a version of the clusters."""
+
+    version: int
+    allowed: np.ndarray
+    excerpts: bool
+    by_label: dict[int, int]
+
+    def is_of(self, version: int, allowed: np.ndarray, excerpts: bool) -> bool:
+        """Whether it tells of these records, as they are now."""
+        return self.version == version and self.allowed is allowed and self.excerpts == excerpts
+
+
 def canonical(text: str) -> str:
     """A text without case, runs of white space, and the full stop at its end."""
     return " ".join(text.split()).casefold().rstrip(".。")
@@ -44,6 +65,19 @@ def cluster_of(namespace: str, text: str) -> int:
         return ABSENT
     digest = hashlib.blake2b(f"{namespace}\0{content}".encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def excerpts_of(entries: Sequence[DocumentEntry]) -> tuple[DocumentEntry, list[DocumentEntry]]:
+    """The longest of the records of one event, and its excerpts: what stands in it word for word.
+
+    A single word is a name, not an excerpt.
+    """
+    longest = max(entries, key=lambda entry: len(entry.text))
+    if len(entries) == 1 or longest.event_id is None:
+        return longest, []
+    whole = canonical(longest.text)
+    parts = [(entry, canonical(entry.text)) for entry in entries]
+    return longest, [entry for entry, part in parts if " " in part and part in whole and part != whole]
 
 
 class Clusters:
@@ -70,7 +104,16 @@ class Clusters:
         """Merged records -> the cluster of their head, which is theirs now."""
         self._waiting: list[tuple[int, int]] = []
         """Merges of records that are not there yet."""
+        self._whole = LabelMap()
+        """By excerpt the cluster of the text that it stands in."""
+        self._excerpts: dict[int, list[int]] = {}
+        """By cluster the excerpts of its text."""
+        self._aside = 0
+        """The clusters that began with an excerpt, and mostly have nothing else."""
         self._changing = threading.Lock()
+        self._version = 0
+        self._standing: list[_Standing] = []
+        """For the last lists of allowed labels. Replaced, never changed."""
 
     def __len__(self) -> int:
         """How many clusters there are."""
@@ -78,26 +121,41 @@ class Clusters:
 
     @property
     def copies(self) -> float:
-        """How many records a cluster has on average, at least 1."""
-        return max(1.0, len(self._cluster) / max(1, len(self)))
+        """How many records a cluster has on average, its excerpts included; at least 1."""
+        return max(1.0, len(self._cluster) / max(1, len(self) - self._aside))
 
     def add(self, entries: Iterable[DocumentEntry]) -> None:
-        """Take in documents; those that are known stay."""
+        """Take in documents, those of an event one after the other; those that are known stay."""
         with self._changing:
-            for entry in entries:
-                if entry.label not in self._cluster and (cluster := cluster_of(entry.namespace, entry.text)) != ABSENT:
-                    self._add(entry, cluster)
+            for _, event in groupby(entries, key=lambda entry: (entry.namespace, entry.event_id)):
+                self._add_event([entry for entry in event if entry.label not in self._cluster])
             if self._waiting:
                 waiting, self._waiting = self._waiting, []
                 self._merge(waiting)
+            self._version += 1
 
-    def _add(self, entry: DocumentEntry, cluster: int) -> None:
+    def _add_event(self, entries: Sequence[DocumentEntry]) -> None:
+        if not entries:
+            return
+        longest, excerpts = excerpts_of(entries)
+        for entry in entries:
+            if (cluster := cluster_of(entry.namespace, entry.text)) != ABSENT:
+                whole = cluster_of(entry.namespace, longest.text) if entry in excerpts else ABSENT
+                self._add(entry, cluster, whole)
+
+    def _add(self, entry: DocumentEntry, cluster: int, whole: int) -> None:
+        """Take in a record of a cluster; `whole`: the cluster of what it is an excerpt of, or ABSENT."""
         self._cluster.add(entry.label, cluster)
-        self._age.add(entry.label, _age(entry.created_at) + _SOURCE * (entry.kind in self._sources))
+        behind = _SOURCE * (entry.kind in self._sources) + _EXCERPT * (whole != ABSENT)
+        self._age.add(entry.label, _age(entry.created_at) + behind)
+        if whole != ABSENT:
+            self._whole.add(entry.label, whole)
+            self._excerpts.setdefault(whole, []).append(entry.label)
         if cluster in self._first:
             self._join(cluster, [entry.label])
         else:
             self._first.add(cluster, entry.label)
+            self._aside += whole != ABSENT
 
     def _join(self, cluster: int, labels: Sequence[int]) -> None:
         known = self._records.get(cluster) or [self._first.get(cluster)]
@@ -113,6 +171,7 @@ class Clusters:
         """
         with self._changing:
             self._merge(pairs)
+            self._version += 1
 
     def _merge(self, pairs: Sequence[tuple[int, int]]) -> None:
         for record, head in pairs:
@@ -149,10 +208,14 @@ class Clusters:
         with self._changing:
             clusters = self.find(np.array(labels, np.int64)).tolist()
             for label, cluster in zip(labels, clusters, strict=True):
-                if cluster in self._records:
-                    self._records[cluster] = [other for other in self._records[cluster] if other != label]
+                whole = self._whole.get(label)
+                for records, number in ((self._records, cluster), (self._excerpts, whole)):
+                    if number in records:
+                        records[number] = [other for other in records[number] if other != label]
             self._cluster.remove(labels)
+            self._whole.remove(labels)
             self._age.remove(labels)
+            self._version += 1
 
     def find(self, labels: np.ndarray) -> np.ndarray:
         """(n,) labels -> (n,) their clusters, ABSENT for what is in none."""
@@ -163,22 +226,48 @@ class Clusters:
             clusters = np.array([moved.get(label, cluster) for label, cluster in pairs], np.int64)
         return clusters
 
-    def representatives(self, labels: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    def representatives(self, labels: np.ndarray, allowed: np.ndarray, *, excerpts: bool = False) -> np.ndarray:
         """(n,) labels -> (n,) the records that stand for their clusters: themselves where they are alone.
 
-        `allowed`: sorted labels of the records that may; `labels` are among them.
+        What stands for an excerpt is what stands for the text that it is of, where that may; with `excerpts` they are
+        records like others. `allowed`: sorted labels of the records that may; `labels` are among them.
         """
-        clusters = self.find(labels)
+        known = self._standing_among(allowed, excerpts)
+        asked = labels.tolist()
+        missing = [label for label in asked if label not in known]
+        if not missing:
+            return np.array([known[label] for label in asked], np.int64)
+        found, lasting = self._find_standing(missing, allowed, excerpts)
+        known.update({label: found[label] for label in lasting})
+        return np.array([known[label] if label in known else found[label] for label in asked], np.int64)
+
+    def _standing_among(self, allowed: np.ndarray, excerpts: bool) -> dict[int, int]:
+        """label -> the record that stands for its cluster, of what was asked for since the last change."""
+        version, standing = self._version, self._standing
+        for each in standing:
+            if each.is_of(version, allowed, excerpts) and len(each.by_label) < MAX_STANDING:
+                return each.by_label
+        new = _Standing(version, allowed, excerpts, {})
+        others = [each for each in standing if each.version == version and not each.is_of(version, allowed, excerpts)]
+        self._standing = [*others[1 - CACHED_LISTS :], new]
+        return new.by_label
+
+    def _find_standing(
+        self, labels: list[int], allowed: np.ndarray, excerpts: bool
+    ) -> tuple[dict[int, int], list[int]]:
+        """label -> the record that stands for its cluster; and the labels that need no other label for it."""
         records = self._records
-        several = {cluster for cluster in clusters.tolist() if cluster in records}
+        asked = np.array(labels, np.int64)
+        wholes = asked if excerpts else self._wholes(asked, allowed)
+        clusters = self.find(wholes).tolist()
+        sizes = {cluster: len(records.get(cluster, ())) for cluster in clusters}
+        lasting = [label for label, cluster in zip(labels, clusters, strict=True) if sizes[cluster] <= MAX_COMPARED]
+        several = {cluster for cluster, size in sizes.items() if size}
         if not several:
-            return labels
+            return dict(zip(labels, wholes.tolist(), strict=True)), lasting
+        standing = list(zip(labels, wholes.tolist(), clusters, strict=True))
         pairs = [(cluster, label) for cluster in several for label in records[cluster][-MAX_COMPARED:]]
-        pairs += [
-            (cluster, label)
-            for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)
-            if cluster in several
-        ]
+        pairs += [(cluster, whole) for _, whole, cluster in standing if cluster in several]
         of, stating = np.array(pairs, np.int64).T
         may = places_in(allowed, stating) != ABSENT
         of, stating = of[may], stating[may]
@@ -186,44 +275,89 @@ class Clusters:
         of, stating = of[order], stating[order]
         first = np.flatnonzero(np.diff(of, prepend=ABSENT))
         best = dict(zip(of[first].tolist(), stating[first].tolist(), strict=True))
-        return np.array(
-            [best.get(cluster, label) for cluster, label in zip(clusters.tolist(), labels.tolist(), strict=True)]
-        )
+        return {label: best.get(cluster, whole) for label, whole, cluster in standing}, lasting
 
-    def distinct(self, matches: Sequence[tuple[int, float]], allowed: np.ndarray) -> list[tuple[int, float]]:
+    def _wholes(self, labels: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+        """(n,) labels -> (n,) the same, but for excerpts the allowed records whose text they stand in."""
+        if not len(self._whole):
+            return labels
+        wholes = self._whole.find(labels)
+        places = np.flatnonzero(wholes != ABSENT)
+        if not len(places):
+            return labels
+        found = labels.copy()
+        pairs = [(place, label) for place in places.tolist() for label in self._of_cluster(int(wholes[place]))]
+        at, stating = np.array(pairs, np.int64).reshape(-1, 2).T
+        may = places_in(allowed, stating) != ABSENT
+        found[at[may]] = stating[may]
+        return found
+
+    def _of_cluster(self, cluster: int) -> Sequence[int]:
+        """The records of a cluster, of many the newest; none where there is no such cluster any more."""
+        if several := self._records.get(cluster):
+            return several[-MAX_COMPARED:]
+        first = self._first.get(cluster)
+        return [first] if first != ABSENT and self._of(first) == cluster else []
+
+    def distinct(
+        self, matches: Sequence[tuple[int, float]], allowed: np.ndarray, *, excerpts: bool = False
+    ) -> list[tuple[int, float]]:
         """One match for each cluster: its best score, in the name of the record that stands for it.
 
-        `matches` are best first, `allowed` as in `representatives`.
+        `matches` are best first, `allowed` and `excerpts` as in `representatives`.
         """
-        labels = self.representatives(np.array([label for label, _ in matches], np.int64), allowed).tolist()
+        found = np.array([label for label, _ in matches], np.int64)
+        labels = self.representatives(found, allowed, excerpts=excerpts).tolist()
         best: dict[int, float] = {}
         for label, (_, score) in zip(labels, matches, strict=True):
             best.setdefault(label, score)
         return list(best.items())
 
     def stating(self, labels: np.ndarray) -> list[Sequence[int]]:
-        """For each of (n,) labels the records of its cluster, itself included."""
-        clusters, records = self.find(labels).tolist(), self._records
-        return [records.get(cluster) or [label] for cluster, label in zip(clusters, labels.tolist(), strict=True)]
+        """For each of (n,) labels the records of its cluster, itself included, and the excerpts of these."""
+        clusters, records, excerpts = self.find(labels).tolist(), self._records, self._excerpts
+        return [
+            [*(records.get(cluster) or [label]), *excerpts.get(cluster, ())]
+            for cluster, label in zip(clusters, labels.tolist(), strict=True)
+        ]
 
-    def statements(self, label: int, allowed: Sequence[np.ndarray], most: int) -> Statements:
-        """The other records of a record's cluster, at most `most` of them.
+    def beside(self, label: int) -> Sequence[int]:
+        """The records of a record's cluster, itself included, and the excerpts of these."""
+        cluster = self._of(label)
+        return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
+
+    def statements(
+        self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False
+    ) -> list[Statements]:
+        """The other records of each record's cluster with their excerpts, at most `most` of them.
 
         `allowed`: sorted labels of the records that may be named, in any number of arrays; what was merged into one of
-        them may be too.
+        them may be too. `excerpts` as in `representatives`.
         """
-        (cluster,) = self.find(np.array([label], np.int64)).tolist()
-        every = self._records.get(cluster)
-        if every is None:
-            return ALONE
-        heads = np.array([self._head(one) for one in every], np.int64)
-        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0)
-        stating = np.array(every, np.int64)[may]
-        ages = self._age.find(stating)
-        sources = int(np.count_nonzero(ages >= _SOURCE))
-        times = max(1, sources, len(stating) - sources)
-        order = np.lexsort((stating, ages))
-        return Statements([one for one in stating[order].tolist() if one != label][:most], times)
+        clusters = self.find(np.array(labels, np.int64)).tolist()
+        groups = [
+            [*(self._records.get(cluster) or [label]), *(() if excerpts else self._excerpts.get(cluster, ()))]
+            for label, cluster in zip(labels, clusters, strict=True)
+        ]
+        if all(len(group) == 1 for group in groups):
+            return [ALONE] * len(labels)
+        every = np.array([one for group in groups for one in group], np.int64)
+        heads = np.array([self._head(one) for one in every.tolist()], np.int64)
+        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0).tolist()
+        wholes = self._whole.find(every).tolist()
+        stated = zip(self._age.find(every).tolist(), every.tolist(), wholes, may, strict=True)
+        found: list[Statements] = []
+        for label, cluster, group in zip(labels, clusters, groups, strict=True):
+            stating = sorted(
+                (age, one, whole) for age, one, whole, is_allowed in islice(stated, len(group)) if is_allowed
+            )
+            sources = sum(_SOURCE <= age < _EXCERPT for age, _, _ in stating)
+            parts = sum(whole == cluster for _, _, whole in stating)
+            others = [one for _, one, _ in stating if one != label][:most]
+            found.append(
+                Statements(others, max(1, sources, len(stating) - sources - parts)) if len(group) > 1 else ALONE
+            )
+        return found
 
 
 def _age(moment: datetime | None) -> int:

@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 
 from storage.search.records.passages import Passage
+from storage.search.records.row_cache import RowCache
 
 TIE_DIGITS = 12
 """Scores that agree to this many digits are tied: sums in another order differ in the last bits."""
@@ -57,70 +58,52 @@ class SearchResult:
     degraded: str | None = None
 
 
-def read_best(
-    cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
-) -> dict[int, SearchHit]:
-    """Of (n,) labels with (n,) scores the `limit` best, and what is tied with the last, by label.
+class DocumentRows:
+    """What searches read of `documents`: whole hits, and the names of other records."""
 
-    In place of those that are not there any more the next best are read.
-    """
-    rounded = np.round(scores, TIE_DIGITS)
-    order = np.argsort(-rounded, kind="stable")
-    found: dict[int, SearchHit] = {}
-    start, missing = 0, limit
-    while start < len(order) and missing > 0:
-        stop = min(start + missing, len(order))
-        while stop < len(order) and rounded[order[stop]] == rounded[order[stop - 1]]:
-            stop += 1
-        found |= read_hits(cursor, namespace, labels[order[start:stop]].tolist())
-        start, missing = stop, limit - len(found)
-    return found
+    def __init__(self) -> None:
+        self._hits = RowCache("record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace")
+        self._names = RowCache("kind, record_id, created_at")
 
+    def best(
+        self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: np.ndarray, scores: np.ndarray, limit: int
+    ) -> dict[int, SearchHit]:
+        """Of (n,) labels with (n,) scores the `limit` best, and what is tied with the last, by label.
 
-def read_hits(cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
-    """The documents with these labels that are the namespace's, without scores.
+        In place of those that are not there any more the next best are read.
+        """
+        rounded = np.round(scores, TIE_DIGITS)
+        order = np.argsort(-rounded, kind="stable")
+        found: dict[int, SearchHit] = {}
+        start, missing = 0, limit
+        while start < len(order) and missing > 0:
+            stop = min(start + missing, len(order))
+            while stop < len(order) and rounded[order[stop]] == rounded[order[stop - 1]]:
+                stop += 1
+            found |= self.hits(cursor, namespace, labels[order[start:stop]].tolist())
+            start, missing = stop, limit - len(found)
+        return found
 
-    By key alone: DuckDB evaluates further conditions on all rows first (11 ms instead of 1 at 100,000).
-    """
-    if not labels:
-        return {}
-    rows = cursor.execute(
-        "SELECT label, record_id, kind, toolset, session_id, domain, text, created_at, event_id, namespace "
-        f"FROM documents WHERE label IN ({', '.join(map(str, labels))})"
-    ).fetchall()
-    return {row[0]: SearchHit(*row[:-1]) for row in rows if row[-1] == namespace}
+    def hits(self, cursor: duckdb.DuckDBPyConnection, namespace: str, labels: Sequence[int]) -> dict[int, SearchHit]:
+        """The documents of a namespace with these labels, without scores."""
+        rows = self._hits.read(cursor, labels)
+        return {label: SearchHit(label, *row[:-1]) for label, row in rows.items() if row[-1] == namespace}
 
+    def names(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
+        """(kind, record id) of the documents with these labels, in their order."""
+        return self.names_of(cursor, [labels])[0]
 
-def read_hit(cursor: duckdb.DuckDBPyConnection, namespace: str, label: int) -> SearchHit | None:
-    """The document with this label, without a score; None where the namespace has none."""
-    return read_hits(cursor, namespace, [label]).get(label)
+    def names_of(
+        self, cursor: duckdb.DuckDBPyConnection, groups: Sequence[Sequence[int]]
+    ) -> list[list[tuple[str, str]]]:
+        """(kind, record id) of the documents of each group of labels, in its order, read at once.
 
+        What is not there any more is left out.
+        """
+        rows = self._names.read(cursor, (label for group in groups for label in group))
+        return [[rows[label][:2] for label in group if label in rows] for group in groups]
 
-def read_names(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> list[tuple[str, str]]:
-    """(kind, record id) of the documents with these labels, in their order."""
-    return read_names_of(cursor, [labels])[0]
-
-
-def read_names_of(cursor: duckdb.DuckDBPyConnection, groups: Sequence[Sequence[int]]) -> list[list[tuple[str, str]]]:
-    """(kind, record id) of the documents of each group of labels, in its order, read at once.
-
-    What is not there any more is left out.
-    """
-    labels = {label for group in groups for label in group}
-    if not labels:
-        return [[] for _ in groups]
-    rows = cursor.execute(
-        f"SELECT label, kind, record_id FROM documents WHERE label IN ({', '.join(map(str, labels))})"
-    ).fetchall()
-    names = {label: (kind, record_id) for label, kind, record_id in rows}
-    return [[names[label] for label in group if label in names] for group in groups]
-
-
-def read_dates(cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:
-    """label -> (created_at, record id) of those that are documents."""
-    if not labels:
-        return {}
-    rows = cursor.execute(
-        "SELECT label, created_at, record_id FROM documents WHERE label IN (SELECT unnest(?::BIGINT[]))", [list(labels)]
-    ).fetchall()
-    return {label: (created_at, record_id) for label, created_at, record_id in rows}
+    def dates(self, cursor: duckdb.DuckDBPyConnection, labels: Sequence[int]) -> dict[int, tuple[datetime, str]]:
+        """label -> (created_at, record id) of those that are documents."""
+        rows = self._names.read(cursor, labels)
+        return {label: (created_at, record_id) for label, (_, record_id, created_at) in rows.items()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, count, islice, pairwise
+from itertools import accumulate, chain, count, islice, pairwise
 
 import numpy as np
 
@@ -49,18 +49,23 @@ class Passage:
     end: int
 
 
+def is_long(text: str) -> bool:
+    """Whether a text is longer than a window, and so has several passages."""
+    if len(text) <= MIN_LONG_CHARS:
+        return False
+    return any(pieces > WINDOW for pieces in accumulate(cost for *_, cost in _words(text)))
+
+
 def split_passages(text: str) -> list[Passage]:
     """The passages of a text that is longer than a window, in order; none of one that is one window.
 
     They cover every word and neighbours overlap. The first EMBEDDED_PASSAGES have at most WINDOW estimated pieces each,
     the others about REST_CHARS characters.
     """
-    if len(text) <= MIN_LONG_CHARS:
+    if not is_long(text):
         return []
     # a passage takes STRIDE pieces at most of those left
     words = list(islice(_words(text), EMBEDDED_PASSAGES * STRIDE + WINDOW + 1))
-    if sum(cost for *_, cost in words) <= WINDOW:
-        return []
     passages: list[Passage] = []
     first = 0
     while len(passages) < EMBEDDED_PASSAGES:

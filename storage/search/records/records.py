@@ -20,6 +20,7 @@ from storage.search.records.backfill import (
 from storage.search.records.clusters import Clusters
 from storage.search.records.filter import Filter
 from storage.search.records.filter_cache import ENDED_BY, AllowList, FilterCache
+from storage.search.records.hits import DocumentRows
 from storage.search.records.passages import PassageIndex, split_passages
 from storage.search.records.question_share import QuestionShares
 from storage.search.records.relations import FOLLOWED, Relations
@@ -48,6 +49,7 @@ class Records:
         self.timelines = Timelines()
         self.questions = QuestionShares()
         self.user_records = UserRecords()
+        self.documents = DocumentRows()
         self.generation = 0
         self._counts = TableCounts(*dict.fromkeys(("documents", *ENDED_BY, *FOLLOWED)))
         self._filters = FilterCache()
@@ -91,6 +93,7 @@ class Records:
         A count cannot tell rows that went from rows that came.
         """
         self.begin_generation()
+        self.documents = DocumentRows()
         self._filters, self._relations, self._values = FilterCache(), Relations(self.clusters.merge), {}
 
     def counts(self, cursor: duckdb.DuckDBPyConnection) -> Mapping[str, int]:
@@ -127,9 +130,17 @@ class Records:
         }
         return list(pairs)
 
+    def newer_than(self, labels: np.ndarray) -> list[int]:
+        """What changes one of (n,) records or of those that state the same."""
+        newer = self._relations.newer
+        if not newer:
+            return []
+        stating = self.clusters.stating(labels)
+        return list(dict.fromkeys(other for some in stating for same in some for other in newer.get(same, ())))
+
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
-        [stating] = self.clusters.stating(np.array([label], np.int64))
+        stating = self.clusters.beside(label)
         newer, older = (
             list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
             for by_label in (self._relations.newer, self._relations.older)

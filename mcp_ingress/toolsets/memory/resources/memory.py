@@ -13,7 +13,7 @@ from mcp_ingress.call import Call
 from mcp_ingress.fitting.passage import end_of_page
 from mcp_ingress.fitting.truncation import MEMORY_URI, uri_of
 from mcp_ingress.inventory import find_tools
-from mcp_ingress.resource import CORE, Items, Resource
+from mcp_ingress.resource import SHARED, Items, Resource
 from streams.clock import format_time
 from streams.errors import Refused
 from streams.ids import document_label
@@ -46,8 +46,12 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 def find_text(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, field: str) -> dict[str, Any] | None:
     """The text and what is known of its memory, a document's first; None where nothing has this id."""
     rows = cursor.execute(
-        "SELECT kind, toolset, session_id, created_at, text FROM documents WHERE label = ? AND namespace = ?",
-        [document_label(namespace, identity), namespace],
+        " UNION ALL ".join(
+            f"SELECT kind, toolset, session_id, created_at, text FROM {table} "
+            "WHERE label = $label AND namespace = $namespace"
+            for table in ("documents", "captured.documents")
+        ),
+        {"label": document_label(namespace, identity), "namespace": namespace},
     ).fetchall()
     known: dict[str, Any] = {"id": identity, "field": field}
     for kind, toolset, session_id, created_at, text in rows:
@@ -92,7 +96,7 @@ def _page(identity: str, field: str, text: str, offset: int) -> dict[str, Any]:
 
 RESOURCE = Resource(
     uri=MEMORY_URI,
-    toolset=CORE,
+    toolset=SHARED,
     title="A memory, whole",
     description="The whole text of a memory of any kind, by the id that searches and lists give. "
     "A long one comes in pages: `next` is the URI of the next page.",

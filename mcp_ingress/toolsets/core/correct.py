@@ -1,0 +1,153 @@
+"""correct: replace what was remembered, or take it back; the history keeps both."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import duckdb
+
+from mcp_ingress import writes
+from mcp_ingress.call import Call
+from mcp_ingress.fitting.truncation import MEMORY_URI
+from mcp_ingress.tool import Tool
+from mcp_ingress.toolsets.core.records import one_line, read_records
+from processors.inner_voice.rules.provenance import ID_PREFIXES
+from processors.memory.vector_facts import VECTOR_STAGE
+from processors.talos.rules.identifiers import entry_id
+from processors.talos.rules.ontology import JOURNAL_ENTRY
+from processors.valence.rules.beliefs import KIND as BELIEF
+from processors.valence.rules.beliefs import belief_id_of
+from streams.errors import Refused
+from streams.events import Event
+from streams.ids import document_label
+
+CORRECTED = "It was corrected."
+"""The reason of a belief's successor where none is given."""
+_STANDS = {
+    "turn": "What was said in a session stands as it was said; `remember` what is right, and later searches name both.",
+    "exchange": "What was said in a conversation stands as it was said; `remember` what is right.",
+    "goal": "A session's goal stands as it was opened; open a session with the right one.",
+    "pattern": "Patterns follow from what happened; correct the entries that they are made of.",
+}
+_OTHERWISE = "Journal entries and beliefs can be corrected; of this, `remember` what is right."
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is corrected: a journal entry, or a belief."""
+
+    id: str
+    is_belief: bool
+
+
+async def correct(call: Call, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Find what the id names, and have its reducer decide."""
+    text, reason = _checked_change(arguments), (arguments.get("reason") or "").strip() or None
+    await call.fresh()
+    query = functools.partial(find_target, namespace=call.namespace, given=arguments["id"])
+    target = await call.read(query)
+    request, new_id = _request(call, target, text, reason)
+    published = await writes.publish(call, request)
+    result = await writes.decided(call, published)
+    is_done = result is not None and await writes.caught_up(call, published, "prune")
+    is_found = text is None or await writes.caught_up(call, published, VECTOR_STAGE)
+    change = {"retracted": True} if text is None else {"corrects": target.id}
+    return writes.written(published, {"id": new_id, **change}, pending=not (is_done and is_found))
+
+
+def _checked_change(arguments: Mapping[str, Any]) -> str | None:
+    """The text that is right; None where it is to be taken back. Refused where that is not clear."""
+    if arguments.get("retract"):
+        if arguments.get("text") is not None:
+            message = "Pass `text` to replace it or `retract: true` to take it back, not both."
+            raise writes.invalid(message, "retract", False)
+        return None
+    if arguments.get("text") is None:
+        raise writes.invalid("Pass `text`, as it should read, or `retract: true` to take it back.", "text", "some text")
+    return writes.checked_text(arguments, "text")
+
+
+def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -> Target:
+    """What an id names, as any tool shows it. Raises Refused where there is nothing, or nothing to correct."""
+    identity = unquote(given.strip().removeprefix(f"{MEMORY_URI}/"))
+    for prefix in ("", *ID_PREFIXES.values()):
+        bare = identity.removeprefix(prefix)
+        rows = cursor.execute(
+            "SELECT toolset, kind FROM documents WHERE label = ? AND namespace = ?",
+            [document_label(namespace, bare), namespace],
+        ).fetchall()
+        if rows:
+            return _target(cursor, namespace, bare, *rows[0])
+    message = f"Nothing is remembered under {given[:80]!r}; `recall` shows the ids."
+    raise Refused(message, code="not_found", details={"parameter": "id", "allowed": "an id of `recall`"})
+
+
+def _target(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, toolset: str, kind: str) -> Target:
+    if (toolset, kind) in (("talos", JOURNAL_ENTRY), ("valence", BELIEF)):
+        return Target(identity, kind == BELIEF and toolset == "valence")
+    record = read_records(cursor, namespace, [identity])[identity]
+    if record.id != identity:
+        return Target(record.id, is_belief=False)
+    found_in = cursor.execute(
+        "SELECT j.entry_id, j.content FROM entities e "
+        "JOIN talos_journal j ON j.namespace = e.namespace AND j.event_id = e.source_event_id "
+        "WHERE e.namespace = ? AND e.entity_id = ?",
+        [namespace, identity],
+    ).fetchall()
+    if found_in:
+        entry, content = found_in[0]
+        said = f"It was found in {entry}, which says: {one_line(content)!r}. Correct that one, with its whole text."
+        raise Refused(said, code="not_correctable", details={"parameter": "id", "allowed": entry})
+    raise Refused(
+        f"{identity[:80]} is a {record.kind.replace('_', ' ')}. {_STANDS.get(record.kind, _OTHERWISE)}",
+        code="not_correctable",
+        details={"parameter": "id", "allowed": "a journal entry or a belief"},
+    )
+
+
+def _request(call: Call, target: Target, text: str | None, reason: str | None) -> tuple[Event, str]:
+    """The event that asks for it, and the id of what holds then."""
+    if target.is_belief and text is not None:
+        fields = {"old_belief_id": target.id, "new_content": text, "reason": reason or CORRECTED}
+        request = writes.request(call, "valence.belief.superseded", fields)
+        return request, belief_id_of(request)
+    if target.is_belief:
+        return writes.request(call, "valence.belief.retracted", {"belief_id": target.id, "reason": reason}), target.id
+    entry: dict[str, Any] = {"entry_id": target.id, "reason": reason}
+    if text is None:
+        return writes.request(call, "talos.journal.retracted", entry), target.id
+    request = writes.request(call, "talos.journal.corrected", {**entry, "content": text})
+    return request, entry_id(request)
+
+
+TOOL = Tool(
+    name="correct",
+    toolset="core",
+    title="Correct",
+    description="Replace a memory that is wrong or has changed by what is right, or take it back. Searches find the "
+    "newest text only; the history keeps what it said, and why it changed.",
+    kind="write",
+    handler=correct,
+    memory_operation="update_memory",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "id": {"type": "string", "description": "Id that `recall` or `remember` gave"},
+            "text": {"type": "string", "description": "The whole statement as it should read"},
+            "retract": {"type": "boolean", "description": "Take it back instead"},
+            "reason": {"type": "string", "description": "Why"},
+        },
+        "required": ["id"],
+    },
+    output_schema=writes.output_schema(
+        {
+            "id": {"type": "string", "description": "What holds now, or was taken back"},
+            "corrects": {"type": "string", "description": "What it replaces"},
+            "retracted": {"type": "boolean"},
+        }
+    ),
+)

@@ -1,0 +1,1 @@
+"""What the notes are made of, read from the store."""

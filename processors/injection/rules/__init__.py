@@ -1,0 +1,1 @@
+"""Pure rules: which hits are worth it, and the text that is made of them."""

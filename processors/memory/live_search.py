@@ -1,0 +1,55 @@
+"""The search of what still holds: no record that was superseded, merged, archived or deprecated."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from processors.memory.read.earlier import read_ended
+from storage.search.index_set import IndexSet
+from storage.search.query import Query
+from storage.search.records.hits import SearchHit, SearchResult
+from storage.search.records.matches import DocumentMatches
+from storage.search.search import search
+from streams.ids import document_label
+
+if TYPE_CHECKING:
+    import duckdb
+
+EVERY_HIT = 10_000
+"""More than the pools of all sides hold for what is asked here."""
+
+
+def search_live(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
+) -> SearchResult:
+    """A search without what is no longer valid. A filter with a moment says itself what was valid then."""
+    if query.filter.valid_at is not None:
+        return search(cursor, indexes, query, prefetched)
+    found = search(cursor, indexes, replace(query, limit=EVERY_HIT, pool=query.pool_size), prefetched)
+    namespace = query.filter.namespace
+    stated = [identity for hit in found.hits for identity in (hit.record_id, *(other for _, other in hit.also))]
+    ended = read_ended(cursor, namespace, stated)
+    left = [_without(cursor, indexes, namespace, hit, ended) for hit in found.hits]
+    hits = [hit for hit in left if hit is not None]
+    return replace(found, hits=hits[: query.limit], total=found.total - len(left) + len(hits))
+
+
+def _without(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, namespace: str, hit: SearchHit, ended: Collection[str]
+) -> SearchHit | None:
+    """The hit without the records that have ended; None where nothing is left.
+
+    Another record that states the same takes the place of one that has ended.
+    """
+    also = [(kind, identity) for kind, identity in hit.also if identity not in ended]
+    if hit.record_id not in ended:
+        return replace(hit, also=also)
+    if not also:
+        return None
+    label = document_label(namespace, also[0][1])
+    other = indexes.records.documents.hits(cursor, namespace, [label]).get(label)
+    return other and replace(
+        other, score=hit.score, sides=hit.sides, parts=hit.parts, also=also[1:], times=min(hit.times, len(also))
+    )

@@ -1,0 +1,69 @@
+"""What `thalweg hook` leaves behind where no node runs: the process that starts one, and a transcript's import."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from thalweg.client import hook
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str, bytes]]:
+    """The commands that were left behind, with their namespace and input."""
+    commands: list[tuple[list[str], str, bytes]] = []
+    monkeypatch.setattr(hook, "_start", lambda home, *command: commands.append(command))
+    return commands
+
+
+def run(monkeypatch: pytest.MonkeyPatch, home: Path, body: bytes, *arguments: str) -> int:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(body)))
+    return hook.run([*arguments, "--home", str(home), "--namespace", "north"])
+
+
+def test_where_no_node_runs_one_is_started_that_takes_the_event_and_the_prompt_goes_on(
+    left: list[tuple[list[str], str, bytes]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    body = b'{"session_id": "s1", "prompt": "Which zone?"}'
+    assert run(monkeypatch, tmp_path / "home", body, "UserPromptSubmit", "--answer") == 0
+    assert left == [(["hook", "UserPromptSubmit"], "north", body)]
+
+
+@pytest.mark.parametrize(
+    ("name", "client", "ends"),
+    [("s1.jsonl", "claude-code", {"SessionEnd", "PreCompact"}), ("rollout-s1.jsonl", "codex", {"Stop", "PreCompact"})],
+)
+def test_each_clients_transcript_is_imported_by_its_own_reader_when_its_session_may_end(
+    name: str,
+    client: str,
+    ends: set[str],
+    left: list[tuple[list[str], str, bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    transcript = tmp_path / name
+    transcript.write_text("{}\n")
+    body = json.dumps({"session_id": "s1", "transcript_path": str(transcript)}).encode()
+    imported = set()
+    for event in ("SessionStart", "PostToolUse", "Stop", "SubagentStop", "PreCompact", "SessionEnd"):
+        left.clear()
+        assert run(monkeypatch, tmp_path / "home", body, event, "--answer") == 0
+        if (["import", client, str(transcript), "--json"], "north", b"") in left:
+            imported.add(event)
+    assert imported == ends
+    transcript.unlink()
+    left.clear()
+    assert run(monkeypatch, tmp_path / "home", body, "PreCompact", "--answer") == 0
+    assert [command for command, *_ in left] == [["hook", "PreCompact"]], "a transcript that has gone is not read"
+
+
+@pytest.mark.parametrize("body", [b"", b"no JSON", b"[1]", b'"text"', b'{"transcript_path": 5}', b"\xff"])
+def test_no_input_ends_a_hook_with_anything_but_0(
+    body: bytes, left: list[tuple[list[str], str, bytes]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert run(monkeypatch, tmp_path / "home", body, "SessionEnd", "--answer") == 0
+    assert left == [(["hook", "SessionEnd"], "north", body)], "the node says what is wrong with it, and keeps it"
