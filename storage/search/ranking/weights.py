@@ -18,8 +18,8 @@ trust    how many times its share the vector counts: 1 where the words are there
          the matter that they share: what it is near to above that says little. At 0.1 the texts are of many matters,
          and the nearest is seldom so by chance
 date     how near a record's day is to a date that the query names (`dates`)
-asking   the share of a record that asks instead of telling (`asking`); half of it of what a user said, where the question
-         asks for that: a request tells what its user is about
+asking   the share of a record that asks instead of telling (`asking`); of what a user said half of it, where the
+         question asks for that: a request tells what it is about
 speaker  what a user said, where a question asks for what the user said or did (`storage/search/question`)
 imputed  what a record whose vectors are not there yet gets beside its keywords and its date, so that it stands behind
          as many embedded records as by these alone. Where no record is embedded, words and dates alone rank
