@@ -179,7 +179,7 @@ def read_tables(cursor: duckdb.DuckDBPyConnection) -> dict[str, Table]:
     columns: dict[str, dict[str, str]] = {}
     for table, column, kind in cursor.execute(
         "SELECT table_name, column_name, data_type FROM duckdb_columns() "
-        "WHERE NOT internal AND table_name IN (SELECT table_name FROM duckdb_tables()) "
+        "WHERE NOT internal AND schema_name = 'main' AND table_name IN (SELECT table_name FROM duckdb_tables()) "
         "ORDER BY table_name, column_index"
     ).fetchall():
         columns.setdefault(table, {})[column] = kind

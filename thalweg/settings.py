@@ -140,6 +140,13 @@ class Settings:
             "before `thalweg status` is red"
         },
     )
+    unsearched_sessions: str = field(
+        default="",
+        metadata={
+            "help": "comma-separated namespaces whose captured sessions no search finds and no model embeds; "
+            "their telemetry lands all the same"
+        },
+    )
     otlp_topics: bool = field(
         default=False, metadata={"help": "also read otlp_spans, otlp_logs and otlp_metrics (kafka:// only)"}
     )

@@ -89,6 +89,8 @@ def _is_long(value: Any) -> bool:
 
 def _row(row: Any, texts: Texts, query: str | None, near: Near) -> Any:
     """A row with passages in place of its long texts, of at most about MAX_ROW characters."""
+    if size_of(row) <= MAX_TEXT:  # then no text in it is longer
+        return row
     if not isinstance(row, Mapping):
         return _squeezed(row)
     return _squeezed(_with_passages(row, texts, MAX_TEXT, query, near), texts)

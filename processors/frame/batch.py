@@ -124,8 +124,7 @@ class EventState:
             self._overlay.put(table, key, row)
         for removal in self._removed:
             self._overlay.remove_all(*removal)
-        indexed.documents.extend(self.indexed.documents)
-        indexed.vectors.extend(self.indexed.vectors)
+        indexed.add(self.indexed)
 
 
 def reduce_batch(

@@ -22,6 +22,7 @@ Row = dict[str, Any]
 Key = tuple[Any, ...]
 DOCUMENTS, DOCUMENT_TAGS = "documents", "document_tags"
 EMBEDDINGS, PASSAGES, SPACES = "embeddings", "passages", "spaces"
+TURNS, TURN_EMBEDDINGS, TURN_PASSAGES = "turns", "turn_embeddings", "turn_passages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,15 @@ class Indexed:
 
     documents: list[DocumentEntry] = field(default_factory=list)
     vectors: list[VectorEntry] = field(default_factory=list)
+    turns: list[DocumentEntry] = field(default_factory=list)
+    turn_vectors: list[VectorEntry] = field(default_factory=list)
+
+    def add(self, other: Indexed) -> None:
+        """Take in what another part of the batch adds."""
+        self.documents += other.documents
+        self.vectors += other.vectors
+        self.turns += other.turns
+        self.turn_vectors += other.turn_vectors
 
 
 class Rows:
@@ -141,22 +151,39 @@ class Rows:
         for tag in dict.fromkeys(tags or ()):
             self.put(DOCUMENT_TAGS, {"record_id": record_id, "tag": tag})
 
-    def embed(self, row: Row) -> None:
+    def turn(
+        self, record_id: str, text: str, *, created_at: datetime, session_id: str, role: str, source: str | None
+    ) -> None:
+        """Make what somebody said in a captured session searchable. The first text of a record stays."""
+        namespace = self._logged.event.namespace
+        label = document_label(namespace, record_id)
+        if self.shared(TURNS, label) is not None:
+            return
+        row = {"label": label, "record_id": record_id, "session_id": session_id, "role": role, "source": source}
+        self.put(TURNS, row | {"text": text, "created_at": created_at})
+        entry = DocumentEntry(label, namespace, text, session_id, created_at, role=role)
+        self._indexed.turns.append(entry)
+
+    def embed(self, row: Row, *, of_turn: bool = False) -> None:
         """Keep a record's vector (a row of `embeddings` with its `vector`, unit length). The first of a space stays.
 
         A space that was dropped takes none: facts that were still on their way do not bring it back.
         """
-        if not self._is_dropped(row["space"]) and self.shared(EMBEDDINGS, row["label"], row["space"]) is None:
-            self.put(EMBEDDINGS, row)
+        table, vectors = (
+            (TURN_EMBEDDINGS, self._indexed.turn_vectors) if of_turn else (EMBEDDINGS, self._indexed.vectors)
+        )
+        if not self._is_dropped(row["space"]) and self.shared(table, row["label"], row["space"]) is None:
+            self.put(table, row)
             made = row["vector"], row["space"], row["model_id"], row.get("tokens")
-            self._indexed.vectors.append(VectorEntry(row["label"], *made, passages=row.get("passages")))
+            vectors.append(VectorEntry(row["label"], *made, passages=row.get("passages")))
 
-    def embed_passage(self, row: Row) -> None:
+    def embed_passage(self, row: Row, *, of_turn: bool = False) -> None:
         """Keep the vector of a part of a long text (a row of `passages`), as `embed` does."""
-        if not self._is_dropped(row["space"]) and self.shared(PASSAGES, row["label"], row["space"]) is None:
-            self.put(PASSAGES, row)
+        table, vectors = (TURN_PASSAGES, self._indexed.turn_vectors) if of_turn else (PASSAGES, self._indexed.vectors)
+        if not self._is_dropped(row["space"]) and self.shared(table, row["label"], row["space"]) is None:
+            self.put(table, row)
             place = PassageOf(row["owner_label"], row["number"], row["char_start"], row["char_end"])
-            self._indexed.vectors.append(
+            vectors.append(
                 VectorEntry(row["label"], row["vector"], row["space"], row["model_id"], row["tokens"], place)
             )
 

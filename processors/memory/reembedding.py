@@ -35,6 +35,14 @@ _PARTIAL = """
 SELECT label FROM embeddings e WHERE space = ?
 AND passages > (SELECT count(*) FROM passages p WHERE p.owner_label = e.label AND p.space = e.space)
 ORDER BY "offset" DESC, label"""
+_LACKING_TURNS = """
+SELECT label, count(*) OVER () FROM turns t WHERE NOT list_contains(?::VARCHAR[], namespace)
+AND NOT EXISTS (FROM turn_embeddings e WHERE e.label = t.label AND e.space = ?)
+AND NOT EXISTS (
+    FROM embedding_failures f WHERE f.namespace = t.namespace AND f.record_id = t.record_id AND f.space = ?)
+ORDER BY created_at DESC, label LIMIT ?"""
+SLICE_TURNS = 32
+"""Turns that are embedded before it is looked again which are the newest: a second of one core."""
 SLICE_TEXTS, SLICE_CHARS = 64, 256 * 1024
 _TEXTS = f"""
 SELECT d.namespace, d.record_id, coalesce(t.text, d.text), d.created_at
@@ -101,6 +109,15 @@ def slices(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[np.nda
     return [np.array(some, np.int64) for some in cut]
 
 
+def lacking_turns(cursor: duckdb.DuckDBPyConnection, space: str, unsearched: Sequence[str]) -> tuple[np.ndarray, int]:
+    """Labels of the SLICE_TURNS newest turns that have no vector in this space, and how many have none.
+
+    Turns of `unsearched` namespaces need none; those on which the model or the log has failed are left out.
+    """
+    rows = cursor.execute(_LACKING_TURNS, [list(unsearched), space, space, SLICE_TURNS]).fetchall()
+    return np.array([label for label, _ in rows], np.int64), rows[0][1] if rows else 0
+
+
 def _labels(cursor: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[str | list[str]]) -> np.ndarray:
     return np.asarray(cursor.execute(query, parameters).fetchnumpy()["label"], np.int64)
 
@@ -112,16 +129,23 @@ def read_texts(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Mi
 
 
 def facts_of(
-    info: ModelInfo, building: str, texts: Sequence[Missing], encoded: Mapping[str, Mapping[str, Any]], largest: int
+    info: ModelInfo,
+    building: str,
+    texts: Sequence[Missing],
+    encoded: Mapping[str, Mapping[str, Any]],
+    largest: int,
+    *,
+    of_turns: bool = False,
 ) -> list[list[Event]]:
-    """The vectors of the texts as facts of at most `largest` bytes, a list for each namespace.
+    """The vectors of texts, or turns, as facts of at most `largest` bytes, a list for each namespace.
 
     `encoded` is what `encode_texts` gave. `building` names this building of the space: a space that was dropped and is
     built again gets new facts; one that goes on after a crash gets the same.
     """
     groups: dict[str, list[Event]] = {}
+    made_by = embedded_by(info) | ({"of_turns": True} if of_turns else {})
     for missing in texts:
-        fact = _fact(info, building, missing, EMBEDDED, embedded_by(info))
+        fact = _fact(info, building, missing, EMBEDDED, made_by)
         groups.setdefault(missing.namespace, []).extend(
             split_fact(fact, items_of(missing.record_id, encoded[missing.text]), largest)
         )

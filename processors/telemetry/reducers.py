@@ -12,9 +12,11 @@ from typing import Any
 
 from processors.frame.reducer import Key, Outcome, Reducer, Row, Rows, at
 from processors.talos.rules.identifiers import named_id
+from processors.telemetry.rules.prose import Prose, prose_of
 from streams.clock import parse_time
 from streams.event_types.telemetry import OTEL_LOG, OTEL_METRIC, OTEL_SPAN, SESSION_EVENT, TALOS_EVENTS
 from streams.events import LoggedEvent, wire_type
+from streams.ids import derived_id
 
 SESSIONS, SESSION_EVENTS, NAMES = "telemetry_sessions", "session_events", "telemetry_names"
 TOOL_CALLS, MODEL_CALLS, STATE_CHANGES = "tool_calls", "model_calls", "state_changes"
@@ -47,7 +49,21 @@ def _session_event(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         _complete_tool_call(rows, data["session_id"], result, ended_at=_moment(result.get("ended_at")) or moment)
     for call in data.get("model_calls") or ():
         count_model_call(rows, data["session_id"], call, moment)
+    if (prose := prose_of(event.id, data)) is not None:
+        rows.turn(
+            _turn_id(logged, prose),
+            prose.text,
+            created_at=moment,
+            session_id=data["session_id"],
+            role=prose.role,
+            source=(data.get("session") or {}).get("source"),
+        )
     return None
+
+
+def _turn_id(logged: LoggedEvent, prose: Prose) -> str:
+    """The id of what was said: of the message, so that two events that show the same message are one turn."""
+    return f"turn-{derived_id(logged.event.source, prose.identity)}"
 
 
 def _session_event_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:

@@ -58,16 +58,21 @@ class IndexSet:
         counted: Sequence[str] = (),
         sources: Collection[tuple[str, str]] = (),
         roles: str = "",
+        turns: IndexSet | None = None,
     ) -> None:
         """`connect` gives a new DuckDB cursor. `model` is None when the node runs without an embedder.
 
         `counted` names the tables whose rows are searched with a count of all matches, `sources` the (toolset, kind)
         of records that others are made of. `roles` SELECTs (namespace, record_id, role) of what a speaker said.
+        `turns`: the indexes of captured sessions, which are kept together with these.
         """
+        self.turns = turns
+        self.unsearched: frozenset[str] = frozenset()
+        """Namespaces whose turns no search finds."""
         self._counted = counted
         self.save_s = SAVE_S
         """After this many seconds what has changed is saved; after SAVE_ROWS rows, earlier."""
-        self._pace = Pace()
+        self._pace: Pace = turns._pace if turns is not None else Pace()
         self.records = Records(sources, roles)
         self.words = Words(directory / "keywords", self.records.passages, self._pace.pause)
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
@@ -89,6 +94,10 @@ class IndexSet:
         """The space of this name, an empty one where there is none; without a name the live one."""
         return self.spaces.named(name)
 
+    def searched_turns(self, namespace: str) -> IndexSet | None:
+        """The indexes of captured sessions, unless the namespace has opted out."""
+        return None if namespace in self.unsearched else self.turns
+
     def searching(self) -> AbstractContextManager[None]:
         """Background work yields while the block runs."""
         return self._pace.searching()
@@ -103,6 +112,8 @@ class IndexSet:
         Returns in time proportional to what is stored (about a second per 100,000 memories); the rest is built in
         the background. Must return before the first `apply`.
         """
+        if self.turns is not None:
+            self.turns.open(positions)
         self._covered = dict(positions)
         cursor = self._connect()
         self.records.load(cursor)
@@ -151,6 +162,8 @@ class IndexSet:
 
         Runs for some seconds per 100,000 vectors on a thread of the caller's; what is applied meanwhile is in it.
         """
+        if self.turns is not None:
+            self.turns.prepare(model)
         cursor = self._connect()
         space = self.spaces.prepare(cursor, model, self._closing.is_set)
         cursor.close()
@@ -159,6 +172,8 @@ class IndexSet:
     def switch(self, model: VectorModel) -> None:
         """Make this model's space live. The former stays until `drop_other_spaces`, for searches on their way."""
         self.prepare(model)
+        if self.turns is not None:
+            self.turns.switch(model)
         with self._maintaining:
             self.spaces.model = model
             self._unsaved += 1
@@ -166,6 +181,8 @@ class IndexSet:
 
     def drop_other_spaces(self) -> None:
         """Drop every space but the live one."""
+        if self.turns is not None:
+            self.turns.drop_other_spaces()
         self.spaces.drop_others()
 
     @property
@@ -211,6 +228,8 @@ class IndexSet:
 
         Call every second, from one thread, off the waited path. Raises what stopped a rebuild.
         """
+        if self.turns is not None:
+            self.turns.maintain()
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()
         with self._maintaining:
@@ -248,6 +267,8 @@ class IndexSet:
 
     def close(self, *, save: bool = True) -> None:
         """Stop background work and save. Bounded in time; what is not saved is caught up at `open`."""
+        if self.turns is not None:
+            self.turns.close(save=save)
         self._closing.set()
         self.wait_ready(CLOSE_S)
         if save and self._unsaved and self.words.is_open:
@@ -263,7 +284,7 @@ class IndexSet:
         """Whether no rebuild is going on (any more) before the time is up."""
         if self._rebuilding is not None:
             wait([self._rebuilding], timeout_s)
-        return not self._is_rebuilding()
+        return not self._is_rebuilding() and (self.turns is None or self.turns.wait_ready(timeout_s))
 
     def state(self) -> dict[str, Any]:
         """For `status`: what each index is, how much it holds, what it covers."""
@@ -277,7 +298,8 @@ class IndexSet:
         late |= {"passages": len(self.records.passages), "bytes": 0 if live is None else live.tokens.size}
         late |= {"missing": self.spaces.missing_tokens}
         about = {"is_rebuilding": self._is_rebuilding(), "covered": dict(self._covered), "unsaved": self._unsaved}
-        return {"keyword": self.words.state(), "vector": vector, "late": late} | about
+        turns = {} if self.turns is None else {"turns": self.turns.state()}
+        return {"keyword": self.words.state(), "vector": vector, "late": late} | about | turns
 
     def labels(self) -> tuple[np.ndarray, np.ndarray]:
         """Return every document's label in the keyword and in the vector index, sorted.

@@ -26,7 +26,7 @@ class Query:
     when the live one may have changed since. `pool`: candidates of each side, three times the limit by default.
     `sessions`: all records of this many sessions, of those that the sides meet first, are candidates too. `weights` of
     the sides vector, keyword and graph: the sides' ranks are fused with these. `min_cosine`: the vector side's floor.
-    `distinct`: of the records that state the same, one stands for all.
+    `distinct`: of the records that state the same, one stands for all. `with_turns`: turns of captured sessions too.
     """
 
     text: str
@@ -40,6 +40,7 @@ class Query:
     weights: Mapping[str, float] | None = None
     min_cosine: float | None = None
     distinct: bool = True
+    with_turns: bool = False
 
     @property
     def matter(self) -> str:

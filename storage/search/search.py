@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from storage.search.captured import CAPTURED, joined, reading, turns_asked
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query
 from storage.search.question import matter_of
@@ -46,6 +47,20 @@ def search(
     cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None = None
 ) -> SearchResult:
     """Hybrid search. `prefetched`: what `prefetch` gave for this text and filter.
+
+    Turns of captured sessions are searched by themselves and come between the others by their scores.
+    """
+    found = _search(cursor, indexes, query, prefetched)
+    if (turns := turns_asked(indexes, query)) is None:
+        return found
+    with reading(cursor, CAPTURED):
+        return joined(found, _search(cursor, turns, query, None), query)
+
+
+def _search(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, prefetched: DocumentMatches | None
+) -> SearchResult:
+    """The best of memories, or of turns.
 
     With tokens, or where nothing is embedded, the candidates are ranked by evidence (`ranking/weights`); else, or with
     weights, by reciprocal-rank fusion. What is not embedded yet stands among what is where its words put it.
@@ -112,7 +127,7 @@ def _others(context: SearchContext, labels: Sequence[int]) -> dict[int, dict[str
     if not context.query.distinct:
         return {label: {} for label in labels}
     clusters, allowed = context.records.clusters, [context.allowed.labels]
-    stated = [clusters.statements(label, allowed, MAX_OTHERS, excerpts=context.with_excerpts) for label in labels]
+    stated = clusters.statements(labels, allowed, MAX_OTHERS, excerpts=context.with_excerpts)
     names = context.records.documents.names_of(context.cursor, [each.others for each in stated])
     return {label: {"also": also, "times": each.times} for label, also, each in zip(labels, names, stated, strict=True)}
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import duckdb
 import numpy as np
 
+from storage.search.captured import CAPTURED, reading, turns_asked
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import predicate
@@ -61,7 +62,22 @@ class SessionResult:
 
 
 def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SessionResult:
-    """The sessions, best first. Records without a session are passed over."""
+    """The sessions, best first: by their memories or by their turns. What has no session is passed over."""
+    found = _search_sessions(cursor, indexes, query)
+    if (turns := turns_asked(indexes, query)) is None:
+        return found
+    with reading(cursor, CAPTURED):
+        others = _search_sessions(cursor, turns, query)
+    best: dict[str, SessionHit] = {}
+    for hit in sorted([*found.ranked, *others.ranked], key=lambda hit: (-hit.score, hit.session_id)):
+        known = best.get(hit.session_id)
+        best[hit.session_id] = (
+            hit if known is None else replace(known, hits=sorted([*known.hits, *hit.hits], key=lambda one: -one.score))
+        )
+    return SessionResult(list(best.values()), query.limit, found.degraded or others.degraded)
+
+
+def _search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> SessionResult:
     grouped: dict[str, list[SearchHit]] = defaultdict(list)
     # a session whose records are all far is read too, as long as there are few: what they say together may answer
     of_records = replace(
@@ -72,6 +88,7 @@ def search_sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query:
         sessions=max(query.limit, SESSIONS),
         weights=None,
         distinct=False,
+        with_turns=False,
     )
     records = search(cursor, indexes, of_records)
     for hit in records.hits:

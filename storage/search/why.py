@@ -13,6 +13,7 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 
+from storage.search.captured import CAPTURED, MEMORIES, is_turn, reading
 from storage.search.index_set import IndexSet
 from storage.search.query import MIN_COSINE, MIN_COSINE_RANKED, Query, pool_of
 from storage.search.records.filter import Filter, TagFilter, predicate
@@ -53,7 +54,21 @@ def explain(
     record_id: str,
     search: Search = search,
 ) -> Explanation:
-    """Why the search returns the record for this query, or does not."""
+    """Why the search returns the record for this query, or does not. `search` gets memories' indexes and cursor."""
+    if indexes.turns is not None and is_turn(cursor, query.filter.namespace, record_id):
+
+        def search_all(cursor: duckdb.DuckDBPyConnection, _: IndexSet, query: Query) -> SearchResult:
+            with reading(cursor, MEMORIES):
+                return search(cursor, indexes, query)
+
+        with reading(cursor, CAPTURED):
+            return _explain(cursor, indexes.turns, query, record_id, search_all)
+    return _explain(cursor, indexes, query, record_id, search)
+
+
+def _explain(
+    cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query, record_id: str, search: Search
+) -> Explanation:
     namespace, limit = query.filter.namespace, query.limit
     known = cursor.execute(
         "SELECT label, text FROM documents WHERE namespace = ? AND record_id = ?", [namespace, record_id]

@@ -52,7 +52,11 @@ EVENT_TYPES = (
                     "type": "integer",
                     "minimum": 1,
                     "description": "How often the model was asked, when it did not answer at once.",
-                }
+                },
+                "of_turns": {
+                    "type": "boolean",
+                    "description": "The texts are turns of captured sessions, which are searched beside memories.",
+                },
             },
         ),
     ),

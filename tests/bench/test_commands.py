@@ -16,6 +16,7 @@ from streams.topics import MEMORY
 from tests.bench.test_recall import CHAT
 from thalweg.bench.bare_log import memory_record
 from thalweg.bench.examples import EXEMPT_TOOLS, example, write_tool
+from thalweg.bench.memory import Samples
 from thalweg.bench.report import Figure, Target
 from thalweg.bench.scratch import texts
 from thalweg.cli import cli
@@ -169,6 +170,20 @@ def test_fairness_tells_what_calm_clients_wait_alone_and_beside_a_flood() -> Non
 
 
 @pytest.mark.process
+@pytest.mark.process
+def test_memory_tells_what_a_node_weighs_and_whether_it_grows_while_every_tool_is_called() -> None:
+    figures = run("memory", "--minutes", "0.4", "--size", "20", "--embedder", "hashing")
+    assert {"resident_before_mb", "resident_first_half_mb", "resident_second_half_mb"} <= set(figures)
+    assert figures["resident_largest_mb"]["target"] == "≤ 600" and figures["growth_second_half"]["target"] == "≤ 1.05"
+    assert figures["calls"]["value"] > len(find_tools()) and figures["calls_accepted"]["value"] > 0.8
+
+
+def test_growth_compares_the_last_quarter_with_the_one_before() -> None:
+    rising = [100.0 + number for number in range(100)]
+    assert Samples(rising).growth == pytest.approx(187 / 162, rel=0.01)
+    assert Samples(rising[:50] + [150.0] * 50).growth == 1.0
+
+
 def test_a_table_is_printed_for_people() -> None:
     result = CliRunner().invoke(cli, ["bench", "search", "--sizes", "50", "--n", "2", "--embedder", "hashing"])
     assert result.exit_code == 0, result.output

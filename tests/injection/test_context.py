@@ -18,7 +18,21 @@ from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 UTC = "We decided to store all times of the billing service in UTC."
-QUESTION = "In which zone do we store all times of the billing service?"
+QUESTION = "Was it decided that we store all times of the billing service in UTC?"
+OTHERS = (
+    "The parser rejects a missing comma.",
+    "Retries double their pause up to a minute.",
+    "Ann reviews what touches the schema.",
+    "The nightly build takes forty minutes.",
+    "Screenshots go into the wiki.",
+    "Logs rotate once they are a gigabyte.",
+    "A flag turns the new editor on.",
+    "Two people approve a migration.",
+    "Keyboard shortcuts follow the platform.",
+    "Old branches are deleted every Friday.",
+    "The cache is warm after three requests.",
+)
+"""What words are rare shows only beside other texts."""
 
 
 class Asker:
@@ -55,6 +69,10 @@ class Asker:
     async def decide(self, text: str = UTC, **more: Any) -> str:
         return str((await self.call("journal_write", content=text, category="decision", **more))["entry_id"])
 
+    async def decide_others(self) -> None:
+        for text in OTHERS:
+            await self.decide(text)
+
     async def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return await self.node.running.store.reader.run(lambda cursor: cursor.execute(sql).fetchall())
 
@@ -72,6 +90,7 @@ async def asker(tmp_path: Path) -> AsyncIterator[Asker]:
 
 
 async def test_a_prompt_is_given_the_fact_that_bears_on_it_and_sql_and_why_say_so(asker: Asker) -> None:
+    await asker.decide_others()
     entry = await asker.decide()
     text = await asker.context("UserPromptSubmit", prompt=QUESTION)
     assert text is not None and UTC in text
@@ -94,6 +113,7 @@ async def test_a_prompt_is_given_the_fact_that_bears_on_it_and_sql_and_why_say_s
 
 
 async def test_a_prompt_that_nothing_bears_on_is_given_nothing_and_nothing_is_recorded(asker: Asker) -> None:
+    await asker.decide_others()
     await asker.decide()
     assert await asker.context("UserPromptSubmit", prompt="Write a haiku on an owl and moonlight.") is None
     assert await asker.context("UserPromptSubmit", prompt="   ") is None
@@ -103,6 +123,7 @@ async def test_a_prompt_that_nothing_bears_on_is_given_nothing_and_nothing_is_re
 
 
 async def test_a_session_is_given_a_fact_once_and_again_after_its_context_was_summarised(asker: Asker) -> None:
+    await asker.decide_others()
     await asker.decide()
     assert UTC in str(await asker.context("UserPromptSubmit", prompt=QUESTION))
     assert await asker.context("UserPromptSubmit", prompt=QUESTION) is None
@@ -112,21 +133,33 @@ async def test_a_session_is_given_a_fact_once_and_again_after_its_context_was_su
 
 
 async def test_a_session_is_never_given_what_it_said_itself_or_its_sub_agents(asker: Asker) -> None:
-    for session, call in (("s2", "toolu_1"), ("s2/agent", "toolu_2")):
-        await asker.hook("PreToolUse", session, tool_name="journal_write", tool_use_id=call, tool_input={})
-        await asker.decide(f"{UTC} Said by {session}.", request_id=call)
-    assert await asker.context("UserPromptSubmit", prompt=QUESTION) is None
+    await asker.decide_others()
     named = "2026-01-05-named"
-    await asker.decide(f"{UTC} Said in a session that names itself.", session_id=named)
-    given = str(await asker.context("UserPromptSubmit", named, prompt=QUESTION))
-    assert "Said by s2" in given and "names itself" not in given
+    agents = "The crane scheduler of the harbour runs its jobs in quartz mode."
+    by_name = "The lighthouse exporter signs all of its bundles with ed25519 keys."
+    for session, call, text in (("s2", "toolu_1", UTC), ("s2/agent", "toolu_2", agents)):
+        await asker.hook("PreToolUse", session, tool_name="journal_write", tool_use_id=call, tool_input={})
+        await asker.decide(text, request_id=call)
+    await asker.decide(by_name, session_id=named)
+    for own, text in (("s2", UTC), ("s2", agents), (named, by_name)):
+        prompt = f"Remind me: {text}"
+        assert await asker.context("UserPromptSubmit", own, prompt=prompt) is None
+        assert text in str(await asker.context("UserPromptSubmit", "s3", prompt=prompt))
+
+
+async def test_a_session_that_has_as_good_a_fact_in_sight_is_not_given_another(asker: Asker) -> None:
+    await asker.decide_others()
+    await asker.decide(UTC)
     assert UTC in str(await asker.context("UserPromptSubmit", "s3", prompt=QUESTION))
+    await asker.decide(f"{UTC} Ann said so.", session_id="2026-01-05-named")
+    assert await asker.context("UserPromptSubmit", "2026-01-05-named", prompt=QUESTION) is None
 
 
 async def test_what_is_private_is_given_to_nobody(asker: Asker) -> None:
+    await asker.decide_others()
     await asker.decide(domain="private")
     assert await asker.context("UserPromptSubmit", prompt=QUESTION) is None
-    assert await asker.context("SessionStart", source="startup") is None
+    assert "UTC" not in str(await asker.context("SessionStart", source="startup"))
 
 
 async def test_the_brief_names_decisions_goals_and_the_last_session_but_nothing_that_was_retracted(

@@ -25,7 +25,7 @@ STORIES: dict[str, tuple[str, ...]] = {
     "talos": (
         *("talos.session.opened", "talos.journal.written", "talos.session.closed"),
         "talos.journal.corrected",
-        *("session.event", "knowledge.friction"),
+        *("session.event", "context.injected", "knowledge.friction"),
         *("talos.entities.extracted", "talos.pattern.signalled", "talos.entities.pruned"),
     ),
     # a belief is superseded and a tension resolved while others tell what they found between them

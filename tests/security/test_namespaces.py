@@ -64,6 +64,7 @@ COMMANDS = {
     "dlq list": "dlq_list",
     "dlq replay": "dlq_replay",
     "dlq drop": "dlq_drop",
+    "mcp": "door",
     "up": "door",
 }
 """Commands that take a namespace, and what they ask."""
@@ -79,6 +80,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "external_room_id": ("room",),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
+CONNECTIONS, TURNS = 50, 8
+"""Connections of one node at once, and how many of them share the questions among them."""
 NOBODYS = "00000000-0000-5000-8000-000000000000"
 VOLATILE = {"freshness", "latency_ms", "execution_time_ms", "timestamp", "created_at", "floor_used", "decided_at"}
 """Fields that say when, or how long it took."""
@@ -167,7 +170,10 @@ async def node(broker_url: str | None, tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.process
 @pytest.mark.timeout(600)
 async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_path: Path) -> None:
-    north, south, empty = Side(node, "north", "boreal"), Side(node, "south", "austral"), Side(node, "empty", "nothing")
+    north, south, empty = [
+        await Side(node, *names).connected()
+        for names in (("north", "boreal"), ("south", "austral"), ("empty", "nothing"))
+    ]
     empty.ids = {kind: [NOBODYS] for kinds in KINDS.values() for kind in kinds} | {"record": [NOBODYS]}
     await ask_all(empty)
     await asyncio.gather(fill(north, tmp_path), fill(south, tmp_path))
@@ -185,6 +191,7 @@ async def test_no_answer_holds_anything_of_another_namespace(node: Node, tmp_pat
     _figures_are_of_ones_own(north, south)
     await _an_empty_namespace_stays_empty(empty, north)
     await _the_owners_sql_shows_both(node)
+    await _each_of_fifty_connections_sees_its_own(node, stored, north, south)
     for side, other in ((south, north), (north, south)):
         before = await node.running.store.reader.run(lambda cursor, other=other: read_rows(cursor, other))
         await _ids_of_the_other_are_unknown(side, other)
@@ -320,6 +327,30 @@ async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
     assert (noted["is_recurring"], noted["recurrence_count"], noted["similar_frictions"]) == (False, 1, []), noted
     closed = await empty.ok("session_close", session_id=session)
     assert closed["tool_calls"] == 1 and closed["token_count"] == 0, closed
+
+
+async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, north: Side, south: Side) -> None:
+    """All at once, each in a namespace of its own: they write in the same words, and ask every tool in turns."""
+    sides = [await Side(node, f"client-{number}", f"mark{number:02}x").connected() for number in range(CONNECTIONS - 2)]
+
+    async def work(number: int, side: Side) -> None:
+        side.ids = {kind: [NOBODYS] for kinds in KINDS.values() for kind in kinds} | {"record": [NOBODYS]}
+        side.know("record", (await side.ok("journal_write", content=side.say(WORDS), category="insight"))["entry_id"])
+        for tool, arguments in itertools.islice(own_reads(side), number % TURNS, None, TURNS):
+            await side.call(tool, **arguments)
+        found = await side.ok("journal_query", query=WORDS, limit=50)
+        assert [row["content"] for row in found["results"]] == [side.say(WORDS)], side.namespace
+
+    await asyncio.gather(*(work(number, side) for number, side in enumerate(sides)))
+    asked = {question.name for side in sides for question in side.questions}
+    assert {tool for tool, _ in own_reads(sides[0])} <= asked
+    marks = {side.mark: side for side in sides}
+    for side in sides:
+        for question in side.questions:
+            leaked = [*stored.leak(question, north), *stored.leak(question, south)]
+            text = orjson.dumps(question.answer).decode()
+            leaked += [mark for mark, other in marks.items() if other is not side and mark in text]
+            assert not leaked, f"{question.name} {question.given} tells {side.namespace} of {leaked[:5]}"
 
 
 def steady(value: Any) -> Any:

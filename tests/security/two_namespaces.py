@@ -6,14 +6,15 @@ dialogues, queries) has the same name on both sides once: nothing but the namesp
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from mcp_ingress.door import REQUEST_ID_META, Principal, Request, Visitor
+from mcp_ingress.door import REQUEST_ID_META
 from mcp_ingress.resource import find_resources
 from processors.frame.stage import Stage, StageParts, stage_types
 from processors.valence.timers.age_patterns import AGE_PATTERNS
@@ -22,6 +23,7 @@ from streams.codec import encode
 from streams.event_types.cognitive import GOLDEN_SET_IMPORTED, GROUND_TRUTH_IMPORTED, WM_ARCHIVED
 from streams.events import Event, event_types, wire_type
 from streams.positions import Freshness
+from tests.ingress.lines import Lines
 from tests.patience import PATIENCE_S
 from thalweg.example import session_path
 from thalweg.importing.importer import import_files
@@ -59,14 +61,24 @@ class Side:
     ids: dict[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.visitor = Visitor(Principal(self.namespace, self.namespace))
         self._calls = 0
+        self._turn = asyncio.Lock()
+        self._peer: Lines | None = None
+
+    async def connected(self) -> Self:
+        """With a connection of its own to the node's socket, which has named this namespace."""
+        self._peer = await Lines.to_socket(self.node.running.socket.path)
+        scope = {"jsonrpc": "2.0", "id": 0, "method": "thalweg/scope", "params": {"namespace": self.namespace}}
+        assert (await self._peer.ask(scope))["result"]["namespace"] == self.namespace
+        await self._peer.greet()
+        return self
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """What the tool answers; an error is an answer too. The request ids are the same on every side."""
         self._calls += 1
-        request = Request(tool, arguments, {REQUEST_ID_META: f"request-{self._calls}"})
-        return self._keep(tool, arguments, (await self.node.running.door.call(self.visitor, request)).body)
+        meta = {REQUEST_ID_META: f"request-{self._calls}"}
+        answer = await self._ask("tools/call", name=tool, arguments=arguments, _meta=meta)
+        return self._keep(tool, arguments, _body(answer, "structuredContent"))
 
     async def ok(self, tool: str, **arguments: Any) -> dict[str, Any]:
         answer = await self.call(tool, **arguments)
@@ -75,8 +87,13 @@ class Side:
 
     async def read(self, uri: str) -> dict[str, Any]:
         """What a resource holds."""
-        answer = await self.node.running.door.read(self.visitor, uri, {})
-        return self._keep(find_resources().name_of(uri), uri, answer.body)
+        answer = await self._ask("resources/read", uri=uri)
+        return self._keep(find_resources().name_of(uri), uri, _body(answer, "contents"))
+
+    async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
+        assert self._peer is not None
+        async with self._turn:
+            return await self._peer.ask({"jsonrpc": "2.0", "id": self._calls, "method": method, "params": params})
 
     async def control(self, command: str, **request: Any) -> dict[str, Any]:
         """What the node answers the command line about this namespace."""
@@ -99,6 +116,14 @@ class Side:
         """What a producer sends, this many days ago."""
         time = self.node.clock.now() - timedelta(days=days_ago)
         return Event(f"{short}-{number}", "producer", wire_type(short), self.namespace, time, data)
+
+
+def _body(answer: dict[str, Any], field: str) -> dict[str, Any]:
+    """The object that a call or a resource was answered with; of an error its data and its sentence."""
+    if "error" in answer:
+        return {**(answer["error"].get("data") or {}), "sentence": answer["error"]["message"]}
+    body = answer["result"][field]
+    return body if isinstance(body, dict) else json.loads(body[0]["text"])
 
 
 class EagerNode(Node):

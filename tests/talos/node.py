@@ -19,7 +19,7 @@ from mcp_ingress.inventory import find_tools
 from mcp_ingress.services import Limits, Services
 from mcp_ingress.spool import Spool
 from processors.embedding.model import Embedder
-from processors.memory.registry import SOURCES
+from processors.memory.registry import ROLES, SOURCES
 from processors.memory.stages.changes import MemoryChanges
 from processors.memory.stages.embed import Embed
 from processors.talos.read.graph_source import read_graph
@@ -31,6 +31,7 @@ from processors.talos.stages.prune import Prune
 from storage.applied import AppliedPositions
 from storage.graph.projection import Projections
 from storage.reader import Reader
+from storage.search.captured import captured_cursor
 from storage.search.index_set import IndexSet
 from streams.codec import decode, encode
 from streams.errors import LogUnavailable, Unavailable
@@ -84,9 +85,9 @@ class SmallNode:
         self.spool = Spool(home / "spool")
         self.embedder = embedder
         self.embed = Embed(embedder)
-        self.indexes = IndexSet(
-            home / "indexes", self.store.database.cursor, embedder.info if embedder else None, sources=SOURCES
-        )
+        model, connect = embedder.info if embedder else None, self.store.database.cursor
+        turns = IndexSet(home / "turns", lambda: captured_cursor(connect()), model, roles=ROLES)
+        self.indexes = IndexSet(home / "indexes", connect, model, sources=SOURCES, turns=turns)
         self.indexes.open({})
         self.services = Services(
             cast(Log, self),
@@ -236,6 +237,8 @@ class SmallNode:
     def _apply(self, record: Record) -> None:
         indexed = self.store.apply(record).indexed
         self.indexes.apply(indexed.documents, indexed.vectors)
+        assert self.indexes.turns is not None
+        self.indexes.turns.apply(indexed.turns, indexed.turn_vectors)
 
     def close(self) -> None:
         self.indexes.close(save=False)

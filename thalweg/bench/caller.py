@@ -47,7 +47,7 @@ class Caller:
 
     async def write(self, text: str, due: float | None = None) -> WriteTimes:
         """Write once; `due` (of `time.perf_counter`) is when it should have begun: waiting for a turn counts."""
-        arguments = await self._arguments(text)
+        arguments = await self._arguments(self._tool, text)
         started = time.perf_counter() if due is None else due
         answer = await self._call(self._tool, arguments)
         accepted = time.perf_counter()
@@ -58,9 +58,18 @@ class Caller:
             raise Unavailable(f"A memory was not searchable within {WAIT_S:g} s.")
         return WriteTimes((accepted - started) * 1000, (searchable - started) * 1000)
 
-    async def _arguments(self, text: str) -> dict[str, Any]:
+    async def is_accepted(self, tool: Tool, text: str) -> bool:
+        """Call any tool; whether it, and what has to be there before, was accepted."""
+        try:
+            request = {"name": tool.name, "arguments": await self._arguments(tool, text)}
+        except Unavailable:
+            return False
+        answer = await self._calls.answer("tools/call", request)
+        return "result" in answer and not answer["result"].get("isError")
+
+    async def _arguments(self, tool: Tool, text: str) -> dict[str, Any]:
         """What the tool is called with; what has to be there before is made, and not measured."""
-        arguments, prerequisite = example(self._tool, text), PREREQUISITES.get(self._tool.name)
+        arguments, prerequisite = example(tool, text), PREREQUISITES.get(tool.name)
         if prerequisite is None:
             return arguments
         earlier = write_tool(prerequisite.tool)
@@ -72,7 +81,7 @@ class Caller:
     async def _call(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
         answer = await self._calls.request("tools/call", {"name": tool.name, "arguments": arguments})
         body: dict[str, Any] = answer["structuredContent"]
-        if not body["success"] or body.get("spooled"):  # its time would be that of something else
+        if not body.get("success", True) or body.get("spooled"):  # its time would be that of something else
             raise Unavailable(
                 f"The node did not take a `{tool.name}` at once: {body.get('message', 'the log was away')}"
             )

@@ -28,6 +28,7 @@ ARGUMENTS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "store_raw_dialogue": lambda text: {"session_id": "bench", "speaker": "user"},
     "store_episode": lambda text: {"reflection": f"Problem: {text}. Lesson: measure first."},
     "pattern_record": lambda text: {"type": "bench"},
+    "graph_query": lambda text: {"cypher": "MATCH (i:Insight) RETURN i.id LIMIT 10"},
 }
 """Arguments that the schema alone does not tell, by the text of the call."""
 
@@ -51,6 +52,10 @@ PREREQUISITES: Mapping[str, Prerequisite] = {
     "insight_extract": Prerequisite("session_start", ("session_id",), "session_id"),
     "session_end": Prerequisite("session_start", ("session_id",), "session_id"),
     "pattern_reinforce": Prerequisite("pattern_record", ("pattern_id",), "pattern_id"),
+    "belief_get": Prerequisite("belief_create", ("belief", "id"), "belief_id"),
+    "exchange_list": Prerequisite("session_start", ("session_id",), "session_id"),
+    "session_get": Prerequisite("session_start", ("session_id",), "session_id"),
+    "pattern_check": Prerequisite("session_open", ("session_id",), "session_id"),
 }
 
 

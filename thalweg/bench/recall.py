@@ -83,7 +83,7 @@ def measure_recall(
             migrate(database.cursor(), SystemClock().now())
             engine = IndexSet(directory / "indexes", database.cursor, embedder.info)
             engine.open({})
-            store = _TurnWriter(Writer(database), engine, embedder)
+            store = TurnWriter(Writer(database), engine, embedder)
             cursor = database.cursor()
             for conversation in read_set(dataset):
                 if questions is not None and results.questions >= questions:
@@ -124,7 +124,7 @@ def score(ranked: Sequence[str], gold: frozenset[str]) -> tuple[float, ...]:
     return (*recalls, next((1 / rank for rank, item in enumerate(ranked[:DEPTH], 1) if item in gold), 0.0))
 
 
-class _TurnWriter:
+class TurnWriter:
     """Writes turns one at a time, as an agent does, and notes how long each took.
 
     A turn is encoded, committed and searchable before the next one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -240,6 +241,42 @@ def fairness(as_json: bool, embedder: str, floods: str, seconds: float) -> None:
     from thalweg.bench.fairness import measure_fairness
 
     _show(lambda: measure_fairness(floods.split(","), seconds, embedder=embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def inject(as_json: bool, embedder: str, directory: Path) -> None:
+    """Measure how often a prompt is given facts of earlier sessions, and whether they are the right ones.
+
+    The directory holds transcripts of the marked sessions (docs/benchmarks.md says which, and where they are from).
+
+    \b
+    Example: thalweg bench inject transcripts
+    """
+    from thalweg.bench.inject import measure_inject
+    from thalweg.bench.recall import load_for_recall
+
+    _show(lambda: measure_inject(directory, load_for_recall(embedder), embedder), as_json)
+
+
+@bench.command()
+@JSON
+@EMBEDDER
+@click.option(
+    "--minutes", type=click.FloatRange(0.01), default=30.0, show_default=True, help="How long tools are called."
+)
+@click.option("--size", type=click.IntRange(1), default=6000, show_default=True, help="Memories in the store before.")
+def memory(as_json: bool, embedder: str, minutes: float, size: int) -> None:
+    """Weigh a node while all tools are called, by one caller and by eight in turns.
+
+    \b
+    Example: thalweg bench memory --minutes 30
+    """
+    from thalweg.bench.memory import measure_memory
+
+    _show(lambda: measure_memory(minutes, size, embedder=embedder), as_json)
 
 
 COMMAND = bench

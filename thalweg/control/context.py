@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcp_ingress.fitting.passage import best_passage
-from processors.embedding.query import EncodedQuery, encoded_query
+from processors.embedding.query import encoded_query
 from processors.injection.read.brief import read_brief
-from processors.injection.read.known import read_known
-from processors.injection.rules.choice import ScoredHit, chosen
+from processors.injection.read.facts import HITS, read_facts
 from processors.injection.rules.notes import MAX_NOTE, Context, Note, Section, context_of
-from processors.memory.live_search import search_live
 from storage.search.query import Query
 from storage.search.records.filter import Filter
 from storage.search.records.hits import SearchHit
@@ -28,15 +26,12 @@ from streams.ids import derived_id
 from streams.topics import TELEMETRY
 
 if TYPE_CHECKING:
-    import duckdb
-
     from thalweg.process.running import Running
 
 BRIEF_TOKENS = 800
 FACTS_TOKENS = 700
 MAX_PROMPT = 2000
 """This many characters of a prompt are searched for: its beginning."""
-HITS = 20
 STARTED, PROMPTED = "SessionStart", "UserPromptSubmit"
 
 
@@ -87,39 +82,18 @@ async def _context(running: Running, asked: Asked) -> Context | None:
     if asked.hook == PROMPTED and asked.prompt:
         text = asked.prompt[:MAX_PROMPT]
         encoded = await encoded_query(running.services.embedder, text)
-        embedder = running.embedder
-        trained = embedder is not None and embedder.info.trained
-        notes = await running.store.reader.run(lambda cursor: _facts(cursor, running, asked, text, encoded, trained))
-        return context_of([Section("What may bear on this prompt", notes)], FACTS_TOKENS)
+        query = Query(text, encoded.vector, Filter(asked.namespace), HITS, encoded.tokens, encoded.space)
+        facts = await running.store.reader.run(
+            lambda cursor: read_facts(cursor, running.store.indexes, query, asked.session_id)
+        )
+        return facts_context(facts, text)
     return None
 
 
-def _facts(
-    cursor: duckdb.DuckDBPyConnection,
-    running: Running,
-    asked: Asked,
-    text: str,
-    encoded: EncodedQuery,
-    trained: bool,
-) -> list[Note]:
-    """What is near the prompt, the session does not know yet, and is above the floor."""
-    query = Query(text, encoded.vector, Filter(asked.namespace), HITS, encoded.tokens, encoded.space)
-    hits = search_live(cursor, running.store.indexes, query).hits
-    records = sorted({record for hit in hits for record in _stating(hit)})
-    known = read_known(cursor, asked.namespace, asked.session_id, records)
-    new = {hit.record_id: hit for hit in hits if known.isdisjoint(_stating(hit))}
-    picked = chosen(text, [_scored(hit) for hit in new.values()], trained=trained)
-    return [_note(new[one.record_id], text, one.confidence) for one in picked]
-
-
-def _stating(hit: SearchHit) -> list[str]:
-    """The records that state what the hit states, itself first."""
-    return [hit.record_id, *(record_id for _, record_id in hit.also)]
-
-
-def _scored(hit: SearchHit) -> ScoredHit:
-    raw = {side: value for side, (_, value) in hit.sides.items()}
-    return ScoredHit(hit.record_id, hit.text, raw.get("vector"), raw.get("late"), raw.get("keyword"))
+def facts_context(facts: Sequence[tuple[SearchHit, float]], prompt: str) -> Context | None:
+    """The text of facts with their confidence; None where there are none."""
+    notes = [_note(hit, prompt, confidence) for hit, confidence in facts]
+    return context_of([Section("What may bear on this prompt", notes)], FACTS_TOKENS)
 
 
 def _note(hit: SearchHit, prompt: str, confidence: float) -> Note:

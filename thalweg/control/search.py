@@ -17,6 +17,7 @@ from processors.injection.read.injections import read_injections
 from processors.memory.live_search import search_live
 from processors.memory.registry import CATEGORIES
 from processors.memory.vector_facts import VECTOR_STAGE
+from storage.search.captured import read_turns, turns_among
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter, TagFilter
@@ -49,11 +50,17 @@ async def search_node(running: Running, request: Mapping[str, Any]) -> dict[str,
     text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
-    query, store = Query(text, vector, filter, limit, tokens, space), running.store
+    query, store = Query(text, vector, filter, limit, tokens, space, with_turns=True), running.store
     if request.get("sessions"):
         return await store.reader.run(lambda cursor: _sessions(cursor, store.indexes, query)) | lacks
-    found = await store.reader.run(lambda cursor: search_live(cursor, store.indexes, query))
-    return {"hits": [_hit_json(hit) for hit in found.hits], "total": found.total, "degraded": found.degraded} | lacks
+    return await store.reader.run(lambda cursor: _hits(cursor, store.indexes, query)) | lacks
+
+
+def _hits(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query) -> dict[str, Any]:
+    found = search_live(cursor, indexes, query)
+    said = read_turns(cursor, turns_among(found.hits))
+    hits = [_hit_json(hit, said) for hit in found.hits]
+    return {"hits": hits, "total": found.total, "degraded": found.degraded}
 
 
 async def _lacks(running: Running, request: Mapping[str, Any], namespace: str) -> dict[str, Any]:
@@ -79,14 +86,16 @@ def _sessions(cursor: duckdb.DuckDBPyConnection, indexes: IndexSet, query: Query
         [query.filter.namespace, names],
     ).fetchall()
     rows_by_id = {row[0]: dict(zip(ABOUT_SESSION, row[1:], strict=True)) for row in rows}
+    best = [hit for session in found.sessions for hit in session.hits[:HITS_OF_SESSION]]
+    said = read_turns(cursor, turns_among(best))
     return {
-        "sessions": [_session_json(hit, rows_by_id.get(hit.session_id, {})) for hit in found.sessions],
+        "sessions": [_session_json(hit, rows_by_id.get(hit.session_id, {}), said) for hit in found.sessions],
         "total": found.total,
         "degraded": found.degraded,
     }
 
 
-def _session_json(hit: SessionHit, row: Mapping[str, Any]) -> dict[str, Any]:
+def _session_json(hit: SessionHit, row: Mapping[str, Any], said: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     times = {name: row.get(name) for name in ("started_at", "ended_at")}
     return {
         "session_id": hit.session_id,
@@ -95,7 +104,7 @@ def _session_json(hit: SessionHit, row: Mapping[str, Any]) -> dict[str, Any]:
         "score": round(hit.score, 6),
         "parts": _parts(hit.parts),
         "records": len(hit.hits),
-        "hits": [_hit_json(one) for one in hit.hits[:HITS_OF_SESSION]],
+        "hits": [_hit_json(one, said) for one in hit.hits[:HITS_OF_SESSION]],
     }
 
 
@@ -107,7 +116,7 @@ async def why_node(running: Running, request: Mapping[str, Any]) -> dict[str, An
     text, filter, limit = _parse(running, request)
     lacks = await _lacks(running, request, filter.namespace)
     vector, tokens, space = await encoded_query(running.services.embedder, text)
-    query, indexes = Query(text, vector, filter, limit, tokens, space), running.store.indexes
+    query, indexes = Query(text, vector, filter, limit, tokens, space, with_turns=True), running.store.indexes
     identity = str(request["record_id"])
 
     def explanation(cursor: duckdb.DuckDBPyConnection) -> tuple[Explanation, list[dict[str, Any]]]:
@@ -138,12 +147,14 @@ def _parse(running: Running, request: Mapping[str, Any]) -> tuple[str, Filter, i
     return text, filter, limit
 
 
-def _hit_json(hit: SearchHit) -> dict[str, Any]:
+def _hit_json(hit: SearchHit, said: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """`said`: by label who said a turn and where."""
     names = ("record_id", "kind", "toolset", "session_id", "domain", "text")
     return {
         **{name: getattr(hit, name) for name in names},
         "created_at": format_time(hit.created_at.replace(tzinfo=UTC)),
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
+        **said.get(hit.label, {}),
         **repeated(hit.also, hit.times),
         **changed(hit.earlier, hit.disputed_by),
         "score": round(hit.score, 6),

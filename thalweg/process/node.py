@@ -32,6 +32,7 @@ from storage.applied import AppliedPositions
 from storage.database import Database
 from storage.migrate import migrate
 from storage.reader import Reader
+from storage.search.captured import captured_cursor
 from storage.search.index_set import IndexSet
 from storage.writer import Writer
 from streams.clock import Clock, SystemClock
@@ -190,7 +191,10 @@ class Node(Parts):
 
     async def _open_indexes(self, database: Database, writer: Writer, embedder: Embedder | None) -> IndexSet:
         model = embedder.info if embedder else None
-        indexes = IndexSet(self.settings.home / "indexes", database.cursor, model, COUNTED, SOURCES, ROLES)
+        home = self.settings.home / "indexes"
+        turns = IndexSet(home / "turns", lambda: captured_cursor(database.cursor()), model, roles=ROLES)
+        indexes = IndexSet(home, database.cursor, model, COUNTED, SOURCES, ROLES, turns)
+        indexes.unsearched = frozenset(_names(self.settings.unsearched_sessions))
         indexes.save_s = self.settings.index_save_s
         self._closers.append(functools.partial(asyncio.to_thread, indexes.close))
         covered = {f"{at.topic}/{at.partition}": offset for at, offset in writer.positions().items()}
@@ -275,7 +279,7 @@ class Node(Parts):
 
     def _open_door(self, services: Services) -> Door:
         settings = self.settings
-        chosen = [name.strip() for name in settings.toolsets.split(",") if name.strip()]
+        chosen = _names(settings.toolsets)
         inventory = find_tools().select(chosen or None, read_only=settings.read_only)
         resources = find_resources().select(inventory.served)
         door = Door(
@@ -303,7 +307,7 @@ class Node(Parts):
     async def _open_http(self, running: Running, snapshots: AnalystSnapshots, credentials: Credentials) -> None:
         settings, door = self.settings, running.door
         host, port = settings.http_address
-        allowed_hosts = [name.strip() for name in settings.allowed_hosts.split(",") if name.strip()]
+        allowed_hosts = _names(settings.allowed_hosts)
         http = HttpServer(
             build_server(door, __version__),
             door,
@@ -344,3 +348,8 @@ async def _close_store(reader: Reader, writer: Writer) -> None:
 
 async def _close_database(database: Database) -> None:
     database.close()
+
+
+def _names(listed: str) -> list[str]:
+    """The names of a setting that lists some with commas between them."""
+    return [name.strip() for name in listed.split(",") if name.strip()]

@@ -24,6 +24,7 @@ from processors.memory.reembedding import (
     fact_of_failure,
     facts_of,
     facts_of_passages,
+    lacking_turns,
     missing_labels,
     missing_passages,
     partial_labels,
@@ -31,6 +32,7 @@ from processors.memory.reembedding import (
     slices,
 )
 from processors.memory.stages.embed import encode_or_probe, encode_passages, encode_texts
+from storage.search.captured import CAPTURED, reading
 from storage.search.records.passages import Passage, split_passages
 from streams.codec import encode_batches
 from streams.errors import RecordRefused, Unavailable
@@ -64,6 +66,10 @@ class Filling:
         self._long: tuple[int, Missing, list[Passage]] | None = None
         self.partial = 0
         """How many long texts lacked passages at the last look."""
+        self.turns = 0
+        """How many turns lacked vectors at the last look."""
+        self._published: set[tuple[str, str]] = set()
+        """The turns of the last slice: those that still lack a vector were not applied."""
 
     async def fill(self, row: Row, embedder: Embedder, *, enough: int) -> bool:
         """Embed the texts that the space lacks, until a look finds at most `enough`; those too. True at the end."""
@@ -105,6 +111,23 @@ class Filling:
         self.partial, self._long = 0, None
         return True
 
+    async def embed_turns(self, row: Row, embedder: Embedder, unsearched: Sequence[str]) -> bool:
+        """Embed a slice of the newest turns that lack a vector; whether there were any.
+
+        Of a long turn the passages that come with the whole are embedded, the others are found by their words.
+        """
+        labels, self.turns = await self._read(lambda cursor: lacking_turns(cursor, row["space"], unsearched))
+        if not len(labels):
+            return False
+        await self._yield_to_writes()
+        turns = await self._read(lambda cursor: _read_turns(cursor, labels))
+        again = [turn for turn in turns if (turn.namespace, turn.record_id) in self._published]
+        await self._give_up(row, embedder, again, NOT_APPLIED)
+        await self._embed(row, embedder, [turn for turn in turns if turn not in again], of_turns=True)
+        self._published = {(turn.namespace, turn.record_id) for turn in turns}
+        hit("mid_reembed")
+        return True
+
     async def _newest(self, labels: Sequence[int]) -> tuple[int, Missing, list[Passage]] | None:
         """The first of the texts that is in the store, cut; it is cached, because it is needed slice by slice."""
         for label in labels:
@@ -122,19 +145,23 @@ class Filling:
         token = Freshness(await self._running.log.end_offsets([MEMORY.name]))
         await self._running.store.applied.wait(token, timeout_s=YIELD_S, stages=["embed"], patient=True)
 
-    async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing]) -> None:
+    async def _embed(self, row: Row, embedder: Embedder, texts: Sequence[Missing], *, of_turns: bool = False) -> None:
         """Embed the texts; one of them that model or log refuses is given up, the others are not."""
+        if not texts:
+            return
         try:
             encoded = await self._encoded(
                 encode_texts, embedder, list(dict.fromkeys(missing.text for missing in texts))
             )
-            await self._publish_groups(facts_of(embedder.info, row["event_id"], texts, encoded, self._largest))
+            await self._publish_groups(
+                facts_of(embedder.info, row["event_id"], texts, encoded, self._largest, of_turns=of_turns)
+            )
         except (RecordRefused, TextFailed) as error:
             if len(texts) == 1:
                 await self._give_up(row, embedder, texts, str(error))
             else:
                 for missing in texts:
-                    await self._embed(row, embedder, [missing])
+                    await self._embed(row, embedder, [missing], of_turns=of_turns)
 
     async def _embed_passages(
         self, row: Row, embedder: Embedder, missing: Missing, passages: Sequence[Passage]
@@ -189,3 +216,8 @@ class Filling:
 
 def _lacking(cursor: duckdb.DuckDBPyConnection, label: int, space: str, passages: Sequence[Passage]) -> list[Passage]:
     return missing_passages(cursor, label, space, passages)
+
+
+def _read_turns(cursor: duckdb.DuckDBPyConnection, labels: np.ndarray) -> list[Missing]:
+    with reading(cursor, CAPTURED):
+        return read_texts(cursor, labels)

@@ -53,7 +53,7 @@ class Spaces:
         """The space that answers, how far a building is, and what stands in its way.
 
         `partial`: how many long texts still lack passages; `failed`: how many texts get no vectors, because model or
-        log refused them (`embedding_failures` says why).
+        log refused them (`embedding_failures` says why); `turns`: how many of captured sessions' turns wait for theirs.
         """
         live = await self._running.store.reader.run(live_space)
         failed = (
@@ -63,7 +63,7 @@ class Spaces:
         )
         at = self._job.progress
         building = {"space": at.subject, "done": at.done, "total": at.total} if at else None
-        counts = {"partial": self._filling.partial, "failed": failed}
+        counts = {"partial": self._filling.partial, "failed": failed, "turns": self._filling.turns}
         return {"live": live["space"] if live else None, "building": building, "problem": self._job.problem, **counts}
 
     async def report(self) -> dict[str, Any]:
@@ -140,6 +140,10 @@ class Spaces:
             await self._repair(live)
         if self._completed != (live["space"], running.store.indexes.spaces.partly_embedded) and running.runners:
             await self._complete(live)
+        if running.runners and live["space"] == running.embedder.info.space:
+            unsearched = sorted(running.store.indexes.unsearched)
+            if await self._filling.embed_turns(live, running.embedder, unsearched):
+                self._job.wake()  # to look first whether something else is to be done, then for more turns
         self._forget([row["embedder"] for row in rows if row["state"] == "live"])
 
     async def _build(self, row: Row) -> None:

@@ -192,6 +192,8 @@ def show_status(report: dict[str, Any]) -> None:
         out.print(f"re-embedding into {plain(building['space'])}: {building['done']} of {building['total']} texts")
     if partial := report["spaces"]["partial"]:
         out.print(f"{partial} long texts are embedded in part; the rest follows")
+    if turns := report["spaces"]["turns"]:
+        out.print(f"{turns} turns of captured sessions are found by their words; their vectors follow, newest first")
     if failed := report["spaces"]["failed"]:
         out.print(
             f"{failed} texts have no vectors, or not all: model or log refused them; "

@@ -85,7 +85,9 @@ def show_sessions(query: str, answer: dict[str, Any]) -> None:
 
 def _show_hit(out: Console, query: str, hit: dict[str, Any], before: str, indent: str) -> None:
     where = " · ".join(
-        str(hit[name]) for name in ("kind", "toolset", "session_id", "domain", "created_at") if hit[name]
+        str(hit[name])
+        for name in ("kind", "toolset", "role", "source", "session_id", "domain", "created_at")
+        if hit.get(name)
     )
     out.print(f"{before}{hit['score']:.3f}  [dim]{plain(where)}  {plain(hit['record_id'])}[/dim]", soft_wrap=True)
     passage = hit["passage"]

@@ -15,15 +15,19 @@ import numpy as np
 
 from mcp_ingress.toolsets.inner_voice.eligible import RowFilter, find_eligible
 from processors.inner_voice.rules.provenance import origin_of
-from processors.inner_voice.rules.selection import Candidate
+from processors.inner_voice.rules.selection import Candidate, ranked
 from processors.memory.kind import TableName
 from processors.memory.registry import ROLES, place_of
+from storage.search.captured import CAPTURED, read_turns, reading
 from storage.search.index_set import IndexSet
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
 from storage.search.search import MAX_OTHERS
 from storage.search.vectors.vector_model import VectorModel
+from streams.ids import document_label
+
+THOUGHTS: TableName = "thoughts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,32 @@ def fetch_candidates(
     row_filter: RowFilter,
     cap: int,
 ) -> dict[TableName, Fetched]:
-    """The `cap` rows of each table that are most similar to the unit vector and pass the filters."""
+    """The `cap` rows of each table that are most similar to the unit vector and pass the filters.
+
+    What was said in captured sessions are thoughts too.
+    """
+    found = _fetch(cursor, indexes, model, vector, tables, row_filter, cap)
+    turns = indexes.searched_turns(row_filter.namespace)
+    if turns is None or THOUGHTS not in tables:
+        return found
+    with reading(cursor, CAPTURED):
+        said = _fetch(cursor, turns, model, vector, (THOUGHTS,), row_filter, cap)[THOUGHTS]
+    labels = {document_label(row_filter.namespace, one.record_id): one for one in said.candidates}
+    about = read_turns(cursor, list(labels))
+    candidates = [replace(one, said=about.get(label, {})) for label, one in labels.items()]
+    best = ranked([*found[THOUGHTS].candidates, *candidates])[:cap]
+    return found | {THOUGHTS: Fetched(best, found[THOUGHTS].eligible + said.eligible)}
+
+
+def _fetch(
+    cursor: duckdb.DuckDBPyConnection,
+    indexes: IndexSet,
+    model: VectorModel,
+    vector: np.ndarray,
+    tables: Sequence[TableName],
+    row_filter: RowFilter,
+    cap: int,
+) -> dict[TableName, Fetched]:
     eligible = find_eligible(cursor, indexes, model, row_filter)
     clusters, groups = indexes.records.clusters, [eligible[table] for table in tables]
     nearest = indexes.space(model.space).nearest_of_each(vector, math.ceil(cap * clusters.copies), groups)
@@ -70,8 +99,9 @@ def _with_repeats(
 ) -> dict[tuple[TableName, int], Candidate]:
     """The candidates, with what else may be found that states the same."""
     clusters = records.clusters
-    stated = {key: clusters.statements(key[1], list(eligible.values()), MAX_OTHERS) for key in found}
-    numbers = dict(zip(found, clusters.find(np.array([label for _, label in found], np.int64)).tolist(), strict=True))
+    labels = [label for _, label in found]
+    stated = dict(zip(found, clusters.statements(labels, list(eligible.values()), MAX_OTHERS), strict=True))
+    numbers = dict(zip(found, clusters.find(np.array(labels, np.int64)).tolist(), strict=True))
     others = records.documents.names_of(cursor, [each.others for each in stated.values()])
     names = dict(zip(found, others, strict=True))
     return {

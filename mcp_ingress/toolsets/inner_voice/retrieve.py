@@ -162,6 +162,7 @@ def _snippet(hit: Snippet) -> dict[str, Any]:
         "content_hash": hit.content_hash,
         "span_start": 0,
         "span_end": len(text),
+        **found.said,
         **repeated(found.also, found.times),
         **changed(found.earlier, found.disputed_by),
         **_rest(text, found),
@@ -197,6 +198,12 @@ _SNIPPET = {
     "content_hash": _TEXT,
     "span_start": _COUNT,
     "span_end": _COUNT,
+}
+_TURN = {
+    "session_id": {**_TEXT, "description": "Of what was said in a captured session: which session"},
+    "role": {"enum": ["user", "assistant"], "description": "Who said it"},
+    "source": {**_TEXT, "description": "The agent, such as claude-code"},
+    "event_id": {**_TEXT, "description": "Its event in the session"},
 }
 _DIAGNOSTICS = {
     "provider": _TEXT,
@@ -264,7 +271,7 @@ TOOL = Tool(
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": {**_SNIPPET, **REPEATED, **CHANGED, "whole": WHOLE_SCHEMA},
+                    "properties": {**_SNIPPET, **_TURN, **REPEATED, **CHANGED, "whole": WHOLE_SCHEMA},
                     "required": list(_SNIPPET),
                 },
             },

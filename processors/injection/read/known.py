@@ -1,8 +1,8 @@
-"""Reads which records a session is not given: what it said, what it was given, what is private."""
+"""Reads which records a session is not given: what it said, what it was given before, what is private."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import duckdb
 
@@ -37,10 +37,16 @@ _PRIVATE = (
 def read_known(
     cursor: duckdb.DuckDBPyConnection, namespace: str, session_id: str, record_ids: Sequence[str]
 ) -> set[str]:
-    """Of these records, those that the session wrote or was given, and those that are private."""
-    known = {"namespace": namespace, "session": session_id, "records": list(record_ids)}
-    found: set[str] = set()
-    for sql in (_SAID, _GIVEN, _PRIVATE):
-        parameters = {name: value for name, value in known.items() if f"${name}" in sql}
-        found |= {record_id for (record_id,) in cursor.execute(sql, parameters).fetchall()}
-    return found.intersection(record_ids)
+    """Of these records, those that the session wrote or was given."""
+    asked = {"namespace": namespace, "session": session_id}
+    said = _read(cursor, _SAID, asked | {"records": list(record_ids)})
+    return (said | _read(cursor, _GIVEN, asked)).intersection(record_ids)
+
+
+def read_private(cursor: duckdb.DuckDBPyConnection, namespace: str, record_ids: Sequence[str]) -> set[str]:
+    """Of these records, those that are private."""
+    return _read(cursor, _PRIVATE, {"namespace": namespace, "records": list(record_ids)})
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object]) -> set[str]:
+    return {record_id for (record_id,) in cursor.execute(sql, dict(parameters)).fetchall()}

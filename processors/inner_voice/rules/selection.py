@@ -6,9 +6,10 @@ Thoughts are one source, entities and observations of the knowledge graph togeth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from processors.memory.kind import Origin, TableName
 
@@ -19,7 +20,7 @@ class Candidate:
 
     `cluster`: which records state the same, by number; None where that is not known. `also`: (kind, id) of the others;
     `times`: how often it was stated. `earlier`: (kind, id) of records of which it changes what they say; `disputed_by`:
-    of those that change what it says.
+    of those that change what it says. `said`: of a turn of a captured session who said it, and where.
     """
 
     table: TableName
@@ -33,6 +34,7 @@ class Candidate:
     times: int = 1
     earlier: Sequence[tuple[str, str]] = ()
     disputed_by: Sequence[tuple[str, str]] = ()
+    said: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_thought(self) -> bool:

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from processors.frame.reducer import EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
+from processors.frame.reducer import (
+    EMBEDDINGS,
+    PASSAGES,
+    SPACES,
+    TURN_EMBEDDINGS,
+    TURN_PASSAGES,
+    Key,
+    Outcome,
+    Reducer,
+    Rows,
+    at,
+)
 from processors.memory.reducers.vectors import EMBEDDING_FAILURES
 from streams.event_types.spaces import SPACE_DROPPED, SPACE_REGISTERED, SPACE_SWITCHED
 from streams.events import LoggedEvent
@@ -54,7 +65,7 @@ def _dropped(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     space = rows.shared(SPACES, logged.event.data["space"])
     if space is not None and space["state"] in (BUILDING, KEPT):
         rows.change(SPACES, space, state=DROPPED, dropped_at=at(logged.event.time))
-        for table in (EMBEDDINGS, PASSAGES, EMBEDDING_FAILURES):
+        for table in (EMBEDDINGS, PASSAGES, TURN_EMBEDDINGS, TURN_PASSAGES, EMBEDDING_FAILURES):
             rows.remove_all(table, "space", space["space"])
     return None
 

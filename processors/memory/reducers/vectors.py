@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from processors.frame.reducer import EMBEDDINGS, PASSAGES, SPACES, Key, Outcome, Reducer, Rows, at
+from processors.frame.reducer import (
+    EMBEDDINGS,
+    PASSAGES,
+    SPACES,
+    TURN_EMBEDDINGS,
+    TURN_PASSAGES,
+    Key,
+    Outcome,
+    Reducer,
+    Rows,
+    at,
+)
 from processors.memory.vector_facts import decode_vector
 from storage.search.records.passages import passage_label
 from storage.search.vectors.token_vectors import unpack
@@ -23,20 +34,21 @@ EMBEDDING_RETRIES, EMBEDDING_FAILURES = "embedding_retries", "embedding_failures
 
 def _embedded_reads(logged: LoggedEvent) -> Iterable[tuple[str, Key]]:
     space = logged.event.data["space"]
+    of_turns = logged.event.data.get("of_turns")
+    whole, parts = (TURN_EMBEDDINGS, TURN_PASSAGES) if of_turns else (EMBEDDINGS, PASSAGES)
     yield SPACES, (space,)
     for item in logged.event.data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
         passage = item.get("passage")
         yield (
-            (EMBEDDINGS, (label, space))
-            if passage is None
-            else (PASSAGES, (passage_label(label, passage["number"]), space))
+            (whole, (label, space)) if passage is None else (parts, (passage_label(label, passage["number"]), space))
         )
 
 
 def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
     """Store each vector once, whichever event brings it. The parts of a long text may come in any order, and again."""
     data = logged.event.data
+    of_turn = bool(data.get("of_turns"))
     for item in data["vectors"]:
         label = document_label(logged.event.namespace, item["record_id"])
         model = {
@@ -49,10 +61,10 @@ def _embedded(logged: LoggedEvent, rows: Rows) -> Outcome | None:
         if (passage := item.get("passage")) is not None:
             place = {"number": passage["number"], "char_start": passage["start"], "char_end": passage["end"]}
             number = passage_label(label, passage["number"])
-            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **numbers})
+            rows.embed_passage({"label": number, "owner_label": label, **model, **place, **numbers}, of_turn=of_turn)
             continue
         about = {"dtype": "float32", "is_trained": data["trained"], "passages": item.get("passages")}
-        rows.embed({"label": label, **model, **about, **numbers})
+        rows.embed({"label": label, **model, **about, **numbers}, of_turn=of_turn)
         if data.get("tries", 1) > 1:
             rows.put(
                 EMBEDDING_RETRIES, {"record_id": item["record_id"], "space": data["space"], "tries": data["tries"]}

@@ -29,12 +29,12 @@ def prose_of(event_id: str, data: Mapping[str, Any]) -> Prose | None:
     """What was said in a session event with this id and data; None where nothing was."""
     session, payload = data.get("session"), data.get("payload")
     agent = session.get("agent") if isinstance(session, dict) else None
-    read = _READERS.get(agent) if isinstance(agent, str) and isinstance(payload, dict) else None
-    if read is not None:
+    identity = None
+    if isinstance(agent, str) and agent in _READERS and isinstance(payload, dict):
+        said = _READERS[agent](payload)
         identity = _inner(payload).get("uuid") if data.get("event_type") == "progress" else None
-        said = read(payload)
     else:
-        identity, said = None, _of_any_agent(data)
+        said = _of_any_agent(data)
     if said is None:
         return None
     role, texts = said

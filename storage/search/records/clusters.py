@@ -10,7 +10,7 @@ import hashlib
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -321,27 +321,43 @@ class Clusters:
             for cluster, label in zip(clusters, labels.tolist(), strict=True)
         ]
 
-    def statements(self, label: int, allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False) -> Statements:
-        """The other records of a record's cluster with their excerpts, at most `most` of them.
+    def beside(self, label: int) -> Sequence[int]:
+        """The records of a record's cluster, itself included, and the excerpts of these."""
+        cluster = self._of(label)
+        return [*(self._records.get(cluster) or [label]), *self._excerpts.get(cluster, ())]
+
+    def statements(
+        self, labels: Sequence[int], allowed: Sequence[np.ndarray], most: int, *, excerpts: bool = False
+    ) -> list[Statements]:
+        """The other records of each record's cluster with their excerpts, at most `most` of them.
 
         `allowed`: sorted labels of the records that may be named, in any number of arrays; what was merged into one of
         them may be too. `excerpts` as in `representatives`.
         """
-        (cluster,) = self.find(np.array([label], np.int64)).tolist()
-        every = list(self._records.get(cluster) or [label])
-        if not excerpts:
-            every += self._excerpts.get(cluster, ())
-        if len(every) == 1:
-            return ALONE
-        heads = np.array([self._head(one) for one in every], np.int64)
-        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0)
-        stating = np.array(every, np.int64)[may]
-        ages = self._age.find(stating)
-        sources = int(np.count_nonzero((ages >= _SOURCE) & (ages < _EXCERPT)))
-        parts = int(np.count_nonzero(self._whole.find(stating) == cluster))
-        times = max(1, sources, len(stating) - sources - parts)
-        order = np.lexsort((stating, ages))
-        return Statements([one for one in stating[order].tolist() if one != label][:most], times)
+        clusters = self.find(np.array(labels, np.int64)).tolist()
+        groups = [
+            [*(self._records.get(cluster) or [label]), *(() if excerpts else self._excerpts.get(cluster, ()))]
+            for label, cluster in zip(labels, clusters, strict=True)
+        ]
+        if all(len(group) == 1 for group in groups):
+            return [ALONE] * len(labels)
+        every = np.array([one for group in groups for one in group], np.int64)
+        heads = np.array([self._head(one) for one in every.tolist()], np.int64)
+        may = np.any([places_in(some, heads) != ABSENT for some in allowed], axis=0).tolist()
+        wholes = self._whole.find(every).tolist()
+        stated = zip(self._age.find(every).tolist(), every.tolist(), wholes, may, strict=True)
+        found: list[Statements] = []
+        for label, cluster, group in zip(labels, clusters, groups, strict=True):
+            stating = sorted(
+                (age, one, whole) for age, one, whole, is_allowed in islice(stated, len(group)) if is_allowed
+            )
+            sources = sum(_SOURCE <= age < _EXCERPT for age, _, _ in stating)
+            parts = sum(whole == cluster for _, _, whole in stating)
+            others = [one for _, one, _ in stating if one != label][:most]
+            found.append(
+                Statements(others, max(1, sources, len(stating) - sources - parts)) if len(group) > 1 else ALONE
+            )
+        return found
 
 
 def _age(moment: datetime | None) -> int:

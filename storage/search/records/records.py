@@ -132,7 +132,7 @@ class Records:
 
     def changed(self, label: int) -> tuple[list[int], list[int]]:
         """The records that change what this one says, and those that it changes, as they were found."""
-        [stating] = self.clusters.stating(np.array([label], np.int64))
+        stating = self.clusters.beside(label)
         newer, older = (
             list(dict.fromkeys(other for same in stating for other in by_label.get(same, ()) if other not in stating))
             for by_label in (self._relations.newer, self._relations.older)

@@ -46,8 +46,12 @@ async def read(call: Call, arguments: dict[str, Any]) -> Items:
 def find_text(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, field: str) -> dict[str, Any] | None:
     """The text and what is known of its memory, a document's first; None where nothing has this id."""
     rows = cursor.execute(
-        "SELECT kind, toolset, session_id, created_at, text FROM documents WHERE label = ? AND namespace = ?",
-        [document_label(namespace, identity), namespace],
+        " UNION ALL ".join(
+            f"SELECT kind, toolset, session_id, created_at, text FROM {table} "
+            "WHERE label = $label AND namespace = $namespace"
+            for table in ("documents", "captured.documents")
+        ),
+        {"label": document_label(namespace, identity), "namespace": namespace},
     ).fetchall()
     known: dict[str, Any] = {"id": identity, "field": field}
     for kind, toolset, session_id, created_at, text in rows:

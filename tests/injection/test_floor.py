@@ -1,0 +1,87 @@
+"""Which facts are worth giving with a prompt that did not ask for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from processors.injection.rules.floor import (
+    FLOOR,
+    LEAD,
+    MAX_FACTS,
+    RARE_SHARE,
+    UNREAD,
+    Candidate,
+    Fact,
+    facts_above_floor,
+    fit,
+)
+from storage.search.words.bm25 import rarity
+
+PROMPT = "In which time zone does the billing service store its times?"
+MANY = 1000
+
+
+def candidate(
+    number: int, late: float | None, *, words: float = 0.0, text: str = "Times are stored in UTC."
+) -> Candidate:
+    """A record with this `late`, and with words of the prompt that count as this many words that no record has."""
+    return Candidate(f"r{number}", text, late, words * rarity(MANY, 0) or None)
+
+
+def given(candidates: list[Candidate], known: list[Candidate] | None = None, prompt: str = PROMPT) -> list[str]:
+    return [fact.record_id for fact in facts_above_floor(prompt, candidates, known or [], MANY)]
+
+
+def test_a_fact_is_given_from_the_floor_on_the_surest_first_and_none_below_it() -> None:
+    assert given([candidate(1, FLOOR), candidate(2, 0.9), candidate(3, FLOOR - 0.001)]) == ["r2", "r1"]
+
+
+def test_rare_words_that_a_fact_shares_with_the_prompt_make_up_for_meaning() -> None:
+    missing = 0.2
+    words = missing / RARE_SHARE
+    assert given([candidate(1, FLOOR - missing, words=words + 0.01)]) == ["r1"]
+    assert given([candidate(1, FLOOR - missing, words=words - 0.01)]) == []
+
+
+def test_what_counts_as_rare_goes_by_the_size_of_the_store() -> None:
+    small, large = (Candidate("r1", "text", 0.0, 3 * rarity(documents, 0)) for documents in (20, 100_000))
+    assert fit(small, 20) == pytest.approx(fit(large, 100_000)) == pytest.approx(3 * RARE_SHARE)
+    assert fit(Candidate("r1", "text", 0.5), 0) == 0.5, "an empty store divides by no zero"
+
+
+def test_without_token_vectors_words_alone_tell() -> None:
+    words = (FLOOR - UNREAD) / RARE_SHARE
+    assert given([candidate(1, None, words=words + 0.01), candidate(2, None, words=words - 0.01)]) == ["r1"]
+    assert given([candidate(1, None)]) == []
+
+
+def test_a_fact_leads_what_the_session_has_in_sight_or_is_not_given() -> None:
+    known = [candidate(8, 0.75), candidate(9, 0.3)]
+    assert given([candidate(1, 0.75 + LEAD - 0.001), candidate(2, 0.75 + LEAD + 0.001)], known) == ["r2"]
+    assert given([candidate(1, FLOOR)], [candidate(9, 0.2)]) == ["r1"], "what fits worse takes nothing away"
+
+
+def test_what_the_session_has_is_never_given() -> None:
+    assert given([], [candidate(1, 0.95)]) == []
+
+
+@pytest.mark.parametrize("prompt", ["yes", "continue", "sorry, continue", "commit this", "1", "", "/review"])
+def test_a_prompt_of_a_few_words_is_given_nothing(prompt: str) -> None:
+    assert given([candidate(1, 1.0, words=5)], prompt=prompt) == []
+
+
+def test_the_prompt_itself_is_no_fact_and_hides_none() -> None:
+    itself = candidate(7, 1.0, words=6, text=f"  {PROMPT.upper()}\n")
+    assert given([itself, candidate(1, 0.7)]) == ["r1"], "the same prompt of another session tells nothing"
+    assert given([candidate(1, 0.7)], [itself]) == ["r1"], "a prompt that is stored already meets all its own words"
+
+
+def test_at_most_five_are_given_and_confidence_ends_at_one() -> None:
+    candidates = [candidate(number, 0.7 + number / 20) for number in range(10)]
+    facts = facts_above_floor(PROMPT, candidates, [], MANY)
+    assert [fact.record_id for fact in facts] == ["r9", "r8", "r7", "r6", "r5"] and len(facts) == MAX_FACTS
+    assert facts[0] == Fact("r9", 1.0) and facts[4].confidence == pytest.approx(0.95)
+
+
+def test_equal_fits_stay_in_the_order_in_which_the_search_found_them() -> None:
+    assert given([candidate(2, 0.8), candidate(1, 0.8)]) == ["r2", "r1"]
