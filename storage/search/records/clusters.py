@@ -68,9 +68,9 @@ def cluster_of(namespace: str, text: str) -> int:
 
 
 def excerpts_of(entries: Sequence[DocumentEntry]) -> tuple[DocumentEntry, set[int]]:
-    """The longest of the records of one event, and the labels of its excerpts: what stands in it word for word.
+    """The longest of the records of one event, and the labels of its excerpts.
 
-    A single word is a name, not an excerpt.
+    They stand in it word for word; a single word is a name, not an excerpt.
     """
     longest = max(entries, key=lambda entry: len(entry.text))
     if len(entries) == 1 or longest.event_id is None:
