@@ -241,6 +241,8 @@ def show_import(report: dict[str, Any]) -> None:
         caption,
         count=False,
     )
+    if lines := report["ignored_lines"]:
+        console().print(f"[yellow]{lines} lines were written in folders that an ignore list leaves out.[/yellow]")
     for skipped in report["skipped"]:
         console().print(f"[yellow]Not imported: {plain(skipped)}.[/yellow]", soft_wrap=True)
     if report["unreadable"]:
