@@ -209,6 +209,14 @@ async def test_the_brief_names_decisions_goals_and_the_last_session_but_nothing_
     assert await asker.context("UserPromptSubmit", prompt=QUESTION) is None, "the brief has said it"
 
 
+async def test_the_brief_names_what_was_remembered_as_a_goal_until_it_is_retracted(asker: Asker) -> None:
+    kept = await asker.call("remember", text="Ship the importer before the audit.", kind="goal")
+    text = str(await asker.context("SessionStart", source="startup"))
+    assert f"Ship the importer before the audit. [{kept['id']}]" in text.partition("Open goals:")[2]
+    await asker.call("correct", id=kept["id"], retract=True, reason="done")
+    assert "importer" not in str(await asker.context("SessionStart", "s3", source="startup"))
+
+
 async def test_after_a_compaction_a_session_is_told_what_it_was_asked(asker: Asker) -> None:
     for number in range(5):
         await asker.context("UserPromptSubmit", prompt=f"Question number {number}?")
