@@ -203,18 +203,22 @@ class Call:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
         return await self.services.reader.run(query)
 
-    async def search(self, text: str, chosen: Filter, limit: int, run: Search = search) -> SearchResult:
+    async def search(
+        self, text: str, chosen: Filter, limit: int, run: Search = search, *, with_turns: bool = False
+    ) -> SearchResult:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that leaves out what has ended (`search_live`).
+        `run`: the engine's search, or one that leaves out what has ended (`search_live`). `with_turns`: what was said
+        in captured sessions too.
         """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
-            return await self.read(lambda cursor: run(cursor, indexes, Query(text, None, chosen, limit), None))
+            of_words = Query(text, None, chosen, limit, with_turns=with_turns)
+            return await self.read(lambda cursor: run(cursor, indexes, of_words, None))
         # on one core, the model on another
         keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
-        query = Query(text, vector, chosen, limit, tokens, space)
+        query = Query(text, vector, chosen, limit, tokens, space, with_turns=with_turns)
         return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:
