@@ -1,8 +1,9 @@
-"""Which sessions are never captured: `.thalwegignore` in a project, or in a folder above it, and in the data directory.
+"""Which sessions are never captured: lists in projects and in the data directory say it.
 
-A line is a glob (`fnmatch`: `*` stands for any characters, `/` too) of a path, or of a folder with all that is in it.
-It is taken from the folder of its list, unless it begins with `/`, `~` or `*`. `#` begins a comment. A list that cannot
-be read leaves out all that it may speak of: what was meant to stay outside does.
+A list is a file `.thalwegignore`: in a project or a folder above it, or in the data directory. A line is a glob
+(`fnmatch`: `*` stands for any characters, `/` too) of a path, or of a folder with all that is in it. It is taken from
+the folder of its list, unless it begins with `/`, `~` or `*`. `#` begins a comment. A list that cannot be read leaves
+out all that it may speak of: what was meant to stay outside does.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ def switch_off(home: Path, folder: Path) -> str:
 
 
 def switch_on(home: Path, folder: Path) -> str:
-    """Take a folder off the list of the data directory; what was done. Raises Refused where another line leaves it out."""
+    """Take a folder off the list of the data directory; what was done.
+
+    Raises Refused where another line leaves it out.
+    """
     known = _lines(home)
     left = [line for line in known if line.strip() not in (_escaped(folder), str(folder))]
     if left != known:

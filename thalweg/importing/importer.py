@@ -175,7 +175,7 @@ class _Import:
         """Why none of a transcript is read: where it lies, or the working directory that it names first."""
         reason = self._ignore_reason(str(path))
         if reason is None and not self._form.documents:
-            mapper = self._form.mapper(namespace=self._namespace, name=path.stem, fallback_time=datetime.now(UTC))
+            mapper = self._form.mapper(namespace=self._namespace, name=path.stem, fallback_time=self._clock.now())
             lines = (unit for unit in islice(read_units(file, documents=False), MAX_BEFORE_FOLDER) if not unit.is_cut)
             events = (item for unit in lines if unit.raw.strip() for item in mapper.line(unit.number, unit.raw))
             folder = next((found for item in events if (found := _folder_of(item)) is not None), None)
