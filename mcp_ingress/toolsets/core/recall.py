@@ -103,6 +103,7 @@ def _checked_tokens(tokens: int) -> int:
 
 def _records(cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> dict[str, Record]:
     named = [name for hit in hits for name in (*hit.also, *hit.earlier, *hit.disputed_by)]
+    named += [hit.superseded_by for hit in hits if hit.superseded_by is not None]
     return read_records(cursor, namespace, [*(hit.record_id for hit in hits), *(identity for _, identity in named)])
 
 
@@ -114,7 +115,13 @@ def _is_name(hit: SearchHit) -> bool:
 def _row(hit: SearchHit, records: Mapping[str, Record], query: str, detail: str, room: int) -> dict[str, Any]:
     """A hit as its caller reads it: what it says first, then where it is from and how it stands to others."""
     record = records[hit.record_id]
-    related = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "also": hit.also}
+    superseded_by = [] if hit.superseded_by is None else [hit.superseded_by]
+    related = {
+        "earlier": hit.earlier,
+        "disputed_by": hit.disputed_by,
+        "superseded_by": superseded_by,
+        "also": hit.also,
+    }
     named = {name: others(some, records, record.id) for name, some in related.items()}
     times = hit.times if len(hit.also) == MAX_OTHERS else 1 + len(named["also"])
     return {
@@ -207,7 +214,8 @@ TOOL = Tool(
                         "session": _TEXT,
                         "whole": {**_TEXT, "description": "The resource that has the whole text"},
                         "earlier": {**_IDS, "description": "Memories that this one changes"},
-                        "disputed_by": {**_IDS, "description": "Later memories that change this one"},
+                        "disputed_by": {**_IDS, "description": "Memories that change this one or contradict it"},
+                        "superseded_by": {**_IDS, "description": "With `as_of`: what holds now in its place"},
                         "also": {**_IDS, "description": "Memories that state the same"},
                         "times": {"type": "integer", "minimum": 2},
                     },
