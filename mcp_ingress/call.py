@@ -26,9 +26,8 @@ from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult
 from storage.search.records.matches import DocumentMatches
-from storage.search.search import prefetch, search
+from storage.search.search import prefetch
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
@@ -38,7 +37,7 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 
 Result = TypeVar("Result")
-Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], SearchResult]
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
 SOURCE = "thalweg:mcp"
 SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
 """What a search waits a moment for: vectors, and what memories change, so that the newer stands first."""
@@ -206,18 +205,22 @@ class Call:
         """Run a query on a reader thread. Raises Unavailable when the store is down."""
         return await self.services.reader.run(query)
 
-    async def search(self, text: str, chosen: Filter, limit: int, run: Search = search) -> SearchResult:
+    async def search(
+        self, text: str, chosen: Filter, limit: int, run: Search[Result], *, with_turns: bool = False
+    ) -> Result:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that leaves out what has ended (`search_live`).
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `with_turns`: what
+        was said in captured sessions too.
         """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:
-            return await self.read(lambda cursor: run(cursor, indexes, Query(text, None, chosen, limit), None))
+            of_words = Query(text, None, chosen, limit, with_turns=with_turns)
+            return await self.read(lambda cursor: run(cursor, indexes, of_words, None))
         # on one core, the model on another
         keywords = self.read(lambda cursor: prefetch(cursor, indexes, text, chosen))
         prefetched, (vector, tokens, space) = await asyncio.gather(keywords, encoded_query(embedder, text))
-        query = Query(text, vector, chosen, limit, tokens, space)
+        query = Query(text, vector, chosen, limit, tokens, space, with_turns=with_turns)
         return await self.read(lambda cursor: run(cursor, indexes, query, prefetched))
 
     async def projection(self, *, is_whole: bool = True) -> Path:

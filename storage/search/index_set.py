@@ -7,8 +7,10 @@ again from the tables in the background, while exact search answers. `search.sea
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
@@ -38,6 +40,9 @@ SAVE_S = 300.0
 LINK_S, LINK_ROWS = 0.2, 64
 """How long one `maintain` links vectors, a few at a time: a bounded share of a core while importing."""
 CLOSE_S = 30.0
+MAX_DEFERRED = 10_000
+IDLE_S = 0.5
+"""What is deferred is applied when nothing came for so long: in an import the next batch goes first."""
 WARMED_ROWS = 5_000
 """Fewer relations and entities than these are read by the first search that needs them (some 20 ms)."""
 _UNSEARCHED_TOPICS = (TELEMETRY.name, INVOCATIONS.name)
@@ -78,6 +83,9 @@ class IndexSet:
         self.spaces = VectorSpaces(directory, model, self.records.passages, self._pace.pause)
         self._connect = connect
         self._covered: dict[str, int] = {}
+        self._deferred = deque[tuple[Sequence[DocumentEntry], Sequence[VectorEntry], Mapping[str, int]]]()
+        self._deferred_rows, self._deferred_at = 0, 0.0
+        self._catching_up = threading.Lock()
         self._unsaved = 0
         self._saved_at = time.monotonic()
         self._maintaining = threading.Lock()
@@ -214,6 +222,30 @@ class IndexSet:
         if documents or vectors or covered is None or not all(at.startswith(_UNSEARCHED_TOPICS) for at in covered):
             self.records.begin_generation()
 
+    def defer(
+        self, documents: Sequence[DocumentEntry], vectors: Sequence[VectorEntry], covered: Mapping[str, int]
+    ) -> None:
+        """As `apply`, by the next search or `maintain`: committing does not wait. Many at once are applied here."""
+        if not documents and not vectors and not self._deferred:
+            self.apply((), (), covered)
+            return
+        self._deferred.append((documents, vectors, covered))
+        self._deferred_rows += len(documents) + len(vectors)
+        self._deferred_at = time.monotonic() if documents or vectors else self._deferred_at
+        if self._deferred_rows > MAX_DEFERRED:
+            self.catch_up()
+
+    def catch_up(self, seconds: float = math.inf) -> bool:
+        """Apply what was deferred, for at most about so long; whether that was all."""
+        until = time.monotonic() + seconds
+        with self._catching_up:
+            while self._deferred and time.monotonic() < until:
+                documents, vectors, covered = self._deferred.popleft()
+                self._deferred_rows -= len(documents) + len(vectors)
+                self.apply(documents, vectors, covered)
+                self._pace.pause()
+        return not self._deferred
+
     def remove(self, labels: Sequence[int]) -> None:
         """Labels that are not found any more. The sealed files forget them at the next `save`."""
         with self._maintaining:
@@ -230,6 +262,8 @@ class IndexSet:
         """
         if self.turns is not None:
             self.turns.maintain()
+        if time.monotonic() - self._deferred_at > IDLE_S:
+            self.catch_up()
         if self._rebuilding is not None and self._rebuilding.done():
             self._rebuilding.result()
         with self._maintaining:

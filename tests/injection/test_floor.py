@@ -10,7 +10,7 @@ from processors.injection.rules.floor import (
     MAX_FACTS,
     RARE_SHARE,
     UNREAD,
-    Candidate,
+    CandidateFact,
     Fact,
     facts_above_floor,
     fit,
@@ -23,13 +23,13 @@ MANY = 1000
 
 def candidate(
     number: int, late: float | None, *, words: float = 0.0, text: str = "Times are stored in UTC."
-) -> Candidate:
+) -> CandidateFact:
     """A record with this `late`, and with words of the prompt that count as this many words that no record has."""
-    return Candidate(f"r{number}", text, late, words * rarity(MANY, 0) or None)
+    return CandidateFact(f"r{number}", text, MANY, late, words * rarity(MANY, 0) or None)
 
 
-def given(candidates: list[Candidate], known: list[Candidate] | None = None, prompt: str = PROMPT) -> list[str]:
-    return [fact.record_id for fact in facts_above_floor(prompt, candidates, known or [], MANY)]
+def given(candidates: list[CandidateFact], known: list[CandidateFact] | None = None, prompt: str = PROMPT) -> list[str]:
+    return [fact.record_id for fact in facts_above_floor(prompt, candidates, known or [])]
 
 
 def test_a_fact_is_given_from_the_floor_on_the_surest_first_and_none_below_it() -> None:
@@ -44,9 +44,9 @@ def test_rare_words_that_a_fact_shares_with_the_prompt_make_up_for_meaning() -> 
 
 
 def test_what_counts_as_rare_goes_by_the_size_of_the_store() -> None:
-    small, large = (Candidate("r1", "text", 0.0, 3 * rarity(documents, 0)) for documents in (20, 100_000))
-    assert fit(small, 20) == pytest.approx(fit(large, 100_000)) == pytest.approx(3 * RARE_SHARE)
-    assert fit(Candidate("r1", "text", 0.5), 0) == 0.5, "an empty store divides by no zero"
+    small, large = (CandidateFact("r1", "text", size, 0.0, 3 * rarity(size, 0)) for size in (20, 100_000))
+    assert fit(small) == pytest.approx(fit(large)) == pytest.approx(3 * RARE_SHARE)
+    assert fit(CandidateFact("r1", "text", 0, 0.5)) == 0.5, "an empty store divides by no zero"
 
 
 def test_without_token_vectors_words_alone_tell() -> None:
@@ -78,7 +78,7 @@ def test_the_prompt_itself_is_no_fact_and_hides_none() -> None:
 
 def test_at_most_five_are_given_and_confidence_ends_at_one() -> None:
     candidates = [candidate(number, 0.7 + number / 20) for number in range(10)]
-    facts = facts_above_floor(PROMPT, candidates, [], MANY)
+    facts = facts_above_floor(PROMPT, candidates, [])
     assert [fact.record_id for fact in facts] == ["r9", "r8", "r7", "r6", "r5"] and len(facts) == MAX_FACTS
     assert facts[0] == Fact("r9", 1.0) and facts[4].confidence == pytest.approx(0.95)
 

@@ -21,15 +21,16 @@ from mcp_ingress.resource import find_resources
 from mcp_ingress.tool import Tool
 from storage.sql.run import run_sql
 from streams.event_types.cognitive import WM_ARCHIVED
+from tests.security.json_values import lists, steady
+from tests.security.side import Side
 from tests.security.stored_rows import Stored, read_rows, tokens_of, values
-from tests.security.two_namespaces import ROOM, WORDS, EagerNode, Side, fill, settle
+from tests.security.two_namespaces import ROOM, WORDS, EagerNode, fill, settle
 from thalweg.cli import cli
 from thalweg.control import control
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
 NOT_FED = {
-    "document_tags": "no reducer gives a record tags of its own",
     "misplaced_records": "only a client with another partitioner fills it",
 }
 """Tables without a row, and why."""
@@ -78,13 +79,13 @@ KINDS: dict[str, tuple[str, ...]] = {
     "source_ids": ("number",),
     "query_id": ("query",),
     "external_room_id": ("room",),
+    "id": ("remembered", "belief", "record", "talos_session", "conversation", "run"),
+    "session": ("talos_session", "conversation", "run"),
 }
 """What each argument that is an id names; an id of each of these kinds is given to it."""
 CONNECTIONS, TURNS = 50, 8
 """Connections of one node at once, and how many of them share the questions among them."""
 NOBODYS = "00000000-0000-5000-8000-000000000000"
-VOLATILE = {"freshness", "latency_ms", "execution_time_ms", "timestamp", "created_at", "floor_used", "decided_at"}
-"""Fields that say when, or how long it took."""
 
 
 def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -119,6 +120,11 @@ def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
         ("inner_voice.retrieve", {"query": WORDS, "top_k": 50, "floor": 0.0, "mix": mix}) for mix in (0.0, 0.5, 1.0)
     )
     yield "inner_voice.retrieve", {"query": WORDS, "include_tags": ["trucks", side.mark], "include_private": True}
+    yield "recall", {"query": WORDS, "max_tokens": 5_000}
+    yield "recall", {"query": WORDS, "detail": "text", "kind": "decision", "about": side.mark}
+    yield "recall", {"query": "The winch of the truck lifts tons", "as_of": side.node.clock.now().isoformat()}
+    yield from (("sessions", about) for about in ({}, {"query": WORDS}, {"id": first["run"]}))
+    yield "sessions", {"id": first["talos_session"]}
     yield "ping", {}
 
 
@@ -160,7 +166,14 @@ async def ask_all(side: Side) -> None:
 async def node(broker_url: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     monkeypatch.setenv("SURR_ENABLE_INNER_VOICE", "1")
     node = EagerNode(
-        Settings(home=tmp_path / "home", broker=broker_url or "", embedder="hashing", partitions=4, rate_limit=1e6)
+        Settings(
+            home=tmp_path / "home",
+            broker=broker_url or "",
+            embedder="hashing",
+            partitions=4,
+            rate_limit=1e6,
+            vector_wait_s=3,
+        )
     )
     await node.start()
     yield node
@@ -260,17 +273,6 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
     assert commands == set(COMMANDS) and set(COMMANDS.values()) <= control.COMMANDS | {"import", "door"}
 
 
-def lists(value: Any, path: str = "") -> Iterator[tuple[str, bool]]:
-    """Every list in an answer by its path, and whether something is in it."""
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from lists(inner, f"{path}.{name}")
-    elif isinstance(value, list):
-        yield path, bool(value)
-        for inner in value:
-            yield from lists(inner, path)
-
-
 def list_contents(side: Side) -> dict[tuple[str, str], bool]:
     """(what was asked, path of a list in its answers) -> whether it ever held something."""
     contents: dict[tuple[str, str], bool] = {}
@@ -353,16 +355,10 @@ async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, no
             assert not leaked, f"{question.name} {question.given} tells {side.namespace} of {leaked[:5]}"
 
 
-def steady(value: Any) -> Any:
-    """An answer without what says when."""
-    if isinstance(value, dict):
-        return {name: steady(inner) for name, inner in value.items() if name not in VOLATILE}
-    return [steady(inner) for inner in value] if isinstance(value, list) else value
-
-
 def id_arguments(schema: Any) -> Iterator[str]:
     """The arguments that name something which is stored."""
-    yield from (argument for argument in schema.get("properties", {}) if argument.endswith(("_id", "_ids")))
+    named = schema.get("properties", {})
+    yield from (argument for argument in named if argument.endswith(("_id", "_ids")) or argument in ("id", "session"))
 
 
 Ask = Callable[[Any], Awaitable[dict[str, Any]]]

@@ -35,9 +35,12 @@ def test_where_no_node_runs_one_is_started_that_takes_the_event_and_the_prompt_g
 
 @pytest.mark.parametrize(
     ("name", "client", "ends"),
-    [("s1.jsonl", "claude-code", {"SessionEnd", "PreCompact"}), ("rollout-s1.jsonl", "codex", {"Stop", "PreCompact"})],
+    [
+        ("s1.jsonl", "claude-code", {"Stop", "SessionEnd", "PreCompact"}),
+        ("rollout-s1.jsonl", "codex", {"Stop", "PreCompact"}),
+    ],
 )
-def test_each_clients_transcript_is_imported_by_its_own_reader_when_its_session_may_end(
+def test_each_clients_transcript_is_imported_by_its_own_reader_when_a_turn_or_session_ends(
     name: str,
     client: str,
     ends: set[str],

@@ -40,13 +40,13 @@ from streams.events import Event
 from streams.failpoints import hit
 from streams.log.base import RECORD_BYTES
 from streams.positions import Freshness
-from streams.topics import DERIVED, MEMORY
+from streams.topics import DERIVED, MEMORY, TELEMETRY
 from thalweg.process.running import Running
 
 SLICE_PASSAGES = 32
 """About half a second of one core."""
 YIELD_S = 5.0
-"""How long a slice lets the stage `embed` catch up first: under a load that never ends, it goes on all the same."""
+"""How long a slice lets an import and the stage `embed` catch up: under a load that never ends, it goes on."""
 NOT_APPLIED = "its vectors were published and not applied; `thalweg dlq list` says why"
 Row = dict[str, Any]
 Result = TypeVar("Result")
@@ -119,6 +119,8 @@ class Filling:
         labels, self.turns = await self._read(lambda cursor: lacking_turns(cursor, row["space"], unsearched))
         if not len(labels):
             return False
+        captured = Freshness(await self._running.log.end_offsets([TELEMETRY.name]))
+        await self._running.store.applied.wait(captured, timeout_s=YIELD_S, patient=True)
         await self._yield_to_writes()
         turns = await self._read(lambda cursor: _read_turns(cursor, labels))
         again = [turn for turn in turns if (turn.namespace, turn.record_id) in self._published]

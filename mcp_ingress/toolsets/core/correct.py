@@ -36,6 +36,12 @@ _STANDS = {
 _OTHERWISE = "Journal entries and beliefs can be corrected; of this, `remember` what is right."
 
 
+_FIND = " UNION ALL ".join(
+    f"SELECT toolset, kind FROM {table} WHERE label = $label AND namespace = $namespace"
+    for table in ("documents", "captured.documents")
+)
+
+
 @dataclass(frozen=True)
 class Target:
     """What is corrected: a journal entry, or a belief."""
@@ -76,10 +82,7 @@ def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -
     identity = unquote(given.strip().removeprefix(f"{MEMORY_URI}/"))
     for prefix in ("", *ID_PREFIXES.values()):
         bare = identity.removeprefix(prefix)
-        rows = cursor.execute(
-            "SELECT toolset, kind FROM documents WHERE label = ? AND namespace = ?",
-            [document_label(namespace, bare), namespace],
-        ).fetchall()
+        rows = cursor.execute(_FIND, {"label": document_label(namespace, bare), "namespace": namespace}).fetchall()
         if rows:
             return _target(cursor, namespace, bare, *rows[0])
     message = f"Nothing is remembered under {given[:80]!r}; `recall` shows the ids."
@@ -89,7 +92,7 @@ def find_target(cursor: duckdb.DuckDBPyConnection, namespace: str, given: str) -
 def _target(cursor: duckdb.DuckDBPyConnection, namespace: str, identity: str, toolset: str, kind: str) -> Target:
     if (toolset, kind) in (("talos", JOURNAL_ENTRY), ("valence", BELIEF)):
         return Target(identity, kind == BELIEF and toolset == "valence")
-    record = read_records(cursor, namespace, [identity])[identity]
+    record = read_records(cursor, namespace, {identity: kind})[identity]
     if record.id != identity:
         return Target(record.id, is_belief=False)
     found_in = cursor.execute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -12,6 +12,8 @@ from mcp_ingress.fitting.passage import Span, best_passage
 LINE = 120
 """Characters of a text that is shown in one line."""
 ELLIPSIS = "…"
+TURN = "turn"
+"""What core calls what was said in a captured session."""
 KIND = "SELECT namespace, record_id, kind AS tag FROM plain_kinds"
 """(namespace, record_id, tag), as a filter by tags takes it."""
 _ENTRIES = """
@@ -31,15 +33,18 @@ class Record(NamedTuple):
     kind: str
 
 
-def read_records(cursor: duckdb.DuckDBPyConnection, namespace: str, ids: Iterable[str]) -> dict[str, Record]:
-    """By record id what core calls the records. What was found in an entry and says the same is the entry."""
-    asked = list(dict.fromkeys(ids))
+def read_records(cursor: duckdb.DuckDBPyConnection, namespace: str, known: Mapping[str, str]) -> dict[str, Record]:
+    """By record id what core calls the records, given with their own kinds.
+
+    What was found in an entry and says the same is the entry.
+    """
+    asked = list(known)
     if not asked:
         return {}
     entries = dict(cursor.execute(_ENTRIES, {"namespace": namespace, "ids": asked}).fetchall())
     named = {identity: entries.get(identity, identity) for identity in asked}
     kinds = dict(cursor.execute(_KINDS, {"namespace": namespace, "ids": list(set(named.values()))}).fetchall())
-    return {identity: Record(shown, kinds.get(shown, "memory")) for identity, shown in named.items()}
+    return {identity: Record(shown, kinds.get(shown, known[identity].lower())) for identity, shown in named.items()}
 
 
 def others(named: Sequence[tuple[str, str]], records: Mapping[str, Record], own: str) -> list[str]:

@@ -24,7 +24,7 @@ from storage.search.index_set import IndexSet
 from storage.search.ranking.newest import lifted, read_changes
 from storage.search.records.label_map import ABSENT
 from storage.search.records.records import Records
-from storage.search.search import MAX_OTHERS
+from storage.search.search import CATCH_UP_S, MAX_OTHERS
 from storage.search.vectors.vector_model import VectorModel
 from streams.ids import document_label
 
@@ -56,6 +56,7 @@ def fetch_candidates(
     turns = indexes.searched_turns(row_filter.namespace)
     if turns is None or THOUGHTS not in tables:
         return found
+    turns.catch_up(CATCH_UP_S)
     with reading(cursor, CAPTURED):
         said = _fetch(cursor, turns, model, vector, (THOUGHTS,), row_filter, cap)[THOUGHTS]
     labels = {document_label(row_filter.namespace, one.record_id): one for one in said.candidates}

@@ -29,8 +29,13 @@ WHERE namespace = $namespace AND session_id = $session AND role = 'assistant' AN
 ORDER BY occurred_at DESC, event_id DESC LIMIT 1"""
 
 _GOALS = f"""
-SELECT goal_id, description, created_at FROM goals
-WHERE namespace = $namespace AND status = 'active' ORDER BY created_at DESC, goal_id LIMIT {GOALS}"""
+SELECT goal_id, description, created_at FROM goals WHERE namespace = $namespace AND status = 'active'
+UNION ALL
+SELECT memory_id, text, created_at FROM memories WHERE namespace = $namespace AND is_live
+  AND memory_id IN (SELECT record_id FROM document_tags WHERE namespace = $namespace AND tag = 'goal')
+  AND memory_id NOT IN (SELECT record_id FROM ({PRIVATE}) WHERE namespace = $namespace)
+ORDER BY 3 DESC, 1 LIMIT {GOALS}"""
+"""What sessions were opened for, and what was remembered as a goal."""
 
 _DECISIONS = f"""
 SELECT memory_id, text, created_at FROM memories

@@ -31,11 +31,15 @@ MAX_FACTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A hit of the search for the prompt. `late` and `bm25` are its raw scores, None where that side has none."""
+class CandidateFact:
+    """A hit of the search for the prompt. `late` and `bm25` are its raw scores, None where that side has none.
+
+    `documents`: among how many records it was found, by which BM25 counts.
+    """
 
     record_id: str
     text: str
+    documents: int
     late: float | None = None
     bm25: float | None = None
 
@@ -48,24 +52,21 @@ class Fact:
     confidence: float
 
 
-def facts_above_floor(
-    prompt: str, candidates: Sequence[Candidate], known: Sequence[Candidate], documents: int
-) -> list[Fact]:
+def facts_above_floor(prompt: str, candidates: Sequence[CandidateFact], known: Sequence[CandidateFact]) -> list[Fact]:
     """At most MAX_FACTS of the candidates, the best first; of equal ones the one that was found first.
 
     `known`: hits of the same search that the session has already, because it said them or was given them.
-    `documents`: how many records were searched.
     """
     if len(query_terms(matter_of(prompt))) < MIN_TERMS:
         return []
     asked = canonical(prompt)  # the prompt itself, or the same one in another session, tells nothing
-    in_sight = max((fit(one, documents) for one in known if canonical(one.text) != asked), default=0.0)
-    fits = [(fit(one, documents), one) for one in candidates if canonical(one.text) != asked]
+    in_sight = max((fit(one) for one in known if canonical(one.text) != asked), default=0.0)
+    fits = [(fit(one), one) for one in candidates if canonical(one.text) != asked]
     best = sorted((pair for pair in fits if pair[0] >= max(FLOOR, in_sight + LEAD)), key=lambda pair: -pair[0])
     return [Fact(one.record_id, min(1.0, found)) for found, one in best[:MAX_FACTS]]
 
 
-def fit(candidate: Candidate, documents: int) -> float:
+def fit(candidate: CandidateFact) -> float:
     """How surely a record is about what the prompt is about: 0 and more, seldom above 1."""
     late = UNREAD if candidate.late is None else candidate.late
-    return late + RARE_SHARE * (candidate.bm25 or 0.0) / rarity(max(documents, 1), 0)
+    return late + RARE_SHARE * (candidate.bm25 or 0.0) / rarity(max(candidate.documents, 1), 0)
