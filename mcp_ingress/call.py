@@ -19,15 +19,15 @@ import orjson
 
 from mcp_ingress.services import PartType, Services
 from processors.embedding.query import encoded_query
+from processors.memory.read.earlier import CHANGES_STAGE
 from processors.memory.vector_facts import VECTOR_STAGE
 from storage.graph.projection import Projections
 from storage.reader import StoredOutcome, find_outcome, outcome_of
 from storage.search.index_set import IndexSet
 from storage.search.query import Query
 from storage.search.records.filter import Filter
-from storage.search.records.hits import SearchResult
 from storage.search.records.matches import DocumentMatches
-from storage.search.search import prefetch, search
+from storage.search.search import prefetch
 from streams.clock import Clock
 from streams.codec import check_size, encode
 from streams.errors import EmbedderUnavailable, LogUnavailable, Unavailable
@@ -37,8 +37,10 @@ from streams.log.base import Outgoing
 from streams.positions import Freshness
 
 Result = TypeVar("Result")
-Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], SearchResult]
+Search = Callable[[duckdb.DuckDBPyConnection, IndexSet, Query, DocumentMatches | None], Result]
 SOURCE = "thalweg:mcp"
+SEARCH_STAGES = (VECTOR_STAGE, CHANGES_STAGE)
+"""What a search waits a moment for: vectors, and what memories change, so that the newer stands first."""
 MAX_VECTORS = 2000
 """Vectors of other texts that `Call.cosines` keeps in memory."""
 ANSWER_MARGIN_S = 0.3
@@ -169,8 +171,8 @@ class Call:
         """Wait for what the caller asked to see; False means the answer must say `stale: true`.
 
         With stages, it waits until they have processed the part of the token that lies on their source. `vectors`: for
-        a search that finds by words too; it waits a moment for vectors and counts those that are missing
-        (`embedding_behind`).
+        a search that finds by words too; it waits a moment for vectors and for what they show to be changed, and counts
+        the vectors that are missing (`embedding_behind`).
         """
         has_all = self.services.spool.is_empty  # asked first: what follows meanwhile is in no token yet
         token, limits = self.read_token, self.services.limits
@@ -182,10 +184,10 @@ class Call:
         return not self.is_stale
 
     async def _with_vectors(self, token: Freshness, words: Coroutine[Any, Any, bool]) -> bool:
-        """Wait for the words, and a moment longer for the vectors; whether the words are there."""
+        """Wait for the words, and a moment longer for `SEARCH_STAGES`; whether the words are there."""
         limits = self.services.limits
         longest = limits.read_wait_s + limits.vector_wait_s
-        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=(VECTOR_STAGE,)))
+        embedded = asyncio.ensure_future(self.applied(token, timeout_s=longest, stages=SEARCH_STAGES))
         try:
             is_applied = await words
             await asyncio.wait({embedded}, timeout=limits.vector_wait_s if is_applied else 0)
@@ -204,12 +206,12 @@ class Call:
         return await self.services.reader.run(query)
 
     async def search(
-        self, text: str, chosen: Filter, limit: int, run: Search = search, *, with_turns: bool = False
-    ) -> SearchResult:
+        self, text: str, chosen: Filter, limit: int, run: Search[Result], *, with_turns: bool = False
+    ) -> Result:
         """Hybrid search; by keywords only, and the result says so, while no embedder answers.
 
-        `run`: the engine's search, or one that leaves out what has ended (`search_live`). `with_turns`: what was said
-        in captured sessions too.
+        `run`: the engine's search, or one that adds to it (`search_live` leaves out what has ended). `with_turns`: what
+        was said in captured sessions too.
         """
         indexes, embedder = self.services.indexes, self.services.embedder
         if embedder is None:

@@ -92,7 +92,7 @@ def _search(
         else:
             weights = WEIGHTS if query.weights is None else query.weights
             scored = fuse_ranks(context, nearest, matched, weights)
-        scored = newest_first(scored, records)
+        scored = newest_first(scored, context)
         return _result(context, scored, neighbours.fits | keywords.fits | scored.fits, _degraded(indexes, query))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from storage.malloc_trim import share_arenas
 from thalweg.commands.options import HOME, setting_options, settings_of
 from thalweg.process.gc_tuning import collect_rarely
 
@@ -25,6 +26,7 @@ def up(**flags: Any) -> None:
     Example: thalweg up --http 7733
     """
     collect_rarely()  # before the imports
+    share_arenas()  # before the threads
     from thalweg.process.serve import serve
 
     code = serve(settings_of(**flags))

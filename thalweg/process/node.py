@@ -30,6 +30,7 @@ from processors.memory.stages.embed import Embed
 from processors.telemetry.mirror import TelemetryMirror
 from storage.applied import AppliedPositions
 from storage.database import Database
+from storage.malloc_trim import trim
 from storage.migrate import migrate
 from storage.reader import Reader
 from storage.search.captured import captured_cursor
@@ -61,6 +62,8 @@ from thalweg.terminal.topics import missing_otlp_topics
 logger = logging.getLogger("thalweg")
 
 MAINTAIN_S = 1.0
+TRIM_S = 60.0
+"""How often free memory is given back to the system."""
 LOOK_S = 5.0
 
 
@@ -320,9 +323,13 @@ class Node(Parts):
 
     async def _maintain(self, running: Running) -> None:
         """Every second, off every waited path: keyword commits, index saves, and how far behind each part is."""
+        trimmed_at = self.clock.monotonic()
         while True:
             await asyncio.sleep(MAINTAIN_S)
             await asyncio.to_thread(running.store.indexes.maintain)
+            if self.clock.monotonic() - trimmed_at >= TRIM_S:
+                trimmed_at = self.clock.monotonic()
+                await asyncio.to_thread(trim)
             await running.lag.observe()
             idle_since, limit = running.socket.idle_since, self.settings.idle_exit_s
             if limit and idle_since is not None and self.clock.monotonic() - idle_since > limit:

@@ -1,0 +1,85 @@
+"""What a node's libraries may take of the machine's memory, and what goes back to it."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import duckdb
+import pytest
+
+from storage.database import Database
+
+HAS_GLIBC = hasattr(ctypes.CDLL(None), "malloc_info")
+needs_glibc = pytest.mark.skipif(not HAS_GLIBC, reason="only glibc has arenas and malloc_trim")
+
+COUNT_ARENAS = """
+import ctypes, sys, tempfile, threading
+from storage.malloc_trim import share_arenas
+share_arenas()
+libc = ctypes.CDLL(None)
+libc.fopen.restype = libc.malloc.restype = ctypes.c_void_p
+together = threading.Barrier(13)
+def allocate():
+    libc.malloc(5000)
+    together.wait()
+    together.wait()
+for _ in range(12):
+    threading.Thread(target=allocate).start()
+together.wait()
+with tempfile.NamedTemporaryFile() as file:
+    stream = ctypes.c_void_p(libc.fopen(file.name.encode(), b"w"))
+    libc.malloc_info(0, stream)
+    libc.fclose(stream)
+    print(file.read().count(b"<heap nr"))
+together.wait()
+"""
+TRIM = """
+import ctypes
+from storage.malloc_trim import trim
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+def resident():
+    return int(open("/proc/self/statm").read().split()[1])
+blocks = [libc.malloc(2000) for _ in range(50_000)]
+for block in blocks:
+    ctypes.memset(block, 1, 2000)
+full = resident()
+for block in blocks[:-1]:  # the last keeps the heap from shrinking by itself
+    libc.free(ctypes.c_void_p(block))
+before = resident()
+trim()
+print(before / full > 0.9, resident() / full < 0.5)
+"""
+
+
+def output_of(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_duckdb_takes_a_quarter_of_the_machine_at_most() -> None:
+    sql = "SELECT current_setting('memory_limit'), current_setting('threads')"
+    by_itself = duckdb.connect(":memory:").execute(sql).fetchone()
+    database = Database(None)
+    ours = database.cursor().execute(sql).fetchone()
+    database.close()
+    assert by_itself is not None and ours is not None and ours[1] == 1
+    assert in_bytes(ours[0]) / in_bytes(by_itself[0]) == pytest.approx(25 / 80, rel=0.05)
+
+
+def in_bytes(size: str) -> float:
+    number, unit = size.split()
+    return float(number) * 1024.0 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit)
+
+
+@needs_glibc
+@pytest.mark.process
+def test_the_threads_of_a_node_share_two_arenas() -> None:
+    assert int(output_of(COUNT_ARENAS)) <= 2
+
+
+@needs_glibc
+@pytest.mark.process
+def test_trimming_gives_back_what_lies_free_between_blocks_in_use() -> None:
+    assert output_of(TRIM) == "True True"
