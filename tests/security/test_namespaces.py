@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import orjson
 import pytest
 
@@ -21,10 +20,11 @@ from mcp_ingress.tool import Tool
 from storage.sql.run import run_sql
 from streams.event_types.cognitive import WM_ARCHIVED
 from tests.security.json_values import lists, steady
-from tests.security.own_questions import own_reads, own_requests, own_resources
+from tests.security.questions import ask_all, own_reads
 from tests.security.side import Side
 from tests.security.stored_rows import Stored, read_rows, tokens_of, values
 from tests.security.two_namespaces import WORDS, EagerNode, fill, settle
+from tests.terminal.test_json import commands as all_commands
 from thalweg.cli import cli
 from thalweg.control import control
 from thalweg.process.node import Node
@@ -86,15 +86,6 @@ KINDS: dict[str, tuple[str, ...]] = {
 CONNECTIONS, TURNS = 50, 8
 """Connections of one node at once, and how many of them share the questions among them."""
 NOBODYS = "00000000-0000-5000-8000-000000000000"
-
-
-async def ask_all(side: Side) -> None:
-    for tool, arguments in own_reads(side):
-        await side.call(tool, **arguments)
-    for uri in own_resources(side):
-        await side.read(uri)
-    for command, request in own_requests(side):
-        await side.control(command, **request)
 
 
 @pytest.fixture
@@ -204,7 +195,11 @@ def _everything_was_asked(side: Side, stored: Stored) -> None:
     assert {*find_tools().tools, *find_resources().resources, *by_namespace} == with_data | set(WITHOUT_DATA)
     empty = {place for place, is_full in list_contents(side).items() if not is_full}
     assert empty == ALWAYS_EMPTY, "lists of answers in which nothing ever was: extend two_namespaces"
-    commands = {name for name, command in walk(cli) if any(option.name == "namespace" for option in command.params)}
+    commands = {
+        name.removeprefix("thalweg ")
+        for name, command in all_commands(cli)
+        if any(option.name == "namespace" for option in command.params)
+    }
     assert commands == set(COMMANDS) and set(COMMANDS.values()) <= control.COMMANDS | {"import", "door"}
 
 
@@ -216,16 +211,6 @@ def list_contents(side: Side) -> dict[tuple[str, str], bool]:
             place = question.name.partition("?")[0], path
             contents[place] = is_full or contents.get(place, False)
     return contents
-
-
-def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    if isinstance(command, click.Group):
-        for each in command.list_commands(click.Context(command)):
-            found = command.get_command(click.Context(command), each)
-            assert found is not None
-            yield from walk(found, f"{name} {each}".strip())
-    else:
-        yield name, command
 
 
 def _figures_are_of_ones_own(north: Side, south: Side) -> None:
@@ -267,18 +252,22 @@ async def _an_empty_namespace_stays_empty(empty: Side, other: Side) -> None:
 
 
 async def _each_of_fifty_connections_sees_its_own(node: Node, stored: Stored, north: Side, south: Side) -> None:
-    """All at once, each in a namespace of its own: they write in the same words, and ask every tool in turns."""
+    """Each is in a namespace of its own: they write the same words at once, then ask every tool in turns."""
     sides = [await Side(node, f"client-{number}", f"mark{number:02}x").connected() for number in range(CONNECTIONS - 2)]
+    at_once = asyncio.Semaphore(TURNS)
 
-    async def work(number: int, side: Side) -> None:
+    async def ask(number: int, side: Side) -> None:
+        async with at_once:
+            for tool, arguments in itertools.islice(own_reads(side), number % TURNS, None, TURNS):
+                await side.call(tool, **arguments)
+            found = await side.ok("journal_query", query=WORDS, limit=50)
+            assert {row["content"] for row in found["results"]} == {side.say(WORDS)}, side.namespace
+
+    for side in sides:
         side.ids = {kind: [NOBODYS] for kinds in KINDS.values() for kind in kinds} | {"record": [NOBODYS]}
-        side.know("record", (await side.ok("journal_write", content=side.say(WORDS), category="insight"))["entry_id"])
-        for tool, arguments in itertools.islice(own_reads(side), number % TURNS, None, TURNS):
-            await side.call(tool, **arguments)
-        found = await side.ok("journal_query", query=WORDS, limit=50)
-        assert [row["content"] for row in found["results"]] == [side.say(WORDS)], side.namespace
-
-    await asyncio.gather(*(work(number, side) for number, side in enumerate(sides)))
+    await asyncio.gather(*(side.ok("journal_write", content=side.say(WORDS), category="insight") for side in sides))
+    await settle(node)
+    await asyncio.gather(*(ask(number, side) for number, side in enumerate(sides)))
     asked = {question.name for side in sides for question in side.questions}
     assert {tool for tool, _ in own_reads(sides[0])} <= asked
     marks = {side.mark: side for side in sides}

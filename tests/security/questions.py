@@ -1,4 +1,4 @@
-"""What is asked of a namespace that `two_namespaces` has filled: of every tool, resource and command."""
+"""What a client asks of its own namespace, by every tool that reads, every resource and every request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from tests.security.two_namespaces import ROOM, WORDS, Side
+from tests.security.side import Side
+from tests.security.two_namespaces import ROOM, WORDS
 
 
 def own_reads(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -72,3 +73,12 @@ def own_requests(side: Side) -> Iterator[tuple[str, dict[str, Any]]]:
         )
     )
     yield "agreement", {}
+
+
+async def ask_all(side: Side) -> None:
+    for tool, arguments in own_reads(side):
+        await side.call(tool, **arguments)
+    for uri in own_resources(side):
+        await side.read(uri)
+    for command, request in own_requests(side):
+        await side.control(command, **request)
