@@ -18,7 +18,7 @@ from processors.embedding.hashing import HashingEmbedder
 from processors.telemetry.formats.claude_code import Mapper
 from streams.events import Event
 from streams.topics import TELEMETRY
-from tests.schema import migrated_home
+from tests.schema import NOW, migrated_home
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
@@ -215,6 +215,24 @@ async def test_the_brief_names_what_was_remembered_as_a_goal_until_it_is_retract
     assert f"Ship the importer before the audit. [{kept['id']}]" in text.partition("Open goals:")[2]
     await asker.call("correct", id=kept["id"], retract=True, reason="done")
     assert "importer" not in str(await asker.context("SessionStart", "s3", source="startup"))
+
+
+async def test_what_was_said_in_another_session_is_given_with_who_said_it_and_ends_the_brief(asker: Asker) -> None:
+    lines = [("u1", "user", "Where do we keep the times?")]
+    lines += [(f"o{number}", "assistant", other) for number, other in enumerate(OTHERS)]
+    lines += [("u2", "assistant", UTC)]
+    mapper = Mapper(namespace="default", name="s1", fallback_time=NOW)
+    for minute, (uuid, role, text) in enumerate(lines):
+        about = {"type": role, "sessionId": "s1", "uuid": uuid, "timestamp": f"2026-01-05T10:{minute:02}:00Z"}
+        line = {**about, "cwd": "/repo", "message": {"role": role, "content": text}}
+        [event] = mapper.line(1, json.dumps(line).encode())
+        assert isinstance(event, Event)
+        await asker.node.running.publish(event, TELEMETRY.name)
+    await asker.node.running.has_reached("now")
+    brief = str(await asker.context("SessionStart", "s3", source="startup"))
+    assert "goal: Where do we keep the times? [s1]" in brief and f"last words: {UTC} [s1]" in brief
+    assert f"2026-01-05 assistant said: {UTC} [" in str(await asker.context("UserPromptSubmit", prompt=QUESTION))
+    assert await asker.context("UserPromptSubmit", "s1", prompt=QUESTION) is None, "it is the session's own"
 
 
 async def test_a_session_that_is_resumed_is_told_only_what_came_since(asker: Asker) -> None:
