@@ -18,7 +18,7 @@ from processors.embedding.hashing import HashingEmbedder
 from processors.telemetry.formats.claude_code import Mapper
 from streams.events import Event
 from streams.topics import TELEMETRY
-from tests.schema import NOW, migrated_home
+from tests.schema import migrated_home
 from thalweg.process.node import Node
 from thalweg.settings import Settings
 
@@ -69,15 +69,20 @@ class Asker:
         visitor = Visitor(self.node.running.door.local)
         answer = (await self.node.running.door.call(visitor, Request(tool, arguments, meta))).body
         assert "error_code" not in answer, answer
-        await self.node.running.has_reached("now", ("embed",))
         return answer
 
+    async def settled(self) -> None:
+        await self.node.running.has_reached("now", ("embed",))
+
     async def decide(self, text: str = UTC, **more: Any) -> str:
-        return str((await self.call("journal_write", content=text, category="decision", **more))["entry_id"])
+        written = await self.call("journal_write", content=text, category="decision", **more)
+        await self.settled()
+        return str(written["entry_id"])
 
     async def decide_others(self) -> None:
         for text in OTHERS:
-            await self.decide(text)
+            await self.call("journal_write", content=text, category="decision")
+        await self.settled()
 
     async def say(self, session: str, *texts: str, role: str = "assistant") -> None:
         """What a session's transcript brings when it is imported."""
@@ -211,23 +216,18 @@ async def test_the_brief_names_decisions_goals_and_the_last_session_but_nothing_
 
 async def test_the_brief_names_what_was_remembered_as_a_goal_until_it_is_retracted(asker: Asker) -> None:
     kept = await asker.call("remember", text="Ship the importer before the audit.", kind="goal")
+    await asker.settled()
     text = str(await asker.context("SessionStart", source="startup"))
     assert f"Ship the importer before the audit. [{kept['id']}]" in text.partition("Open goals:")[2]
     await asker.call("correct", id=kept["id"], retract=True, reason="done")
+    await asker.settled()
     assert "importer" not in str(await asker.context("SessionStart", "s3", source="startup"))
 
 
 async def test_what_was_said_in_another_session_is_given_with_who_said_it_and_ends_the_brief(asker: Asker) -> None:
-    lines = [("u1", "user", "Where do we keep the times?")]
-    lines += [(f"o{number}", "assistant", other) for number, other in enumerate(OTHERS)]
-    lines += [("u2", "assistant", UTC)]
-    mapper = Mapper(namespace="default", name="s1", fallback_time=NOW)
-    for minute, (uuid, role, text) in enumerate(lines):
-        about = {"type": role, "sessionId": "s1", "uuid": uuid, "timestamp": f"2026-01-05T10:{minute:02}:00Z"}
-        line = {**about, "cwd": "/repo", "message": {"role": role, "content": text}}
-        [event] = mapper.line(1, json.dumps(line).encode())
-        assert isinstance(event, Event)
-        await asker.node.running.publish(event, TELEMETRY.name)
+    await asker.say("s0", *OTHERS)
+    await asker.say("s1", "Where do we keep the times?", role="user")
+    await asker.say("s1", UTC)
     await asker.node.running.has_reached("now")
     brief = str(await asker.context("SessionStart", "s3", source="startup"))
     assert "goal: Where do we keep the times? [s1]" in brief and f"last words: {UTC} [s1]" in brief
