@@ -156,7 +156,7 @@ def _hit_json(hit: SearchHit, said: Mapping[int, Mapping[str, Any]]) -> dict[str
         "passage": None if hit.passage is None else {"start": hit.passage.start, "end": hit.passage.end},
         **said.get(hit.label, {}),
         **repeated(hit.also, hit.times),
-        **changed(hit.earlier, hit.disputed_by),
+        **changed(hit.earlier, hit.disputed_by, hit.tensions, hit.superseded_by),
         "score": round(hit.score, 6),
         "sides": _sides(hit.sides),
         "parts": _parts(hit.parts),

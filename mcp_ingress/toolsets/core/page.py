@@ -56,7 +56,7 @@ class Page:
     def rows(self, cursor: duckdb.DuckDBPyConnection, namespace: str, hits: Sequence[SearchHit]) -> list[Row]:
         """The hits as rows, best first, each record once. Names that say nothing are left out."""
         stated = [hit for hit in hits if hit.kind not in NAMES or ": " in hit.text]
-        named = [name for hit in stated for name in (*hit.also, *hit.earlier, *hit.disputed_by)]
+        named = [name for hit in stated for name in (*hit.also, *hit.earlier, *hit.disputed_by, *_successor(hit))]
         kinds = {identity: kind for kind, identity in named} | {hit.record_id: hit.kind for hit in stated}
         records, turns = read_records(cursor, namespace, kinds), read_turns(cursor, [hit.label for hit in stated])
         rows: dict[str, Row] = {}
@@ -78,7 +78,8 @@ class Page:
     def _row(self, hit: SearchHit, records: Mapping[str, Record], turn: Mapping[str, Any] | None) -> Row:
         """A hit as its caller reads it: what it says first, then where it is from and how it stands to others."""
         record = records[hit.record_id]
-        related = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "also": hit.also}
+        changed = {"earlier": hit.earlier, "disputed_by": hit.disputed_by, "superseded_by": _successor(hit)}
+        related = {**changed, "also": hit.also}
         named = {name: others(some, records, record.id) for name, some in related.items()}
         times = hit.times if len(hit.also) >= MAX_OTHERS else 1 + len(named["also"])
         return {
@@ -88,7 +89,7 @@ class Page:
             "at": hit.created_at.date().isoformat(),
             "score": round(hit.score, 2),
             "why": "+".join(dict.fromkeys(SIDES[side] for side in hit.sides if side in SIDES)) or "related",
-            **({"about": hit.domain} if hit.domain else {}),
+            **({"about": hit.domain} if hit.domain not in (None, record.kind) else {}),
             **({"session": hit.session_id, "role": turn["role"]} if turn is not None else {}),
             **{name: ids[:MAX_NAMED] for name, ids in named.items() if ids},
             **({"times": times} if times > 1 else {}),
@@ -103,3 +104,8 @@ class Page:
             return {"text": hit.text}
         start, end = best_passage(hit.text, longest, self.query, near)
         return {"text": hit.text[start:end], "whole": uri_of("{id}", {"id": identity})}
+
+
+def _successor(hit: SearchHit) -> list[tuple[str, str]]:
+    """What holds in the place of a record that has ended."""
+    return [] if hit.superseded_by is None else [hit.superseded_by]

@@ -17,6 +17,7 @@ from mcp_ingress.toolsets.inner_voice.eligible import RowFilter, find_eligible
 from processors.inner_voice.rules.provenance import origin_of
 from processors.inner_voice.rules.selection import Candidate, ranked
 from processors.memory.kind import TableName
+from processors.memory.read.standing import disputing, read_disputes
 from processors.memory.registry import ROLES, place_of
 from storage.search.captured import CAPTURED, read_turns, reading
 from storage.search.index_set import IndexSet
@@ -129,7 +130,8 @@ def _with_changes(
     changed = {}
     for (key, candidate), score in zip(found.items(), scores, strict=True):
         earlier, disputed_by = read_changes(cursor, records, namespace, key[1])
-        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputed_by)
+        disputing_it = disputing(earlier, disputed_by, candidate.tensions)
+        changed[key] = replace(candidate, score=score, earlier=earlier, disputed_by=disputing_it)
     return changed
 
 
@@ -146,12 +148,14 @@ def _read(
     ).fetchall()
     places = {label: place for label, _, toolset, kind, *_ in rows if (place := place_of(toolset, kind)) is not None}
     roles = _roles(cursor, namespace, [row[1] for row in rows if row[0] in places and places[row[0]].origin is None])
+    tensions = read_disputes(cursor, namespace, [(row[2], row[3], row[1]) for row in rows])
     found: dict[tuple[TableName, int], Candidate] = {}
     for label, record_id, _, _, text, created_at in rows:
         if label in places:
             table, score = places[label].table, round(min(cosines[label], 1.0), 6)
             origin = origin_of(places[label], roles.get(record_id))
-            found[table, label] = Candidate(table, record_id, text, score, created_at, origin)
+            own = tensions.get(record_id, {})
+            found[table, label] = Candidate(table, record_id, text, score, created_at, origin, tensions=own)
     return found
 
 

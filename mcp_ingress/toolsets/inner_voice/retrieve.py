@@ -164,7 +164,7 @@ def _snippet(hit: Snippet) -> dict[str, Any]:
         "span_end": len(text),
         **found.said,
         **repeated(found.also, found.times),
-        **changed(found.earlier, found.disputed_by),
+        **changed(found.earlier, found.disputed_by, found.tensions),
         **_rest(text, found),
     }
 
