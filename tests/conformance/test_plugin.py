@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,9 +56,10 @@ class Project:
             return json.loads(done.stdout), api
 
 
-def asked(api: MessagesApi) -> str:
-    """All that the model was given before its first answer."""
-    return json.dumps(api.turns[0]["messages"])
+def told(api: MessagesApi) -> str:
+    """What the memory had put before the model when it was asked first; empty when it had nothing to say."""
+    given = json.dumps(api.turns[0]["messages"], ensure_ascii=False)
+    return "\n".join(re.findall(r"<thalweg-memory>.*?</thalweg-memory>", given))
 
 
 @pytest.fixture
@@ -122,8 +125,8 @@ def test_what_one_session_keeps_comes_with_the_prompt_of_the_next_which_lands_wh
     assert first["permission_denials"] == []
     settle(thalweg)
     ended, api = project.run("What is the staging database of the billing service called?")
-    given, session = asked(api), ended["session_id"]
-    assert "<thalweg-memory>" in given and DECISION in given, "the brief of the session's start"
+    given, session = told(api), ended["session_id"]
+    assert DECISION in given, "the brief of the session's start"
     assert FACT in given, "what bears on the prompt"
     given_tokens = dict(thalweg.sql(f"SELECT hook, tokens FROM injections WHERE session_id = '{session}'"))
     assert given_tokens.keys() == {"SessionStart", "UserPromptSubmit"} and max(given_tokens.values()) <= 800
@@ -144,13 +147,54 @@ def test_without_a_node_and_after_its_kill_a_prompt_goes_through_and_the_next_se
     project: Project, thalweg: Program
 ) -> None:
     ended, api = project.run("Write down what we know.", _load(0, "remember"), _use(1, "remember", text=DECISION), DONE)
-    assert ended["result"] == "Done." and "<thalweg-memory>" not in asked(api)
+    assert (ended["result"], told(api)) == ("Done.", "")
     settle(thalweg)
     kill(thalweg)
     ended, _ = project.run("What now?")
     assert ended["result"] == "Done.", "nothing that the memory lacks keeps a prompt back"
     settle(thalweg)
     _, api = project.run("What now?")
-    assert DECISION in asked(api)
+    assert DECISION in told(api)
     prompts = "SELECT count(*) FROM session_events WHERE event_type = 'hook.UserPromptSubmit'"
     assert thalweg.sql(prompts) == [[3]], "each was taken, by whichever node"
+
+
+def test_in_the_evening_a_model_is_told_what_was_decided_in_the_morning_and_nothing_of_another_project(
+    thalweg: Program, tmp_path: Path
+) -> None:
+    """A day of six sessions, one of them compacted, with a kill, a contradiction and a correction; no tool recalls."""
+    billing, weather = (Project(thalweg, tmp_path / name, tmp_path) for name in ("billing", "weather"))
+    numbers = itertools.count(1)  # of tool uses: the same id again would be the same call
+
+    def decide(project: Project, *texts: str) -> str:
+        uses = [_use(next(numbers), "remember", text=text, kind="decision") for text in texts]
+        ended, _ = project.run("Write down what we decided.", _load(next(numbers), "remember"), *uses, DONE)
+        settle(thalweg)
+        return str(ended["session_id"])
+
+    decide(billing, DECISION, "The deploy day is Monday.")
+    decide(weather, "We decided to draw the map with Leaflet.")
+    kill(thalweg)
+    third = decide(billing, "The deploy day is Friday.")
+    billing.run("/compact", {"type": "text", "text": "<summary>They decided.</summary>"}, resume=third)
+    settle(thalweg)
+    [[compacted]] = thalweg.sql(
+        f"SELECT count(*) FROM session_events WHERE session_id = '{third}' AND payload->>'source' = 'compact'"
+    )
+    assert compacted == 1
+    [[wrong]] = thalweg.sql("SELECT entry_id FROM journal WHERE contains(content, 'Leaflet')")
+    right = _use(next(numbers), "correct", id=wrong, text="We decided to draw the map with deck.gl.", reason="faster")
+    weather.run("Correct what we decided.", _load(next(numbers), "correct"), right, DONE)
+    settle(thalweg)
+
+    evening = {project: told(project.run("What did we decide today?")[1]) for project in (billing, weather)}
+    for own, other, decisions in (
+        (billing, weather, (DECISION, "The deploy day is Friday. [", "Friday. — against: The deploy day is Monday.")),
+        (weather, billing, ("We decided to draw the map with deck.gl.",)),
+    ):
+        assert all(decision in evening[own] for decision in decisions), evening[own]
+        assert not any(decision in evening[other] for decision in decisions), "nothing crosses between projects"
+    assert "Leaflet" not in evening[weather], "it was corrected"
+    spent = thalweg.sql("SELECT namespace, sum(tokens), max(tokens) FROM injections GROUP BY 1 ORDER BY 1")
+    assert len(spent) == 2 and all(0 < most <= 800 and most <= total for _, total, most in spent)
+    assert thalweg.sql("SELECT count(*) FROM tool_calls WHERE contains(tool_name, 'recall')") == [[0]]

@@ -217,6 +217,29 @@ async def test_the_brief_names_what_was_remembered_as_a_goal_until_it_is_retract
     assert "importer" not in str(await asker.context("SessionStart", "s3", source="startup"))
 
 
+async def test_a_session_that_is_resumed_is_told_only_what_came_since(asker: Asker) -> None:
+    await asker.decide()
+    assert UTC in str(await asker.context("SessionStart", source="startup"))
+    assert await asker.context("SessionStart", source="resume") is None
+    await asker.decide("We decided to pay on Mondays.")
+    text = str(await asker.context("SessionStart", source="resume"))
+    assert "Mondays" in text and UTC not in text
+    await asker.context("PreCompact", trigger="auto")
+    text = str(await asker.context("SessionStart", source="compact"))
+    assert "Mondays" in text and UTC in text, "a summary may have lost both"
+
+
+async def test_what_a_later_decision_changes_stands_beside_it_and_not_among_the_decisions(asker: Asker) -> None:
+    await asker.decide("The deploy day is Monday.")
+    later = await asker.decide("The deploy day is Friday.")
+    await asker.node.running.has_reached("now", ("embed", "changes"))
+    text = str(await asker.context("SessionStart", source="startup"))
+    decisions, _, contradictions = text.partition("Open contradictions, the newer first:")
+    assert "Friday" in decisions and "Monday" not in decisions
+    assert "Friday. — against: The deploy day is Monday." in contradictions and later in decisions
+    assert contradictions.count("against") == 1, "a decision and what was found in it are one"
+
+
 async def test_after_a_compaction_a_session_is_told_what_it_was_asked(asker: Asker) -> None:
     for number in range(5):
         await asker.context("UserPromptSubmit", prompt=f"Question number {number}?")

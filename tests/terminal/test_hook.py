@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,3 +72,20 @@ def test_no_input_ends_a_hook_with_anything_but_0(
 ) -> None:
     assert run(monkeypatch, tmp_path / "home", body, "SessionEnd", "--answer") == 0
     assert left == [(["hook", "SessionEnd"], "north", body)], "the node says what is wrong with it, and keeps it"
+
+
+def test_a_hook_imports_next_to_nothing_because_each_prompt_waits_for_it() -> None:
+    heavy = {
+        "asyncio",
+        "click",
+        "duckdb",
+        "jsonschema_rs",
+        "msgspec",
+        "numpy",
+        "orjson",
+        "streams.redaction",
+        "subprocess",
+    }
+    code = f"import sys, thalweg.__main__, thalweg.client.hook; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"

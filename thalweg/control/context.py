@@ -103,7 +103,7 @@ def _note(hit: SearchHit, prompt: str, confidence: float) -> Note:
 
 
 def _injected(hook_event: Event, asked: Asked, context: Context) -> Event:
-    records = {note.record_id: note.score for note in context.notes}
+    records = {note.record_id: note.score for note in context.notes if note.record_id}
     digest = hashlib.blake2b(asked.prompt.encode("utf-8", "replace"), digest_size=8).hexdigest()
     data = {
         "session_id": asked.session_id,

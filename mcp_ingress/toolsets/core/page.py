@@ -89,7 +89,7 @@ class Page:
             "at": hit.created_at.date().isoformat(),
             "score": round(hit.score, 2),
             "why": "+".join(dict.fromkeys(SIDES[side] for side in hit.sides if side in SIDES)) or "related",
-            **({"about": hit.domain} if hit.domain else {}),
+            **({"about": hit.domain} if hit.domain not in (None, record.kind) else {}),
             **({"session": hit.session_id, "role": turn["role"]} if turn is not None else {}),
             **{name: ids[:MAX_NAMED] for name, ids in named.items() if ids},
             **({"times": times} if times > 1 else {}),

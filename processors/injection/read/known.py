@@ -22,7 +22,7 @@ JOIN outcomes o ON o.namespace = m.namespace AND o.event_id = m.source_event_id
 JOIN tool_calls t ON t.namespace = o.namespace AND t.tool_call_id = o.request_id
 WHERE m.namespace = $namespace AND m.memory_id IN (SELECT unnest($records::VARCHAR[]))
   AND (t.session_id = $session OR starts_with(t.session_id, $session || '/'))"""
-"""Of the records those that the session wrote: by its own id, as a turn, or by a tool call of its own; so of its sub-agents."""
+"""Of the records those that the session wrote: by its own id, as a turn, or by a tool call; also its sub-agents'."""
 
 _GIVEN = """
 SELECT unnest(record_ids) FROM injections

@@ -1,9 +1,9 @@
 """Reads Claude Code's session log: one JSON object a line, as it lies under its projects folder.
 
 Identity: a line's `uuid`; a line without one is named by its session and content, so that the same line in two files
-is one event. A sub-agent's lines (`isSidechain`) are a session of their own, `<sessionId>/<agentId>`, and so are those of
-its parent's transcript that show its messages (`agent_progress`): tool calls, model calls and turns have ids of their
-own, so that they count once where the sub-agent's transcript is imported too.
+is one event. A sub-agent's lines (`isSidechain`) are a session of their own, `<sessionId>/<agentId>`, and so are
+those of its parent's transcript that show its messages (`agent_progress`). Tool calls, model calls and turns have ids
+of their own, so that they count once where the sub-agent's transcript is imported too.
 A line that names no session (`summary`, `file-history-snapshot`) belongs to the session of the line it refers to; it
 waits for that line when it comes first, and belongs to the session of the file's name when there is none.
 """
