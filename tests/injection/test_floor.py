@@ -8,6 +8,7 @@ from processors.injection.rules.floor import (
     FLOOR,
     LEAD,
     MAX_FACTS,
+    MIN_RARE,
     RARE_SHARE,
     UNREAD,
     CandidateFact,
@@ -21,11 +22,14 @@ PROMPT = "In which time zone does the billing service store its times?"
 MANY = 1000
 
 
-def candidate(
-    number: int, late: float | None, *, words: float = 0.0, text: str = "Times are stored in UTC."
-) -> CandidateFact:
+def hit(number: int, late: float | None, words: float, text: str = "Times are stored in UTC.") -> CandidateFact:
     """A record with this `late`, and with words of the prompt that count as this many words that no record has."""
     return CandidateFact(f"r{number}", text, MANY, late, words * rarity(MANY, 0) or None)
+
+
+def candidate(number: int, fitting: float, text: str = "Times are stored in UTC.") -> CandidateFact:
+    """A record with this fit, of which two rare words are a part."""
+    return hit(number, fitting - 2 * RARE_SHARE, 2, text)
 
 
 def given(candidates: list[CandidateFact], known: list[CandidateFact] | None = None, prompt: str = PROMPT) -> list[str]:
@@ -33,14 +37,20 @@ def given(candidates: list[CandidateFact], known: list[CandidateFact] | None = N
 
 
 def test_a_fact_is_given_from_the_floor_on_the_surest_first_and_none_below_it() -> None:
-    assert given([candidate(1, FLOOR), candidate(2, 0.9), candidate(3, FLOOR - 0.001)]) == ["r2", "r1"]
+    assert given([candidate(1, FLOOR + 1e-9), candidate(2, 0.9), candidate(3, FLOOR - 0.001)]) == ["r2", "r1"]
 
 
 def test_rare_words_that_a_fact_shares_with_the_prompt_make_up_for_meaning() -> None:
     missing = 0.2
     words = missing / RARE_SHARE
-    assert given([candidate(1, FLOOR - missing, words=words + 0.01)]) == ["r1"]
-    assert given([candidate(1, FLOOR - missing, words=words - 0.01)]) == []
+    assert given([hit(1, FLOOR - missing, words + 0.01)]) == ["r1"]
+    assert given([hit(1, FLOOR - missing, words - 0.01)]) == []
+
+
+def test_a_fact_without_a_rare_word_of_the_prompt_is_not_given_nor_in_sight_however_near_it_is() -> None:
+    strange, near = hit(1, 0.9, MIN_RARE - 0.01), hit(2, 0.9, MIN_RARE + 0.01)
+    assert given([strange, near]) == ["r2"]
+    assert given([near], [strange]) == ["r2"]
 
 
 def test_what_counts_as_rare_goes_by_the_size_of_the_store() -> None:
@@ -51,14 +61,14 @@ def test_what_counts_as_rare_goes_by_the_size_of_the_store() -> None:
 
 def test_without_token_vectors_words_alone_tell() -> None:
     words = (FLOOR - UNREAD) / RARE_SHARE
-    assert given([candidate(1, None, words=words + 0.01), candidate(2, None, words=words - 0.01)]) == ["r1"]
-    assert given([candidate(1, None)]) == []
+    assert given([hit(1, None, words + 0.01), hit(2, None, words - 0.01)]) == ["r1"]
+    assert given([hit(1, None, 0)]) == []
 
 
 def test_a_fact_leads_what_the_session_has_in_sight_or_is_not_given() -> None:
     known = [candidate(8, 0.75), candidate(9, 0.3)]
     assert given([candidate(1, 0.75 + LEAD - 0.001), candidate(2, 0.75 + LEAD + 0.001)], known) == ["r2"]
-    assert given([candidate(1, FLOOR)], [candidate(9, 0.2)]) == ["r1"], "what fits worse takes nothing away"
+    assert given([candidate(1, 0.65)], [candidate(9, 0.5)]) == ["r1"], "what fits worse takes nothing away"
 
 
 def test_what_the_session_has_is_never_given() -> None:
@@ -67,11 +77,11 @@ def test_what_the_session_has_is_never_given() -> None:
 
 @pytest.mark.parametrize("prompt", ["yes", "continue", "sorry, continue", "commit this", "1", "", "/review"])
 def test_a_prompt_of_a_few_words_is_given_nothing(prompt: str) -> None:
-    assert given([candidate(1, 1.0, words=5)], prompt=prompt) == []
+    assert given([hit(1, 1.0, 5)], prompt=prompt) == []
 
 
 def test_the_prompt_itself_is_no_fact_and_hides_none() -> None:
-    itself = candidate(7, 1.0, words=6, text=f"  {PROMPT.upper()}\n")
+    itself = candidate(7, 1.5, f"  {PROMPT.upper()}\n")
     assert given([itself, candidate(1, 0.7)]) == ["r1"], "the same prompt of another session tells nothing"
     assert given([candidate(1, 0.7)], [itself]) == ["r1"], "a prompt that is stored already meets all its own words"
 

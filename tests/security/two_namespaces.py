@@ -119,7 +119,9 @@ async def _observed(side: Side, folder: Path) -> None:
     """Telemetry: a transcript, a hook, OTLP, and the agent's own; one event of it comes twice with two bodies."""
     transcript = folder / f"{side.namespace}.jsonl"
     lines = session_path().read_text().replace("tidewatch", f"{side.mark}-watch")
-    transcript.write_text(lines)
+    asked = next(line for line in map(json.loads, lines.splitlines()) if line["type"] == "user")
+    long = asked | {"uuid": f"long-{side.mark}", "message": {"role": "user", "content": side.say(LONG)}}
+    transcript.write_text(f"{lines.rstrip()}\n{json.dumps(long)}\n")
     await import_files(side.node.log, "claude-code", [transcript], namespace=side.namespace, clock=SystemClock())
     trace = side.mark.encode().hex().ljust(32, "0")
     about = {"resource": {"attributes": [{"key": "service.name", "value": {"stringValue": side.mark}}]}}
